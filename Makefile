@@ -1,0 +1,48 @@
+# make demo: set up, then explain a refused applicant.     make test: set up, then check and test everything.
+# Needs Python 3.11 or newer, make and a C++17 compiler; the rest is installed into .venv here.
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+STAMPS := $(VENV)/.stamps
+NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/gigrad/kernels/*.cpp src/gigrad/kernels/*.hpp)
+BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
+
+.PHONY: demo test check sanitize clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n '1,2s/^# //p' Makefile
+
+$(STAMPS)/venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "gigrad needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version). Set PYTHON=/path/to/python3.11."; exit 1; }
+	@command -v $${CXX:-c++} >/dev/null 2>&1 || command -v g++ >/dev/null 2>&1 || command -v clang++ >/dev/null 2>&1 || \
+	  { echo "gigrad needs a C++17 compiler (g++ 9 or clang 10, or newer) and found none. On Debian: apt-get install g++. On macOS: xcode-select --install."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q $(BUILD_TOOLS)
+	@mkdir -p $(STAMPS) && touch $@
+
+# Editable, so that Python changes need no new install; a changed C++ file does.
+$(STAMPS)/demo: $(STAMPS)/venv $(NATIVE)
+	$(PY) -m pip install -q --no-build-isolation -e ".[demo]"
+	@touch $@
+
+# torch comes first and by exact version: a range would fetch gigabytes of GPU packages.
+$(STAMPS)/test: $(STAMPS)/venv $(NATIVE)
+	$(PY) -m pip install -q torch==2.13.0
+	$(PY) -m pip install -q --no-build-isolation -e ".[test]"
+	@touch $@ $(STAMPS)/demo
+
+demo: $(STAMPS)/demo
+	@$(PY) -m gigrad.demo
+
+check: $(STAMPS)/test
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+
+test: check sanitize
+	$(PY) -m pytest -q -n 2 --dist worksteal
+
+clean:
+	rm -rf $(VENV) build

@@ -1,0 +1,47 @@
+"""Every exception gigrad raises on purpose, in one place.
+
+    GigradError
+    ├── InputError (ValueError)             a table, weight or argument that cannot be used
+    ├── UnsupportedModelError (TypeError)   a model, or a part of one, that gigrad cannot import
+    ├── NotFittedError (ValueError)         a model that has not been fitted
+    ├── CorruptModelError (ValueError)      trees or files that cannot be what they claim
+    ├── ModelMismatchError                  the imported graph does not reproduce the model's own predictions
+    └── MissingDependencyError (ImportError)  an extra that is not installed
+    AccuracyWarning (UserWarning)           the tolerance was not reached on the named rows
+
+A message says what must hold, what came, and what to do about it, in one sentence.
+"""
+
+from __future__ import annotations
+
+
+class GigradError(Exception):
+    """Base of every error that gigrad raises on purpose."""
+
+
+class InputError(GigradError, ValueError):
+    """A table, a weight or an argument cannot be used as given."""
+
+
+class UnsupportedModelError(GigradError, TypeError):
+    """The model, or a part of it, has no importer or is outside of what GIG covers."""
+
+
+class NotFittedError(GigradError, ValueError):
+    """The model has not been fitted."""
+
+
+class CorruptModelError(GigradError, ValueError):
+    """Trees or files are damaged: they cannot be what they claim to be."""
+
+
+class ModelMismatchError(GigradError):
+    """The imported graph does not reproduce the model's own predictions."""
+
+
+class MissingDependencyError(GigradError, ImportError):
+    """An optional package is needed and not installed."""
+
+
+class AccuracyWarning(UserWarning):
+    """The requested tolerance was not reached; the message names the rows."""

@@ -1,0 +1,76 @@
+"""The scalar functions a model may apply to every number: value, slope and the places where the slope jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import erf
+
+import numpy as np
+
+from .node import Array
+
+_erf = np.frompyfunc(erf, 1, 1)
+_SQRT_HALF = np.sqrt(0.5)
+
+
+@dataclass(frozen=True)
+class Function:
+    """A scalar function: `value(x, parameter)`, `slope(x, parameter)`, and the kinks of its slope."""
+
+    value: Callable[[Array, float], Array]
+    slope: Callable[[Array, float], Array]
+    kinks: tuple[float, ...] = ()
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)) without overflow at either end."""
+    tail = np.exp(-np.abs(x))
+    out: Array = np.where(x >= 0, 1.0, tail) / (1.0 + tail)
+    return out
+
+
+def _gelu(x: Array) -> Array:
+    return np.asarray(x * 0.5 * (1.0 + _erf(x * _SQRT_HALF).astype(np.float64)))
+
+
+def _gelu_slope(x: Array) -> Array:
+    cdf = 0.5 * (1.0 + _erf(x * _SQRT_HALF).astype(np.float64))
+    return np.asarray(cdf + x * np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi))
+
+
+def _logit_slope(x: Array, _: float) -> Array:
+    return np.asarray(1.0 / (x * (1.0 - x)))
+
+
+def _silu_slope(x: Array, _: float) -> Array:
+    s = sigmoid(x)
+    return np.asarray(s * (1.0 + x * (1.0 - s)))
+
+
+# The parameter is the leaky slope or ELU's alpha; the others ignore it.
+FUNCTIONS: dict[str, Function] = {
+    "identity": Function(lambda x, _: x, lambda x, _: np.ones_like(x)),
+    "relu": Function(lambda x, _: np.maximum(x, 0.0), lambda x, _: (x > 0).astype(np.float64), (0.0,)),
+    "leaky_relu": Function(lambda x, a: np.where(x > 0, x, a * x), lambda x, a: np.where(x > 0, 1.0, a), (0.0,)),
+    "elu": Function(
+        lambda x, a: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0.0))),
+        lambda x, a: np.where(x > 0, 1.0, a * np.exp(np.minimum(x, 0.0))),
+        (0.0,),
+    ),
+    "tanh": Function(lambda x, _: np.tanh(x), lambda x, _: 1.0 - np.tanh(x) ** 2),
+    "sigmoid": Function(lambda x, _: sigmoid(x), lambda x, _: sigmoid(x) * sigmoid(-x)),
+    "softplus": Function(lambda x, _: np.logaddexp(0.0, x), lambda x, _: sigmoid(x)),
+    "gelu": Function(lambda x, _: _gelu(x), lambda x, _: _gelu_slope(x)),
+    "silu": Function(lambda x, _: np.asarray(x * sigmoid(x)), _silu_slope),
+    "exp": Function(lambda x, _: np.exp(x), lambda x, _: np.exp(x)),
+    "log": Function(lambda x, _: np.log(x), lambda x, _: np.asarray(1.0 / x)),
+    "log1p": Function(lambda x, _: np.log1p(x), lambda x, _: np.asarray(1.0 / (1.0 + x))),
+    "expm1": Function(lambda x, _: np.expm1(x), lambda x, _: np.exp(x)),
+    "sqrt": Function(lambda x, _: np.sqrt(x), lambda x, _: np.asarray(0.5 / np.sqrt(x))),
+    "square": Function(lambda x, _: x * x, lambda x, _: 2.0 * x),
+    "signed_square": Function(lambda x, _: np.sign(x) * x * x, lambda x, _: 2.0 * np.abs(x)),
+    "reciprocal": Function(lambda x, _: np.asarray(1.0 / x), lambda x, _: np.asarray(-1.0 / (x * x))),
+    "abs": Function(lambda x, _: np.abs(x), lambda x, _: np.sign(x), (0.0,)),
+    "logit": Function(lambda x, _: np.asarray(np.log(x) - np.log1p(-x)), _logit_slope),
+}

@@ -1,0 +1,142 @@
+"""What every step of a model is: a frozen array function of its parents' outputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Node(ABC):
+    """One step of a model. Nodes are compared by identity: sharing a node means computing it once."""
+
+    @property
+    def parents(self) -> tuple[Node, ...]:
+        """The nodes this one reads, in the order in which `forward` takes their outputs."""
+        found: list[Node] = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Node):
+                found.append(value)
+            elif isinstance(value, tuple):
+                found.extend(v for v in value if isinstance(v, Node))
+        return tuple(found)
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """How many numbers a row of the output has."""
+
+    @abstractmethod
+    def forward(self, *inputs: Array) -> Array:
+        """The output, (n, width), for the parents' outputs, each (n, their width)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Smooth(Node):
+    """A node that is continuous and piecewise differentiable in its parents."""
+
+    @abstractmethod
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        """For each parent, the cotangent (n, its width) that `cotangent` (n, width) pulls back to."""
+
+
+@dataclass(frozen=True, eq=False)
+class Input(Node):
+    """The encoded rows themselves: numbers, and codes for categories; NaN where a value is missing."""
+
+    size: int
+
+    @property
+    def width(self) -> int:
+        return self.size
+
+    def forward(self, *inputs: Array) -> Array:
+        raise InputError("Input has no forward: its output is the matrix of rows.")
+
+
+@dataclass(frozen=True, eq=False)
+class Select(Smooth):
+    """Some columns of another node, in a given order."""
+
+    source: Node
+    columns: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.columns)
+
+    def forward(self, *inputs: Array) -> Array:
+        return inputs[0][:, list(self.columns)]
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        out = np.zeros_like(inputs[0])
+        np.add.at(out, (slice(None), list(self.columns)), cotangent)
+        return (out,)
+
+
+@dataclass(frozen=True, eq=False)
+class Concat(Smooth):
+    """Several nodes side by side."""
+
+    sources: tuple[Node, ...]
+
+    @property
+    def width(self) -> int:
+        return sum(s.width for s in self.sources)
+
+    def forward(self, *inputs: Array) -> Array:
+        return np.concatenate(inputs, axis=1)
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        edges = np.cumsum([x.shape[1] for x in inputs])[:-1]
+        return tuple(np.split(cotangent, edges, axis=1))
+
+
+def topological(*outputs: Node) -> list[Node]:
+    """Every node that `outputs` depend on, parents before children, each once."""
+    order: list[Node] = []
+    state: dict[int, bool] = {}
+    stack: list[tuple[Node, Iterator[Node]]] = []
+    for output in outputs:
+        if id(output) in state:
+            continue
+        stack.append((output, iter(output.parents)))
+        state[id(output)] = False
+        while stack:
+            node, rest = stack[-1]
+            child = next(rest, None)
+            if child is None:
+                stack.pop()
+                order.append(node)
+            elif id(child) not in state:
+                state[id(child)] = False
+                stack.append((child, iter(child.parents)))
+    return order
+
+
+def evaluate(outputs: tuple[Node, ...], known: dict[Node, Array]) -> dict[Node, Array]:
+    """Forward values of `outputs` and of all they need, given the values of some nodes (the Input at least)."""
+    values = dict(known)
+    for node in needed(outputs, set(known)):
+        values[node] = node.forward(*(values[p] for p in node.parents))
+    return values
+
+
+def needed(outputs: tuple[Node, ...], known: set[Node]) -> list[Node]:
+    """The nodes to compute for `outputs`, in order, when the values of `known` are given."""
+    wanted = set(outputs)
+    keep: list[Node] = []
+    for node in reversed(topological(*outputs)):
+        if node in wanted and node not in known:
+            keep.append(node)
+            wanted.update(node.parents)
+    return keep[::-1]

@@ -1,0 +1,195 @@
+"""The continuous steps: linear layers, elementwise functions, softmax, products, kernel machines, opaque functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import InputError
+from .functions import FUNCTIONS
+from .node import Array, Node, Smooth
+
+
+@dataclass(frozen=True, eq=False)
+class Affine(Smooth):
+    """`x @ weight.T + bias`."""
+
+    source: Node
+    weight: Array  # (width, source width)
+    bias: Array  # (width,)
+
+    def __post_init__(self) -> None:
+        if self.weight.shape != (len(self.bias), self.source.width):
+            raise InputError(
+                f"Affine needs a weight of shape (bias, source width) = {(len(self.bias), self.source.width)}; "
+                f"it has shape {self.weight.shape}."
+            )
+
+    @property
+    def width(self) -> int:
+        return len(self.bias)
+
+    def forward(self, *inputs: Array) -> Array:
+        out: Array = inputs[0] @ self.weight.T
+        out += self.bias
+        return out
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        return (cotangent @ self.weight,)
+
+
+@dataclass(frozen=True, eq=False)
+class Elementwise(Smooth):
+    """One scalar function applied to every number: sigmoid, ReLU, exp... (see `functions.FUNCTIONS`)."""
+
+    source: Node
+    name: str
+    parameter: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.name not in FUNCTIONS:
+            raise InputError(f"Elementwise knows {', '.join(sorted(FUNCTIONS))}; {self.name!r} is none of them.")
+
+    @property
+    def width(self) -> int:
+        return self.source.width
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The inputs at which the slope jumps."""
+        return FUNCTIONS[self.name].kinks
+
+    def forward(self, *inputs: Array) -> Array:
+        return FUNCTIONS[self.name].value(inputs[0], self.parameter)
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        return (cotangent * FUNCTIONS[self.name].slope(inputs[0], self.parameter),)
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewiseLinear(Smooth):
+    """Linear interpolation through the knots `(x, y)`, constant beyond the first and the last."""
+
+    source: Node
+    x: Array  # (knots,), strictly increasing
+    y: Array  # (knots,)
+
+    def __post_init__(self) -> None:
+        if len(self.x) < 2 or self.x.shape != self.y.shape or not (np.diff(self.x) > 0).all():
+            raise InputError("PiecewiseLinear needs at least two knots with strictly increasing x.")
+
+    @property
+    def width(self) -> int:
+        return self.source.width
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The inputs at which the slope jumps."""
+        return tuple(self.x.tolist())
+
+    def forward(self, *inputs: Array) -> Array:
+        return np.interp(inputs[0], self.x, self.y)
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        slopes = np.concatenate([[0.0], np.diff(self.y) / np.diff(self.x), [0.0]])
+        return (cotangent * slopes[np.searchsorted(self.x, inputs[0], side="right")],)
+
+
+@dataclass(frozen=True, eq=False)
+class Softmax(Smooth):
+    """Softmax over the columns."""
+
+    source: Node
+
+    @property
+    def width(self) -> int:
+        return self.source.width
+
+    def forward(self, *inputs: Array) -> Array:
+        shifted = np.exp(inputs[0] - inputs[0].max(axis=1, keepdims=True))
+        out: Array = shifted / shifted.sum(axis=1, keepdims=True)
+        return out
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        out = self.forward(*inputs)
+        return (out * (cotangent - (cotangent * out).sum(axis=1, keepdims=True)),)
+
+
+@dataclass(frozen=True, eq=False)
+class Sum(Smooth):
+    """Elementwise sum of nodes of one width."""
+
+    sources: tuple[Node, ...]
+
+    @property
+    def width(self) -> int:
+        return self.sources[0].width
+
+    def forward(self, *inputs: Array) -> Array:
+        out = inputs[0].copy()
+        for value in inputs[1:]:
+            out += value
+        return out
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        return (cotangent,) * len(inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Product(Smooth):
+    """Elementwise product of two nodes of one width, or of any width with a single column."""
+
+    left: Node
+    right: Node
+
+    @property
+    def width(self) -> int:
+        return max(self.left.width, self.right.width)
+
+    def forward(self, *inputs: Array) -> Array:
+        return inputs[0] * inputs[1]
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        left, right = cotangent * inputs[1], cotangent * inputs[0]
+        if inputs[0].shape[1] < left.shape[1]:
+            left = left.sum(axis=1, keepdims=True)
+        if inputs[1].shape[1] < right.shape[1]:
+            right = right.sum(axis=1, keepdims=True)
+        return left, right
+
+
+@dataclass(frozen=True, eq=False)
+class Opaque(Smooth):
+    """A function known only by its value and its gradient: a torch module, a callable with a given gradient.
+
+    `value(x)` takes (n, source width) and gives (n, width); `gradient(x, cotangent)` gives (n, source width).
+    """
+
+    source: Node
+    size: int
+    value: Callable[[Array], Array]
+    gradient: Callable[[Array, Array], Array]
+    label: str = "function"
+
+    @property
+    def width(self) -> int:
+        return self.size
+
+    def forward(self, *inputs: Array) -> Array:
+        out = np.asarray(self.value(inputs[0]), dtype=np.float64)
+        if out.shape != (len(inputs[0]), self.size):
+            raise InputError(
+                f"{self.label} must give an array of shape (rows, {self.size}); for {len(inputs[0])} rows it gave "
+                f"shape {out.shape}."
+            )
+        return out
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        out = np.asarray(self.gradient(inputs[0], cotangent), dtype=np.float64)
+        if out.shape != inputs[0].shape:
+            raise InputError(
+                f"The gradient of {self.label} must have the shape of its input, {inputs[0].shape}; it has {out.shape}."
+            )
+        return (out,)

@@ -1,0 +1,85 @@
+"""The native core: walks over trees, behind plain arrays.
+
+Everything here is exact in float64 and follows one routing rule (`side.hpp`): a numeric split sends `x <= threshold`
+left, a category split sends the codes of its set left, NaN takes the missing side. A split is *crossed* by a pair
+(start, end) that lies on different sides of it, at time `(threshold - start) / (end - start)` clipped to [0, 1], or at
+one half where either value is NaN or the split is categorical. Crossings closer than `TIE` are one corner.
+
+Results are bitwise the same for any number of threads; the GIL is released; nothing is shared between calls.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+
+Array = NDArray[np.float64]
+
+TIE: float = 1e-9
+"""Crossings closer than this in path time are one corner."""
+
+Forest = _native.Forest
+"""The checked native form of a sum of trees; the constructor raises ValueError for trees that cannot be walked."""
+
+
+class Jumps(NamedTuple):
+    """What the trees do along each path, sorted by time within each pair.
+
+    Pair `i` owns entries `offsets[i]:offsets[i + 1]`, one for every (corner, variable): at `time` the trees' outputs
+    change by `delta` on account of `variable`. Where several variables share a corner (equal `time`, to the bit), each
+    `delta` is that variable's Shapley share of the change, so that the deltas of a corner always sum to its jump.
+    """
+
+    offsets: NDArray[np.int64]  # (pairs + 1,)
+    time: Array  # (entries,)
+    variable: NDArray[np.int32]  # (entries,)
+    delta: Array  # (entries, outputs)
+
+
+def threads(n_threads: int | None) -> int:
+    """The number of threads to use: what was asked for, or every core this process may run on."""
+    if n_threads is not None:
+        return n_threads
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def predict(forest: Any, x: Array) -> Array:
+    """`base + sum of trees`, (n, outputs), for rows x (n, columns)."""
+    return _native.predict(forest, _rows(x))
+
+
+def credits(forest: Any, starts: Array, weights: Array, ends: Array, n_threads: int | None = None) -> Array:
+    """Mean credit over weighted starts: (ends, columns, outputs). Memory does not grow with the number of starts."""
+    return _native.credits(forest, _rows(starts), _rows(weights), _rows(ends), threads(n_threads))
+
+
+def credits_pairs(forest: Any, starts: Array, ends: Array, n_threads: int | None = None) -> Array:
+    """Credit of pair i, from starts[i] to ends[i]: (pairs, columns, outputs)."""
+    return _native.credits_pairs(forest, _rows(starts), _rows(ends), threads(n_threads))
+
+
+def jumps(forest: Any, starts: Array, ends: Array, n_threads: int | None = None) -> Jumps:
+    """Every change of the trees' outputs along the path of each pair (starts[i], ends[i]), in order of time."""
+    return Jumps(*_native.jumps(forest, _rows(starts), _rows(ends), threads(n_threads)))
+
+
+def cells(forest: Any, starts: Array, ends: Array, pair: Any, time: Array, past: Any, n_threads: int | None = None) -> Array:
+    """The trees' outputs in cells around corners: (queries, outputs).
+
+    Query q stands on the path of pair `pair[q]` at the corner at `time[q]`. Splits crossed earlier are on the end's
+    side, later ones on the start's side; splits of variable j crossed within TIE of `time[q]` are on the end's side
+    where `past[q, j]` is set, on the start's side elsewhere.
+    """
+    return _native.cells(
+        forest, _rows(starts), _rows(ends), np.ascontiguousarray(pair, np.int64), _rows(time),
+        np.ascontiguousarray(past, np.uint8), threads(n_threads),
+    )  # fmt: skip
+
+
+def _rows(x: Array) -> Array:
+    return np.ascontiguousarray(x, dtype=np.float64)
