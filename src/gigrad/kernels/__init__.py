@@ -68,7 +68,9 @@ def jumps(forest: Any, starts: Array, ends: Array, n_threads: int | None = None)
     return Jumps(*_native.jumps(forest, _rows(starts), _rows(ends), threads(n_threads)))
 
 
-def cells(forest: Any, starts: Array, ends: Array, pair: Any, time: Array, past: Any, n_threads: int | None = None) -> Array:
+def cells(
+    forest: Any, starts: Array, ends: Array, pair: Any, time: Array, past: Any, n_threads: int | None = None
+) -> Array:
     """The trees' outputs in cells around corners: (queries, outputs).
 
     Query q stands on the path of pair `pair[q]` at the corner at `time[q]`. Splits crossed earlier are on the end's

@@ -1,0 +1,39 @@
+"""gigrad: exact, axiomatic credit for the scores of diverse ensembles (Generalized Integrated Gradients)."""
+
+from .compose import SmoothedECDF
+from .errors import (
+    AccuracyWarning,
+    CorruptModelError,
+    GigradError,
+    InputError,
+    MissingDependencyError,
+    ModelMismatchError,
+    NotFittedError,
+    UnsupportedModelError,
+)
+from .explain import Explainer, explain, explain_pairs
+from .explanation import Explanation
+from .graph import Graph
+from .importers import import_model, register_importer, supported
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AccuracyWarning",
+    "CorruptModelError",
+    "Explainer",
+    "Explanation",
+    "GigradError",
+    "Graph",
+    "InputError",
+    "MissingDependencyError",
+    "ModelMismatchError",
+    "NotFittedError",
+    "SmoothedECDF",
+    "UnsupportedModelError",
+    "explain",
+    "explain_pairs",
+    "import_model",
+    "register_importer",
+    "supported",
+]

@@ -1,0 +1,96 @@
+"""Model object -> Graph: the one registry of what can be imported, filled without importing any model library.
+
+A type is looked up by its dotted name, and by those of its base classes; the importer's module is loaded then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from ..errors import UnsupportedModelError
+from ..graph import Graph
+
+Importer = Callable[[Any], Graph]
+
+# "package.Class" of a model -> "module:function" in this folder, or a registered function
+_REGISTRY: dict[str, str | Importer] = {}
+
+
+def _declare(where: str, package: str, *classes: str) -> None:
+    _REGISTRY.update({f"{package}.{name}": where for name in classes})
+
+
+_declare("xgboost:import_xgboost", "xgboost", "Booster", "XGBModel")
+_declare("lightgbm:import_lightgbm", "lightgbm", "Booster", "LGBMModel")
+_declare(
+    "sklearn_trees:import_trees",
+    "sklearn",
+    "DecisionTreeClassifier",
+    "DecisionTreeRegressor",
+    "ExtraTreeClassifier",
+    "ExtraTreeRegressor",
+    "RandomForestClassifier",
+    "RandomForestRegressor",
+    "ExtraTreesClassifier",
+    "ExtraTreesRegressor",
+    "GradientBoostingClassifier",
+    "GradientBoostingRegressor",
+    "HistGradientBoostingClassifier",
+    "HistGradientBoostingRegressor",
+)
+
+
+def register_importer(name: str) -> Callable[[Importer], Importer]:
+    """Use the decorated function to import models of the class `name`.
+
+    Parameters
+    ----------
+    name : str
+        "package.module.Class"; the modules between the package and the class may be left out.
+    """
+
+    def register(function: Importer) -> Importer:
+        _REGISTRY[name] = function
+        return function
+
+    return register
+
+
+def supported() -> dict[str, str]:
+    """The classes that can be imported: dotted name -> where the importer is."""
+    return {
+        name: entry if isinstance(entry, str) else f"{entry.__module__}:{entry.__qualname__}"
+        for name, entry in sorted(_REGISTRY.items())
+    }
+
+
+def import_model(model: Any) -> Graph:
+    """The graph of a fitted model; a Graph is returned as it is.
+
+    Raises
+    ------
+    UnsupportedModelError
+        For a type without an importer; the message lists the supported ones.
+    """
+    if isinstance(model, Graph):
+        return model
+    for cls in type(model).__mro__:
+        full, short = f"{cls.__module__}.{cls.__qualname__}", f"{cls.__module__.split('.')[0]}.{cls.__qualname__}"
+        entry = _REGISTRY.get(full) or _REGISTRY.get(short)
+        if entry is not None:
+            return _load(entry)(model)
+    name = f"{type(model).__module__}.{type(model).__qualname__}"
+    raise UnsupportedModelError(
+        f"A {name} cannot be imported; supported are {', '.join(sorted(_REGISTRY))}. To add it, write a function from "
+        f'the model to a gigrad.Graph and decorate it with @gigrad.register_importer("{name}").'
+    )
+
+
+def _load(entry: str | Importer) -> Importer:
+    if not isinstance(entry, str):
+        return entry
+    module, function = entry.split(":")
+    importer: Importer = getattr(import_module(f".{module}", __name__), function)
+    return importer

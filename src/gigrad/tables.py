@@ -1,0 +1,167 @@
+"""Tables in: NumPy arrays and pandas, polars or pyarrow tables become one encoded float64 matrix.
+
+Numbers stay as they are, categories become codes, missing values NaN. Columns are matched by name where the model
+knows names, by position elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError
+from .graph.columns import Column
+from .graph.node import Array
+
+if TYPE_CHECKING:
+    from .graph.model import Graph
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows as gigrad works on them, and as they came.
+
+    Attributes
+    ----------
+    matrix : (n, p) float64
+        The encoded rows, in the order of the model's columns.
+    table : array or data frame
+        The rows as given, with the model's columns in the model's order: what the model's own predict is asked with.
+    names : tuple of str
+        The columns' names: the table's own where it has any, else the model's.
+    """
+
+    matrix: Array
+    table: Any
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    @property
+    def is_frame(self) -> bool:
+        return not isinstance(self.table, np.ndarray)
+
+
+def read_rows(X: Any, graph: Graph, *, what: str) -> Rows:
+    """Encode a table for a model; every way in which it may not fit is an InputError that names `what` came."""
+    if isinstance(X, Rows):
+        return X
+    columns = graph.columns
+    if isinstance(X, np.ndarray):
+        return _read_array(X, columns, what)
+    if type(X).__module__.startswith("scipy.sparse"):
+        raise InputError(
+            f"{what} must be a dense table; a sparse matrix came. Whether its empty cells are zeros or missing values "
+            "differs between libraries, so say which: pass X.toarray(), or an array with NaN in them."
+        )
+    try:
+        frame = nw.from_native(X, eager_only=True)
+    except TypeError:
+        if isinstance(X, (list, tuple)):
+            return _read_array(np.asarray(X), columns, what)
+        raise InputError(
+            f"{what} must be a NumPy array or a pandas, polars or pyarrow table; a {type(X).__name__} came."
+        ) from None
+    return _read_frame(frame, graph, what)
+
+
+def _read_array(X: NDArray[Any], columns: Sequence[Column], what: str) -> Rows:
+    if X.ndim != 2:
+        raise InputError(f"{what} must have two dimensions, rows and columns; it has {X.ndim}.")
+    if X.shape[1] != len(columns):
+        raise InputError(f"{what} must have the model's {len(columns)} columns; it has {X.shape[1]}.")
+    matrix = np.empty(X.shape, dtype=np.float64)
+    if X.dtype != object and all(c.labels is None for c in columns):
+        if not (np.issubdtype(X.dtype, np.number) or X.dtype == bool) or np.iscomplexobj(X):
+            raise InputError(f"{what} must hold real numbers; its dtype is {X.dtype}.")
+        matrix[:] = X
+    else:
+        for j, column in enumerate(columns):
+            matrix[:, j] = _encode(X[:, j], column, what)
+    _check(matrix, columns, what)
+    return Rows(matrix, X, tuple(c.name for c in columns))
+
+
+def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
+    columns = graph.columns
+    names = [c.name for c in columns]
+    if graph.named:
+        absent = [n for n in names if n not in frame.columns]
+        if absent:
+            raise InputError(
+                f"{what} must have the model's {len(names)} columns; {_listed(absent)} "
+                f"{'is' if len(absent) == 1 else 'are'} missing."
+            )
+        frame = frame.select(names)
+    elif len(frame.columns) != len(columns):
+        raise InputError(f"{what} must have the model's {len(columns)} columns; it has {len(frame.columns)}.")
+    matrix = np.empty((len(frame), len(columns)), dtype=np.float64)
+    for j, column in enumerate(columns):
+        matrix[:, j] = _encode_series(frame[frame.columns[j]], column, what)
+    _check(matrix, columns, what)
+    return Rows(matrix, frame.to_native(), tuple(frame.columns))
+
+
+def _encode_series(series: nw.Series[Any], column: Column, what: str) -> NDArray[Any]:
+    if column.labels is None and (series.dtype.is_numeric() or series.dtype == nw.Boolean):
+        if series.dtype.is_float() and not series.is_null().any():
+            return series.to_numpy()
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+    return _encode(np.array([*series.to_list(), None], dtype=object)[:-1], column, what)
+
+
+def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float64]:
+    """One column of Python values as float64: numbers, or the codes of labels."""
+    missing = np.array([v is None or v != v or type(v).__name__ in ("NAType", "NaTType") for v in values], dtype=bool)
+    out = np.full(len(values), np.nan)
+    present = values[~missing]
+    if column.labels is None:
+        try:
+            out[~missing] = present.astype(np.float64)
+        except (TypeError, ValueError):
+            example = next(v for v in present if not isinstance(v, (int, float, np.number)))
+            raise InputError(
+                f"{what} must hold numbers in column {column.name!r}; {example!r} came. Encode it as the model's "
+                "training data was."
+            ) from None
+        return out
+    codes = {label: code for code, label in enumerate(column.labels)}
+    found = np.array([codes.get(v, -1) for v in present.tolist()], dtype=np.float64)
+    if (found < 0).any() and column.unknown != "other":
+        if column.unknown == "refuse":
+            example = present[int(np.argmax(found < 0))]
+            raise InputError(
+                f"{what} must hold categories the model knows in column {column.name!r}; {example!r} is not one of "
+                f"its {len(codes)} ({_listed(list(codes))})."
+            )
+        found[found < 0] = np.nan
+    out[~missing] = found
+    return out
+
+
+def _check(matrix: Array, columns: Sequence[Column], what: str) -> None:
+    """Refuse infinities, and missing values where the model takes none."""
+    if np.isinf(matrix).any():
+        row, j = (int(v[0]) for v in np.nonzero(np.isinf(matrix)))
+        raise InputError(
+            f"{what} must be finite: column {columns[j].name!r} is infinite in row {row}, and no path leads there. "
+            "Use a missing value or the column's largest value."
+        )
+    refused = np.isnan(matrix) & ~np.array([c.missing for c in columns], dtype=bool)
+    if refused.any():
+        row, j = (int(v[0]) for v in np.nonzero(refused))
+        raise InputError(
+            f"{what} must have no missing value in column {columns[j].name!r}, which this model cannot take; "
+            f"row {row} has one."
+        )
+
+
+def _listed(names: Sequence[Any], most: int = 8) -> str:
+    shown = ", ".join(repr(n) for n in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

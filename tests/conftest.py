@@ -1,0 +1,27 @@
+"""What several test files share: the real tables, where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+def real_table(name: str) -> Any:
+    """A real table as pandas, or a skip that says where it should be."""
+    path = DATA / f"{name}.parquet"
+    if not path.exists():
+        pytest.skip(f"the real table {name}.parquet is not beside the project, in ../shared/data")
+    import pandas as pd
+
+    return pd.read_parquet(path)
+
+
+@pytest.fixture(scope="session")
+def table() -> Callable[[str], Any]:
+    """`table("german_credit")` reads one of the real tables."""
+    return real_table
