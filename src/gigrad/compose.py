@@ -59,14 +59,14 @@ class SmoothedECDF(Transform):
 
     def __call__(self, scores: Any) -> NDArray[np.float64]:
         """The rank, in [0, 1], of every score."""
-        return np.interp(np.asarray(scores, dtype=np.float64), self.x, self.u)
+        return np.asarray(np.interp(np.asarray(scores, dtype=np.float64), self.x, self.u))
 
     def inverse(self, ranks: Any) -> NDArray[np.float64]:
         """The score of every rank in [0, 1]."""
         ranks = np.asarray(ranks, dtype=np.float64)
         if not ((ranks >= 0) & (ranks <= 1)).all():
             raise InputError("ranks must lie in [0, 1].")
-        return np.interp(ranks, self.u, self.x)
+        return np.asarray(np.interp(ranks, self.u, self.x))
 
     def apply(self, source: Node) -> Node:
         return PiecewiseLinear(source, self.x, self.u)

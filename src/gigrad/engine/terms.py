@@ -87,9 +87,7 @@ def _expand(matrix: Array, node: Node) -> Iterator[tuple[Array, Node]]:
             if part.any():
                 yield from _expand(part, source)
     elif isinstance(node, Select):
-        wide = np.zeros((len(matrix), node.source.width))
-        np.add.at(wide, (slice(None), list(node.columns)), matrix)
-        yield from _expand(wide, node.source)
+        yield from _expand(matrix @ np.eye(node.source.width)[list(node.columns)], node.source)
     elif isinstance(node, Elementwise) and node.name == "identity":
         yield from _expand(matrix, node.source)
     else:

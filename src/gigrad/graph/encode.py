@@ -24,7 +24,7 @@ class Lookup(Smooth):
 
     @property
     def width(self) -> int:
-        return self.table.shape[1]
+        return int(self.table.shape[1])
 
     def forward(self, *inputs: Array) -> Array:
         codes = inputs[0][:, self.column]

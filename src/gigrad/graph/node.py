@@ -79,7 +79,8 @@ class Select(Smooth):
 
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         out = np.zeros_like(inputs[0])
-        np.add.at(out, (slice(None), list(self.columns)), cotangent)
+        for position, column in enumerate(self.columns):  # a column may be selected twice
+            out[:, column] += cotangent[:, position]
         return (out,)
 
 

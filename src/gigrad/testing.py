@@ -1,0 +1,336 @@
+"""The brute-force definition and the checks an importer must pass: for our tests and for people who write importers.
+
+Nothing here is fast. Corners ask the model as a black box on either side of each threshold, for all 2^k subsets of the
+variables that cross there; the segments between them are integrated by bisection until nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import factorial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InputError, ModelMismatchError
+from .explain import explain_pairs
+from .graph import Array, Graph, Input, Node, Smooth, TreeEnsemble, evaluate, needed, pick, topological
+from .importers import import_model
+from .kernels import TIE
+from .tables import Rows, read_rows
+
+Score = Callable[[Array], Array]
+
+
+# ---------------------------------------------------------------- the definition
+
+
+@dataclass(frozen=True)
+class Corner:
+    """Variables that cross at one time: their values just before and just after it."""
+
+    time: float
+    before: dict[int, float]
+    after: dict[int, float]
+
+
+def brute_force(
+    model: Any,
+    start: Any,
+    end: Any,
+    *,
+    output: Any = None,
+    target: int | str | None = None,
+    score: Score | None = None,
+    smooth: bool | None = None,
+) -> Array:
+    """Credit of one pair by the definition itself: (p, k).
+
+    Parameters
+    ----------
+    model : fitted model or Graph
+    start, end : (p,) encoded rows
+    output, target
+        As in `gigrad.explain`.
+    score : callable, optional
+        The model as a black box, (n, p) encoded rows -> (n,) or (n, k); by default the graph's forward.
+    smooth : bool, optional
+        Whether there is a continuous part to integrate; found from the graph by default.
+    """
+    graph = import_model(model)
+    node, _ = pick(*graph.output(output), target)
+    start, end = np.asarray(start, np.float64), np.asarray(end, np.float64)
+    ask = score or (lambda x: evaluate((node,), {graph.input: x})[node])
+    jumping = jumping_columns(graph, start, end)
+    corners = list(find_corners(graph, node, start, end))
+    credit = np.zeros((len(start), node.width))
+    for corner in corners:
+        credit += _corner_credit(ask, corner, _along(start, end, jumping, corner.time, corner.time > 0.5))
+    if smooth is None:
+        smooth = has_gradient(node, graph.input)
+    if smooth:
+        edges = [0.0, *(c.time for c in corners), 1.0]
+        for low, high in pairwise(edges):
+            if high - low > TIE:
+                credit += _segment_credit(graph, node, start, end, jumping, low, high)
+    return credit
+
+
+def jumping_columns(graph: Graph, start: Array, end: Array) -> NDArray[np.bool_]:
+    """The columns that change at once, half-way: categories, and any with a missing value at either end."""
+    category = np.array([c.kind == "category" for c in graph.columns])
+    return category | np.isnan(start) | np.isnan(end)
+
+
+def thresholds(graph: Graph, node: Node) -> dict[int, Array]:
+    """The numeric thresholds of every column that trees below `node` read directly."""
+    found: dict[int, set[float]] = {}
+    for tree in topological(node):
+        if not isinstance(tree, TreeEnsemble):
+            continue
+        if tree.source is not graph.input:
+            raise InputError("brute_force covers trees that read the model's columns, not those over other models.")
+        numeric = (tree.feature >= 0) & (tree.category_set < 0)
+        for column, threshold in zip(tree.feature[numeric].tolist(), tree.threshold[numeric].tolist(), strict=True):
+            found.setdefault(column, set()).add(threshold)
+    return {column: np.sort(np.array(list(values))) for column, values in found.items()}
+
+
+def find_corners(graph: Graph, node: Node, start: Array, end: Array) -> Iterator[Corner]:
+    """The corners of the path in order of time."""
+    crossings: list[tuple[float, int, float, float]] = []
+    jumping = jumping_columns(graph, start, end)
+    for column in np.nonzero(jumping)[0].tolist():
+        if start[column] != end[column] and not (np.isnan(start[column]) and np.isnan(end[column])):
+            crossings.append((0.5, column, float(start[column]), float(end[column])))
+    for column, values in thresholds(graph, node).items():
+        if jumping[column]:
+            continue
+        low, high = sorted((start[column], end[column]))
+        for t in values[(low <= values) & (values < high)].tolist():
+            time = float(np.clip((t - start[column]) / (end[column] - start[column]), 0.0, 1.0))
+            above = float(np.nextafter(t, np.inf))
+            rising = end[column] > start[column]
+            crossings.append((time, column, t if rising else above, above if rising else t))
+    crossings.sort(key=lambda c: c[0])
+    while crossings:
+        time = crossings[0][0]
+        tied = [c for c in crossings if c[0] - time <= TIE]
+        crossings = crossings[len(tied) :]
+        before: dict[int, float] = {}
+        after: dict[int, float] = {}
+        for _, column, old, new in tied:
+            before.setdefault(column, old)
+            after[column] = new
+        yield Corner(time, before, after)
+
+
+def shapley(game: Array) -> Array:
+    """Shapley values (players, k) of a game given on all subsets, (2^players, k): bit i of the row is player i."""
+    players = int(np.log2(len(game)))
+    out = np.zeros((players, game.shape[1]))
+    for subset in range(len(game)):
+        size = subset.bit_count()
+        for player in range(players):
+            if not subset >> player & 1:
+                weight = factorial(size) * factorial(players - size - 1) / factorial(players)
+                out[player] += weight * (game[subset | 1 << player] - game[subset])
+    return out
+
+
+def _corner_credit(ask: Score, corner: Corner, point: Array) -> Array:
+    columns = list(corner.before)
+    if len(columns) > 16:
+        raise InputError(f"brute_force asks for all 2^k subsets of a corner; {len(columns)} variables cross at one.")
+    points = np.repeat(point[None], 2 ** len(columns), axis=0)
+    for subset in range(len(points)):
+        for i, column in enumerate(columns):
+            points[subset, column] = (corner.after if subset >> i & 1 else corner.before)[column]
+    game = np.asarray(ask(points), np.float64).reshape(len(points), -1)
+    out = np.zeros((len(point), game.shape[1]))
+    out[columns] = shapley(game)
+    return out
+
+
+def _along(start: Array, end: Array, jumping: NDArray[np.bool_], time: float, late: bool) -> Array:
+    """The point of the path at `time`; jumping columns hold the end's value once `late`."""
+    return np.where(jumping, end if late else start, (1.0 - time) * start + time * end)
+
+
+# ---------------------------------------------------------------- the continuous part
+
+
+def has_gradient(node: Node, source: Input) -> bool:
+    """Whether the rows reach `node` by smooth steps alone."""
+    if node is source:
+        return True
+    return isinstance(node, Smooth) and any(has_gradient(p, source) for p in node.parents)
+
+
+def gradient(node: Node, source: Input, x: Array, output: int) -> Array:
+    """d node[output] / d x, (n, p), by reverse accumulation; trees pass nothing back."""
+    values = evaluate((node,), {source: x})
+    cotangents: dict[Node, Array] = {node: np.zeros_like(values[node])}
+    cotangents[node][:, output] = 1.0
+    for current in reversed(needed((node,), {source})):
+        if current in cotangents and isinstance(current, Smooth):
+            back = current.pullback(cotangents[current], *(values[p] for p in current.parents))
+            for parent, part in zip(current.parents, back, strict=True):
+                cotangents[parent] = cotangents[parent] + part if parent in cotangents else part
+    return cotangents.get(source, np.zeros_like(x))
+
+
+def _segment_credit(
+    graph: Graph, node: Node, start: Array, end: Array, jumping: NDArray[np.bool_], low: float, high: float
+) -> Array:
+    """Integrated gradients over one segment. Gauss nodes lie inside it, so every split is on the segment's side."""
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    move = np.where(jumping, 0.0, end - start)
+
+    def rule(a: float, b: float) -> Array:
+        times = (a + b) / 2 + (b - a) / 2 * nodes
+        x = np.stack([_along(start, end, jumping, t, t > 0.5) for t in times])
+        columns = [gradient(node, graph.input, x, k) for k in range(node.width)]
+        slopes = np.stack(columns, axis=2) * move[None, :, None]
+        return np.asarray(np.tensordot(weights, slopes, 1) * (b - a) / 2)
+
+    total = np.zeros((len(start), node.width))
+    stack = [(low, high, rule(low, high))]
+    while stack:
+        a, b, whole = stack.pop()
+        middle = (a + b) / 2
+        halves = rule(a, middle), rule(middle, b)
+        if np.abs(halves[0] + halves[1] - whole).max() < 1e-12 * max(1.0, np.abs(whole).max()) or b - a < 1e-12:
+            total += halves[0] + halves[1]
+        else:
+            stack += [(a, middle, halves[0]), (middle, b, halves[1])]
+    return total
+
+
+# ---------------------------------------------------------------- what every importer must pass
+
+
+@dataclass(frozen=True)
+class ImporterReport:
+    """What `check_importer` saw.
+
+    Attributes
+    ----------
+    rows : int
+        Rows on which the graph and the model's own predictions were compared.
+    largest_gap : float
+        Largest |gap| of the explained pairs, relative to the largest |prediction|.
+    largest_difference : float
+        Largest difference from the brute-force definition, on the same scale.
+    """
+
+    rows: int
+    largest_gap: float
+    largest_difference: float
+
+
+def check_importer(
+    model: Any, X: Any, *, pairs: int = 4, changes: int = 4, tol: float = 1e-9, seed: int = 0
+) -> ImporterReport:
+    """Check an importer on a model and rows it can predict; raises where anything does not hold.
+
+    The graph must reproduce the model's own predictions on X, on rows at thresholds and their float neighbours, and on
+    rows with missing values where the model takes them; credits must add up; and they must equal the brute-force
+    definition on a few pairs.
+
+    Parameters
+    ----------
+    model : fitted model
+    X : table, as the model takes it
+    pairs : int
+        How many pairs to compare with the definition. They differ in at most `changes` columns, since it costs 2^k.
+    tol : float
+        Largest difference from the definition, relative to the largest |prediction|.
+    """
+    graph = import_model(model)
+    if not graph.witnesses:
+        raise ModelMismatchError(
+            f"The graph of {graph.label} carries no witness, so it cannot be compared with the model."
+        )
+    rng = np.random.default_rng(seed)
+    tables = [X, *edge_tables(graph, X, rng)]
+    for table in tables:
+        rows = read_rows(table, graph, what="X")
+        values = evaluate(tuple(w.node for w in graph.witnesses), {graph.input: rows.matrix})
+        for witness in graph.witnesses:
+            witness.check(rows, values)
+    matrix = read_rows(X, graph, what="X").matrix
+    ends = matrix[rng.integers(0, len(matrix), pairs)]
+    starts = ends.copy()
+    for i in range(pairs):
+        columns = rng.choice(matrix.shape[1], min(changes, matrix.shape[1]), replace=False)
+        starts[i, columns] = matrix[rng.integers(0, len(matrix)), columns]
+    bare = replace(graph, witnesses=())
+    gap = difference = 0.0
+    for output in (None, "margin") if graph.margin is not graph.score else (None,):
+        node, _ = graph.output(output)
+        explained = explain_pairs(bare, _encoded(bare, starts), _encoded(bare, ends), output=output, tol=tol)
+        got = explained.values.reshape(pairs, -1, node.width)
+        scale = max(1.0, float(np.abs(explained.predictions).max()))
+        gap = max(gap, float(np.abs(explained.gap).max()) / scale)
+        for i in range(pairs):
+            want = brute_force(graph, starts[i], ends[i], output=output)
+            difference = max(difference, float(np.abs(got[i] - want).max()) / scale)
+    if max(gap, difference) > tol:
+        raise ModelMismatchError(
+            f"The credits of {graph.label} must add up and equal the definition to {tol:g}; the gap is {gap:.3g} and "
+            f"the difference {difference:.3g}."
+        )
+    return ImporterReport(sum(len(t) for t in tables), gap, difference)
+
+
+def _encoded(graph: Graph, matrix: Array) -> Rows:
+    return Rows(matrix, matrix, graph.feature_names)
+
+
+def edge_tables(graph: Graph, X: Any, rng: np.random.Generator, each: int = 3) -> Iterator[Any]:
+    """Copies of rows of X with one numeric column at a time at thresholds, beside them, and missing where allowed."""
+    split = thresholds(graph, graph.score) if _reads_rows(graph) else {}
+    for j, column in enumerate(graph.columns):
+        if column.kind != "number":
+            continue
+        values = split.get(j, np.zeros(0))
+        picked = rng.choice(values, min(each, len(values)), replace=False) if len(values) else values
+        near = [f(t) for t in picked for f in _NEIGHBOURS]
+        if column.missing:
+            near += [np.nan]
+        near = [v for v in near if not np.isinf(v)]
+        if near:
+            yield _with_column(X, j, column.name, np.array(near), rng)
+
+
+_NEIGHBOURS: tuple[Callable[[float], float], ...] = (
+    float,
+    lambda t: float(np.nextafter(t, np.inf)),
+    lambda t: float(np.nextafter(t, -np.inf)),
+    lambda t: float(np.float32(t)),
+    lambda t: float(np.nextafter(np.float32(t), np.float32(np.inf))),
+    lambda t: float(np.nextafter(np.float32(t), np.float32(-np.inf))),
+)
+
+
+def _reads_rows(graph: Graph) -> bool:
+    return all(t.source is graph.input for t in topological(graph.score) if isinstance(t, TreeEnsemble))
+
+
+def _with_column(X: Any, position: int, name: str, values: Array, rng: np.random.Generator) -> Any:
+    """Random rows of X, as many as there are values, with one column replaced by them."""
+    index = rng.integers(0, len(X), len(values))
+    if isinstance(X, np.ndarray):
+        out = X[index].astype(np.float64) if X.dtype != object else X[index].copy()
+        out[:, position] = values
+        return out
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True)[index.tolist()]
+    column = name if name in frame.columns else frame.columns[position]
+    series = nw.new_series(column, values, nw.Float64, backend=frame.implementation)
+    return frame.with_columns(series).to_native()
