@@ -1,0 +1,103 @@
+"""Tables in: what is read, and what is refused with a sentence one can act on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from gigrad import InputError
+from gigrad.graph import Column, Graph, Input
+from gigrad.tables import read_rows
+
+
+def graph_of(*columns: Column, named: bool = True) -> Graph:
+    source = Input(len(columns))
+    return Graph(columns, source, source, source, tuple(c.name for c in columns), named=named)
+
+
+NUMBERS = graph_of(Column("age"), Column("income", missing=False))
+GRADES = graph_of(Column("age"), Column("grade", "category", ("A", "B", "C"), unknown="refuse"))
+
+FRAMES = {
+    "pandas": lambda d: pd.DataFrame(d),
+    "polars": lambda d: pl.DataFrame(d),
+    "pyarrow": lambda d: pa.table(d),
+}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES.keys())
+def test_columns_are_matched_by_name_in_any_order_and_extra_ones_ignored(make: Any) -> None:
+    rows = read_rows(make({"extra": ["x", "y"], "income": [1, 2], "age": [30.5, None]}), NUMBERS, what="X")
+    np.testing.assert_array_equal(rows.matrix, [[30.5, 1.0], [np.nan, 2.0]])
+    assert rows.names == ("age", "income")
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES.keys())
+def test_labels_become_codes(make: Any) -> None:
+    rows = read_rows(make({"age": [1.0, 2.0, 3.0], "grade": ["C", None, "A"]}), GRADES, what="X")
+    np.testing.assert_array_equal(rows.matrix[:, 1], [2.0, np.nan, 0.0])
+
+
+def test_pandas_categories_with_another_order_are_recoded() -> None:
+    frame = pd.DataFrame({"age": [1, 2], "grade": pd.Categorical(["C", "A"], categories=["C", "B", "A"])})
+    np.testing.assert_array_equal(read_rows(frame, GRADES, what="X").matrix[:, 1], [2.0, 0.0])
+
+
+def test_integers_booleans_and_nullable_columns_are_numbers() -> None:
+    frame = pd.DataFrame({"age": pd.array([1, None], dtype="Int64"), "income": [True, False]})
+    np.testing.assert_array_equal(read_rows(frame, NUMBERS, what="X").matrix, [[1.0, 1.0], [np.nan, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("unknown", "code"),
+    [("other", -1.0), ("missing", np.nan)],
+)
+def test_unknown_labels_are_treated_as_the_library_does(unknown: Any, code: float) -> None:
+    graph = graph_of(Column("grade", "category", ("A", "B"), unknown=unknown))
+    np.testing.assert_array_equal(
+        read_rows(pd.DataFrame({"grade": ["Z", "B"]}), graph, what="X").matrix[:, 0], [code, 1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        (pd.DataFrame({"income": [1.0]}), r"X must have the model's 2 columns; 'age' is missing\."),
+        (pd.DataFrame({"z": [1.0]}), r"'age', 'income' are missing"),
+        (np.zeros((3, 4)), r"must have the model's 2 columns; it has 4"),
+        (np.zeros(3), r"must have two dimensions, rows and columns; it has 1"),
+        (pd.DataFrame({"age": ["old"], "income": [1]}), r"must hold numbers in column 'age'; 'old' came"),
+        (np.array([[1.0, np.inf]]), r"'income' is infinite in row 0"),
+        (np.array([[1.0, 2.0], [1.0, np.nan]]), r"no missing value in column 'income', .* row 1 has one"),
+        (np.array([["a", "b"]]), r"must hold real numbers"),
+        (np.zeros((1, 2), dtype=complex), r"must hold real numbers"),
+        ({"age": 1}, r"a dict came"),
+        (None, r"a NoneType came"),
+    ],
+)
+def test_bad_tables_are_refused_with_what_is_wrong(table: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_rows(table, NUMBERS, what="X")
+
+
+def test_an_unknown_category_is_named_where_the_model_refuses_it() -> None:
+    with pytest.raises(InputError, match=r"column 'grade'; 'Z' is not one of its 3 \('A', 'B', 'C'\)"):
+        read_rows(pd.DataFrame({"age": [1.0], "grade": ["Z"]}), GRADES, what="reference")
+
+
+def test_sparse_input_asks_what_its_empty_cells_mean() -> None:
+    sparse = pytest.importorskip("scipy.sparse", reason="scipy comes with scikit-learn")
+    with pytest.raises(InputError, match="sparse matrix came"):
+        read_rows(sparse.csr_matrix(np.eye(2)), NUMBERS, what="X")
+
+
+def test_models_without_names_read_by_position() -> None:
+    graph = graph_of(Column("x0"), Column("x1"), named=False)
+    rows = read_rows(pd.DataFrame({"b": [1.0], "a": [2.0]}), graph, what="X")
+    np.testing.assert_array_equal(rows.matrix, [[1.0, 2.0]])
+    assert rows.names == ("b", "a")
