@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError
+from .errors import CorruptModelError, InputError
 from .graph import Array, Node, PiecewiseLinear, Transform
 
 
@@ -51,10 +53,7 @@ class SmoothedECDF(Transform):
         last = np.append(first[1:], len(values))
         rank = (first + last - 1) / 2.0 / (len(values) - 1)
         rank[0], rank[-1] = 0.0, 1.0
-        wanted = np.linspace(0.0, 1.0, knots)
-        keep = (
-            np.unique(np.abs(rank[:, None] - wanted).argmin(axis=0)) if len(distinct) > knots else np.arange(len(rank))
-        )
+        keep = _nearest(rank, np.linspace(0.0, 1.0, knots)) if len(distinct) > knots else np.arange(len(rank))
         return cls(distinct[keep], rank[keep])
 
     def __call__(self, scores: Any) -> NDArray[np.float64]:
@@ -71,5 +70,29 @@ class SmoothedECDF(Transform):
     def apply(self, source: Node) -> Node:
         return PiecewiseLinear(source, self.x, self.u)
 
+    def save(self, path: Any) -> None:
+        """Write the knots to a JSON file, to the last bit."""
+        Path(path).write_text(json.dumps({"format": "gigrad-ecdf-1", "x": self.x.tolist(), "u": self.u.tolist()}))
+
+    @classmethod
+    def load(cls, path: Any) -> SmoothedECDF:
+        """Read what `save` wrote."""
+        try:
+            found = json.loads(Path(path).read_text())
+            if found["format"] != "gigrad-ecdf-1":
+                raise KeyError("format")
+            return cls(found["x"], found["u"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise CorruptModelError(
+                f"{path} must be a file written by SmoothedECDF.save; it is not ({error})."
+            ) from None
+
     def __repr__(self) -> str:
         return f"SmoothedECDF({len(self.x)} knots from {self.x[0]:.6g} to {self.x[-1]:.6g})"
+
+
+def _nearest(sorted_values: Array, wanted: Array) -> NDArray[np.int64]:
+    """Positions of the values nearest to the wanted ones, each once."""
+    right = np.searchsorted(sorted_values, wanted).clip(1, len(sorted_values) - 1)
+    nearer_left = wanted - sorted_values[right - 1] <= sorted_values[right] - wanted
+    return np.unique(right - nearer_left)
