@@ -44,5 +44,14 @@ check: $(STAMPS)/test
 test: check sanitize
 	$(PY) -m pytest -q -n 2 --dist worksteal
 
+# The native core under AddressSanitizer and UndefinedBehaviorSanitizer, without Python around it.
+build/sanitize: tests/native/sanitize.cpp $(NATIVE)
+	@mkdir -p build
+	$(CXX) -std=c++17 -O1 -g -ffp-contract=off -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all \
+	  -Isrc/gigrad/kernels $< -o $@ -pthread
+
+sanitize: build/sanitize
+	@build/sanitize
+
 clean:
 	rm -rf $(VENV) build

@@ -1,0 +1,52 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+TIE: float
+
+class Forest:
+    def __init__(
+        self,
+        n_columns: int,
+        feature: Ints,
+        threshold: Array,
+        left: Ints,
+        right: Ints,
+        missing_left: NDArray[np.bool_],
+        category_set: Ints,
+        set_start: Ints,
+        set_words: NDArray[np.uint32],
+        value: Ints,
+        values: Array,
+        roots: Ints,
+        tree_output: Ints,
+        base: Array,
+    ) -> None: ...
+    @property
+    def n_columns(self) -> int: ...
+    @property
+    def n_outputs(self) -> int: ...
+    @property
+    def n_trees(self) -> int: ...
+    @property
+    def n_nodes(self) -> int: ...
+
+def predict(forest: Forest, x: Array) -> Array: ...
+def credits(forest: Forest, starts: Array, weights: Array, ends: Array, n_threads: int) -> Array: ...
+def credits_pairs(forest: Forest, starts: Array, ends: Array, n_threads: int) -> Array: ...
+def jumps(
+    forest: Forest, starts: Array, ends: Array, n_threads: int
+) -> tuple[NDArray[np.int64], Array, Ints, Array]: ...
+def cells(
+    forest: Forest,
+    starts: Array,
+    ends: Array,
+    pair: NDArray[np.int64],
+    time: Array,
+    past: NDArray[Any],
+    n_threads: int,
+) -> Array: ...

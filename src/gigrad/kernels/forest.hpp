@@ -1,0 +1,191 @@
+// The trees as the walks read them: packed, owned, and checked once, so that no walk ever meets a bad index.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace gigrad {
+
+struct Node {
+    double threshold;   // numeric split: x <= threshold goes left
+    int32_t feature;    // column of a split; -1 marks a leaf
+    int32_t left;
+    int32_t right;
+    int32_t set;        // category split: index of the set that goes left; -1 for numeric splits
+    int32_t value;      // leaf: where its numbers begin in `values`
+    bool missing_left;  // the side that NaN takes
+
+    bool is_leaf() const { return feature < 0; }
+};
+
+// Borrowed arrays in the layout of gigrad.graph.TreeEnsemble; see there for their meaning.
+template <class T>
+struct Span {
+    const T* data;
+    size_t size;
+    const T& operator[](size_t i) const { return data[i]; }
+};
+
+struct ForestArrays {
+    int64_t n_columns;
+    Span<int32_t> feature;
+    Span<double> threshold;
+    Span<int32_t> left, right;
+    Span<bool> missing_left;
+    Span<int32_t> category_set, set_start;
+    Span<uint32_t> set_words;
+    Span<int32_t> value;
+    Span<double> values;
+    Span<int32_t> roots, tree_output;
+    Span<double> base;
+};
+
+// A child may have two parents. Each way from a root to a leaf costs a visit, so more ways than this would hang.
+constexpr double MAX_WAYS = 1 << 26;
+
+class Forest {
+  public:
+    explicit Forest(const ForestArrays& a);
+
+    size_t n_columns() const { return n_columns_; }
+    size_t n_outputs() const { return base.size(); }
+    size_t n_trees() const { return roots.size(); }
+    // A tree adds `width` numbers to the outputs, beginning at output `first`.
+    size_t width(size_t tree) const { return tree_output[tree] < 0 ? base.size() : 1; }
+    size_t first(size_t tree) const { return tree_output[tree] < 0 ? 0 : static_cast<size_t>(tree_output[tree]); }
+
+    bool in_set(int32_t set, double code) const {
+        const int64_t begin = set_start[set], words = set_start[set + 1] - begin;
+        if (!(code > -1.0 && code < 32.0 * static_cast<double>(words))) return false;
+        const auto c = static_cast<int64_t>(code);
+        if (c >= 32 * words) return false;  // -0.5 becomes code 0, which an empty set does not have
+        return (set_words[begin + c / 32] >> (c % 32)) & 1u;
+    }
+
+    std::vector<Node> nodes;
+    std::vector<int32_t> set_start;
+    std::vector<uint32_t> set_words;
+    std::vector<double> values;
+    std::vector<int32_t> roots, tree_output;
+    std::vector<double> base;
+
+  private:
+    size_t n_columns_;
+    void check_sizes(const ForestArrays& a) const;
+    void check_sets(const ForestArrays& a) const;
+    void check_node(const ForestArrays& a, size_t i) const;
+    void check_trees() const;
+};
+
+[[noreturn]] inline void refuse(const std::string& sentence) { throw std::invalid_argument(sentence); }
+
+inline Forest::Forest(const ForestArrays& a) {
+    check_sizes(a);
+    check_sets(a);
+    n_columns_ = static_cast<size_t>(a.n_columns);
+    const size_t n = a.feature.size;
+    nodes.resize(n);
+    for (size_t i = 0; i < n; ++i) {
+        check_node(a, i);
+        const bool leaf = a.feature[i] < 0;
+        nodes[i] = Node{a.threshold[i],           a.feature[i],           leaf ? -1 : a.left[i],
+                        leaf ? -1 : a.right[i],   leaf ? -1 : a.category_set[i], leaf ? a.value[i] : -1,
+                        a.missing_left[i]};
+    }
+    set_start.assign(a.set_start.data, a.set_start.data + a.set_start.size);
+    set_words.assign(a.set_words.data, a.set_words.data + a.set_words.size);
+    values.assign(a.values.data, a.values.data + a.values.size);
+    roots.assign(a.roots.data, a.roots.data + a.roots.size);
+    tree_output.assign(a.tree_output.data, a.tree_output.data + a.tree_output.size);
+    base.assign(a.base.data, a.base.data + a.base.size);
+    check_trees();
+}
+
+inline void Forest::check_sizes(const ForestArrays& a) const {
+    if (a.n_columns < 0 || a.n_columns > INT32_MAX)
+        refuse("the number of columns must lie in 0..2147483647; it is " + std::to_string(a.n_columns) + ".");
+    const size_t n = a.feature.size;
+    if (n > INT32_MAX) refuse("there may be at most 2147483647 nodes; there are " + std::to_string(n) + ".");
+    const auto same = [&](const char* name, size_t size) {
+        if (size != n)
+            refuse(std::string(name) + " must have one entry for each of the " + std::to_string(n) +
+                   " nodes; it has " + std::to_string(size) + ".");
+    };
+    same("threshold", a.threshold.size);
+    same("left", a.left.size);
+    same("right", a.right.size);
+    same("missing_left", a.missing_left.size);
+    same("category_set", a.category_set.size);
+    same("value", a.value.size);
+    if (a.tree_output.size != a.roots.size)
+        refuse("tree_output must have one entry for each of the " + std::to_string(a.roots.size) +
+               " trees; it has " + std::to_string(a.tree_output.size) + ".");
+    if (a.base.size == 0) refuse("base must have one number for each output; it is empty.");
+    for (size_t i = 0; i < a.base.size; ++i)
+        if (!std::isfinite(a.base[i])) refuse("base must be finite; output " + std::to_string(i) + " is not.");
+    for (size_t i = 0; i < a.values.size; ++i)
+        if (!std::isfinite(a.values[i])) refuse("leaf values must be finite; number " + std::to_string(i) + " is not.");
+}
+
+inline void Forest::check_sets(const ForestArrays& a) const {
+    if (a.set_start.size == 0 || a.set_start[0] != 0) refuse("set_start must begin with 0.");
+    for (size_t i = 1; i < a.set_start.size; ++i)
+        if (a.set_start[i] < a.set_start[i - 1]) refuse("set_start must not decrease; entry " + std::to_string(i) + " does.");
+    if (static_cast<size_t>(a.set_start[a.set_start.size - 1]) != a.set_words.size)
+        refuse("set_start must end at the " + std::to_string(a.set_words.size) + " words of set_words; it ends at " +
+               std::to_string(a.set_start[a.set_start.size - 1]) + ".");
+}
+
+inline void Forest::check_node(const ForestArrays& a, size_t i) const {
+    const std::string where = "node " + std::to_string(i);
+    const auto n = static_cast<int64_t>(a.feature.size);
+    if (a.feature[i] < -1 || a.feature[i] >= a.n_columns)
+        refuse(where + " reads column " + std::to_string(a.feature[i]) + "; there are " + std::to_string(a.n_columns) + ".");
+    if (a.feature[i] < 0) {
+        if (a.value[i] < 0 || static_cast<size_t>(a.value[i]) >= a.values.size)
+            refuse(where + " is a leaf whose value lies at " + std::to_string(a.value[i]) + "; there are " +
+                   std::to_string(a.values.size) + " values.");
+        return;
+    }
+    for (const int32_t child : {a.left[i], a.right[i]})
+        if (child <= static_cast<int64_t>(i) || child >= n)
+            refuse(where + " has child " + std::to_string(child) + "; a child must come after its parent and before " +
+                   std::to_string(n) + ".");
+    const int32_t set = a.category_set[i];
+    if (set < -1 || set >= static_cast<int64_t>(a.set_start.size) - 1)
+        refuse(where + " tests category set " + std::to_string(set) + "; there are " + std::to_string(a.set_start.size - 1) + ".");
+    if (set < 0 && std::isnan(a.threshold[i])) refuse(where + " has a threshold that is not a number.");
+}
+
+// What depends on the tree a node belongs to: roots, outputs, vector leaves, the number of ways to a leaf.
+inline void Forest::check_trees() const {
+    const auto n = static_cast<int64_t>(nodes.size());
+    std::vector<char> vector_leaf(nodes.size(), 0);
+    for (size_t t = 0; t < roots.size(); ++t) {
+        const std::string where = "tree " + std::to_string(t);
+        if (roots[t] < 0 || roots[t] >= n)
+            refuse(where + " has root " + std::to_string(roots[t]) + "; there are " + std::to_string(n) + " nodes.");
+        if (tree_output[t] < -1 || tree_output[t] >= static_cast<int64_t>(base.size()))
+            refuse(where + " adds to output " + std::to_string(tree_output[t]) + "; there are " + std::to_string(base.size()) + ".");
+        if (tree_output[t] < 0) vector_leaf[roots[t]] = 1;
+    }
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        if (!vector_leaf[i]) continue;
+        if (!nodes[i].is_leaf())
+            vector_leaf[nodes[i].left] = vector_leaf[nodes[i].right] = 1;
+        else if (nodes[i].value + base.size() > values.size())
+            refuse("node " + std::to_string(i) + " is a leaf whose " + std::to_string(base.size()) +
+                   " values run past the end of the values.");
+    }
+    std::vector<double> ways(nodes.size(), 1.0);
+    for (size_t i = nodes.size(); i-- > 0;)
+        if (!nodes[i].is_leaf()) ways[i] = ways[nodes[i].left] + ways[nodes[i].right];
+    for (size_t t = 0; t < roots.size(); ++t)
+        if (ways[roots[t]] > MAX_WAYS && ways[roots[t]] > static_cast<double>(nodes.size()))
+            refuse("tree " + std::to_string(t) + " shares children so often that walking it would never end.");
+}
+
+}  // namespace gigrad

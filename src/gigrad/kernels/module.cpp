@@ -1,0 +1,136 @@
+// The doors from Python: arrays in, arrays out, the GIL released while the work runs.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <memory>
+
+#include "jumps.hpp"
+
+namespace nb = nanobind;
+using namespace gigrad;
+
+template <class T>
+using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+template <class T>
+using Numpy = nb::ndarray<nb::numpy, T>;
+
+namespace {
+
+template <class T>
+Span<T> span(const Vector<T>& v) {
+    return {v.data(), v.size()};
+}
+
+Rows rows(const Matrix& m) { return {m.data(), m.shape(0), m.shape(1)}; }
+
+size_t checked_threads(int64_t n_threads) {
+    if (n_threads < 1 || n_threads > 4096) refuse("n_threads must lie in 1..4096; it is " + std::to_string(n_threads) + ".");
+    return static_cast<size_t>(n_threads);
+}
+
+// An array that numpy will own; `fill(data)` runs without the GIL.
+template <class T, class Fill>
+Numpy<T> make(std::initializer_list<size_t> shape, Fill fill) {
+    size_t size = 1;
+    for (const size_t n : shape) size *= n;
+    std::unique_ptr<T[]> data(new T[size]);
+    {
+        nb::gil_scoped_release released;
+        fill(data.get());
+    }
+    nb::capsule owner(data.get(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return Numpy<T>(data.release(), shape, owner);
+}
+
+Numpy<double> py_predict(const Forest& forest, const Matrix& x) {
+    return make<double>({x.shape(0), forest.n_outputs()}, [&](double* out) { predict(forest, rows(x), out); });
+}
+
+Numpy<double> py_credits(const Forest& forest, const Matrix& starts, const Vector<double>& weights, const Matrix& ends,
+                         int64_t n_threads) {
+    if (weights.size() != starts.shape(0))
+        refuse("weights must have one entry for each of the " + std::to_string(starts.shape(0)) + " starts; it has " +
+               std::to_string(weights.size()) + ".");
+    const size_t threads = checked_threads(n_threads);
+    return make<double>({ends.shape(0), forest.n_columns(), forest.n_outputs()}, [&](double* out) {
+        credits(forest, rows(starts), weights.data(), rows(ends), threads, out);
+    });
+}
+
+Numpy<double> py_credits_pairs(const Forest& forest, const Matrix& starts, const Matrix& ends, int64_t n_threads) {
+    const size_t threads = checked_threads(n_threads);
+    return make<double>({ends.shape(0), forest.n_columns(), forest.n_outputs()}, [&](double* out) {
+        check_pairs(forest, rows(starts), rows(ends));
+        credits_pairs(forest, rows(starts), rows(ends), threads, out);
+    });
+}
+
+nb::tuple py_jumps(const Forest& forest, const Matrix& starts, const Matrix& ends, int64_t n_threads) {
+    const size_t threads = checked_threads(n_threads), outputs = forest.n_outputs();
+    std::vector<JumpList> lists;
+    {
+        nb::gil_scoped_release released;
+        lists = jumps(forest, rows(starts), rows(ends), threads);
+    }
+    size_t entries = 0;
+    for (const JumpList& list : lists) entries += list.time.size();
+    auto offsets = make<int64_t>({starts.shape(0) + 1}, [&](int64_t* out) {
+        *out = 0;
+        for (const JumpList& list : lists)
+            for (const int64_t n : list.count) out[1] = out[0] + n, ++out;
+    });
+    auto time = make<double>({entries}, [&](double* out) {
+        for (const JumpList& list : lists) out = std::copy(list.time.begin(), list.time.end(), out);
+    });
+    auto variable = make<int32_t>({entries}, [&](int32_t* out) {
+        for (const JumpList& list : lists) out = std::copy(list.variable.begin(), list.variable.end(), out);
+    });
+    auto delta = make<double>({entries, outputs}, [&](double* out) {
+        for (const JumpList& list : lists) out = std::copy(list.delta.begin(), list.delta.end(), out);
+    });
+    return nb::make_tuple(offsets, time, variable, delta);
+}
+
+Numpy<double> py_cells(const Forest& forest, const Matrix& starts, const Matrix& ends, const Vector<int64_t>& pair,
+                       const Vector<double>& time,
+                       const nb::ndarray<const uint8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>& past,
+                       int64_t n_threads) {
+    const size_t n = pair.size(), threads = checked_threads(n_threads);
+    if (time.size() != n || past.shape(0) != n) refuse("pair, time and past must have the same number of queries.");
+    if (past.shape(1) != forest.n_columns())
+        refuse("past must have the trees' " + std::to_string(forest.n_columns()) + " columns; there are " +
+               std::to_string(past.shape(1)) + ".");
+    return make<double>({n, forest.n_outputs()}, [&](double* out) {
+        cells(forest, rows(starts), rows(ends), pair.data(), time.data(), past.data(), n, threads, out);
+    });
+}
+
+void bind_forest(nb::module_& m) {
+    nb::class_<Forest>(m, "Forest")
+        .def("__init__",
+             [](Forest* self, int64_t n_columns, Vector<int32_t> feature, Vector<double> threshold, Vector<int32_t> left,
+                Vector<int32_t> right, Vector<bool> missing_left, Vector<int32_t> category_set, Vector<int32_t> set_start,
+                Vector<uint32_t> set_words, Vector<int32_t> value, Vector<double> values, Vector<int32_t> roots,
+                Vector<int32_t> tree_output, Vector<double> base) {
+                 new (self) Forest(ForestArrays{n_columns, span(feature), span(threshold), span(left), span(right),
+                                                span(missing_left), span(category_set), span(set_start), span(set_words),
+                                                span(value), span(values), span(roots), span(tree_output), span(base)});
+             })
+        .def_prop_ro("n_columns", &Forest::n_columns)
+        .def_prop_ro("n_outputs", &Forest::n_outputs)
+        .def_prop_ro("n_trees", &Forest::n_trees)
+        .def_prop_ro("n_nodes", [](const Forest& f) { return f.nodes.size(); });
+}
+
+}  // namespace
+
+NB_MODULE(_native, m) {
+    bind_forest(m);
+    m.def("predict", &py_predict);
+    m.def("credits", &py_credits);
+    m.def("credits_pairs", &py_credits_pairs);
+    m.def("jumps", &py_jumps);
+    m.def("cells", &py_cells);
+    m.attr("TIE") = TIE;
+}

@@ -1,0 +1,169 @@
+// Walks random and corrupt forests under AddressSanitizer and UndefinedBehaviorSanitizer (`make sanitize`).
+// Values on a coarse grid make ties; huge, tiny, infinite and missing ones try the arithmetic.
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <random>
+
+#include "jumps.hpp"
+
+using namespace gigrad;
+
+namespace {
+
+std::mt19937_64 rng(7);
+
+int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(rng); }
+double uniform() { return std::uniform_real_distribution<double>(0, 1)(rng); }
+
+void must(bool holds, const char* what) {
+    if (holds) return;
+    std::fprintf(stderr, "sanitize: %s\n", what);
+    std::exit(1);
+}
+
+double some_value(bool extreme) {
+    constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
+    const double odd[] = {inf, -inf, nan, 1.7e308, -1.7e308, 5e-324, -5e-324, 1e300, -0.0};
+    return extreme && below(4) == 0 ? odd[below(9)] : below(9) / 2.0;
+}
+
+struct Arrays {
+    int64_t n_columns = 0;
+    std::vector<int32_t> feature, left, right, set, set_start{0}, value, roots, output;
+    std::vector<double> threshold, values, base;
+    std::vector<uint32_t> words;
+    std::vector<char> missing;
+
+    void node(int f, double t) {
+        feature.push_back(f), threshold.push_back(t), left.push_back(-1), right.push_back(-1), set.push_back(-1);
+        value.push_back(-1), missing.push_back(static_cast<char>(below(2)));
+    }
+
+    Forest forest() const {
+        const auto span = [](const auto& v) { return Span<typename std::decay_t<decltype(v)>::value_type>{v.data(), v.size()}; };
+        static_assert(sizeof(bool) == sizeof(char));
+        return Forest(ForestArrays{n_columns, span(feature), span(threshold), span(left), span(right),
+                                   {reinterpret_cast<const bool*>(missing.data()), missing.size()}, span(set),
+                                   span(set_start), span(words), span(value), span(values), span(roots), span(output),
+                                   span(base)});
+    }
+};
+
+void grow(Arrays& a, int depth) {
+    const size_t me = a.feature.size();
+    const bool leaf = depth == 0 || below(8) == 0;
+    a.node(leaf ? -1 : below(static_cast<int>(a.n_columns)), some_value(false));
+    if (leaf) {
+        a.value[me] = static_cast<int32_t>(a.values.size());
+        for (size_t k = 0; k < (a.output.back() < 0 ? a.base.size() : 1); ++k) a.values.push_back(uniform() - 0.5);
+        return;
+    }
+    if (below(20) == 0) a.threshold[me] = std::numeric_limits<double>::infinity();
+    if (below(4) == 0) {
+        a.set[me] = static_cast<int32_t>(a.set_start.size()) - 1;
+        for (int w = below(3); w > 0; --w) a.words.push_back(static_cast<uint32_t>(rng()));
+        a.set_start.push_back(static_cast<int32_t>(a.words.size()));
+    }
+    a.left[me] = static_cast<int32_t>(a.feature.size());
+    grow(a, depth - 1);
+    a.right[me] = static_cast<int32_t>(a.feature.size());
+    grow(a, depth - 1);
+}
+
+Arrays random_arrays() {
+    Arrays a;
+    a.n_columns = 1 + below(6);
+    a.base.assign(static_cast<size_t>(1 + below(3)), 0.25);
+    for (int t = below(8); t > 0; --t) {
+        a.roots.push_back(static_cast<int32_t>(a.feature.size()));
+        a.output.push_back(below(3) == 0 ? -1 : below(static_cast<int>(a.base.size())));
+        grow(a, below(8));
+    }
+    return a;
+}
+
+std::vector<double> random_rows(size_t n, size_t columns, bool extreme) {
+    std::vector<double> x(n * columns);
+    for (double& v : x) v = some_value(extreme);
+    return x;
+}
+
+// Everything a caller can ask of a forest; what must add up is checked on the way.
+void walk_everything(const Forest& forest, bool extreme) {
+    const size_t p = forest.n_columns(), k = forest.n_outputs(), n = static_cast<size_t>(1 + below(70));
+    const auto s = random_rows(n, p, extreme), e = random_rows(n, p, extreme);
+    const Rows S{s.data(), n, p}, E{e.data(), n, p};
+    std::vector<double> fs(n * k), fe(n * k), credit(n * p * k), mean(n * p * k), weights(n, 1.0 / static_cast<double>(n));
+    predict(forest, S, fs.data());
+    predict(forest, E, fe.data());
+    credits_pairs(forest, S, E, 2, credit.data());
+    credits(forest, S, weights.data(), E, 2, mean.data());
+    double scale = 1.0;
+    for (const double v : forest.values) scale = std::max(scale, std::abs(v));
+    for (size_t i = 0; i < n && scale < 1e100; ++i)
+        for (size_t o = 0; o < k; ++o) {
+            double pair = fs[i * k + o] - fe[i * k + o], row = -fe[i * k + o];
+            for (size_t m = 0; m < n; ++m) row += weights[m] * fs[m * k + o];
+            for (size_t j = 0; j < p; ++j) pair += credit[(i * p + j) * k + o], row += mean[(i * p + j) * k + o];
+            must(std::abs(pair) < 1e-9 * scale && std::abs(row) < 1e-9 * scale, "credits do not add up");
+        }
+    std::vector<int64_t> pair;
+    std::vector<double> time;
+    size_t first = 0;
+    for (const JumpList& list : jumps(forest, S, E, 2)) {
+        size_t entry = 0;
+        for (size_t i = 0; i < list.count.size(); ++i)
+            for (int64_t c = 0; c < list.count[i]; ++c) {
+                pair.push_back(static_cast<int64_t>(first + i));
+                time.push_back(list.time[entry++]);
+            }
+        first += list.count.size();
+    }
+    must(first == n, "jumps lost a pair");
+    std::vector<uint8_t> past(pair.size() * p);
+    for (auto& b : past) b = static_cast<uint8_t>(below(2));
+    std::vector<double> out(pair.size() * k);
+    cells(forest, S, E, pair.data(), time.data(), past.data(), pair.size(), 2, out.data());
+}
+
+// One number of the arrays is overwritten: the forest must be refused, or be safe to walk.
+bool corrupt(Arrays a) {
+    const auto hit = [&](auto& v, auto x) {
+        if (!v.empty()) v[static_cast<size_t>(below(static_cast<int>(v.size())))] = x;
+    };
+    const int32_t wild[] = {-1, -2, 0, 1, 7, 1 << 20, INT32_MAX, INT32_MIN};
+    const int32_t x = wild[below(8)];
+    switch (below(10)) {
+        case 0: hit(a.feature, x); break;
+        case 1: hit(a.left, x); break;
+        case 2: hit(a.right, x); break;
+        case 3: hit(a.set, x); break;
+        case 4: hit(a.set_start, x); break;
+        case 5: hit(a.value, x); break;
+        case 6: hit(a.roots, x); break;
+        case 7: hit(a.output, x); break;
+        case 8: hit(a.threshold, some_value(true)); break;
+        default: hit(a.values, some_value(true)); break;
+    }
+    try {
+        walk_everything(a.forest(), true);
+    } catch (const std::invalid_argument&) {
+        return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+int main() {
+    int refused = 0;
+    for (int i = 0; i < 400; ++i) {
+        const Arrays a = random_arrays();
+        walk_everything(a.forest(), false);
+        walk_everything(a.forest(), true);
+        for (int c = 0; c < 6; ++c) refused += corrupt(a);
+    }
+    must(refused > 500, "too few corrupt forests were refused: the test does not test");
+    std::printf("sanitize: 800 forests walked, %d of 2400 corrupt ones refused, nothing wrong\n", refused);
+}

@@ -1,0 +1,385 @@
+"""The native walks against the definition, written out with 2^k subsets, on trees full of ties."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gigrad import kernels
+
+TYPES = {
+    "feature": np.int32, "threshold": np.float64, "left": np.int32, "right": np.int32, "missing_left": np.bool_,
+    "category_set": np.int32, "set_start": np.int32, "set_words": np.uint32, "value": np.int32, "values": np.float64,
+    "roots": np.int32, "tree_output": np.int32, "base": np.float64,
+}  # fmt: skip
+
+
+@dataclass
+class Plain:
+    """A forest as plain Python numbers, with the routing rule and the definition of credit on it."""
+
+    n_columns: int
+    arrays: dict
+
+    @property
+    def forest(self):
+        return kernels.Forest(self.n_columns, *[np.asarray(self.arrays[k], t) for k, t in TYPES.items()])
+
+    def left(self, node, x):
+        a = self.arrays
+        if math.isnan(x):
+            return bool(a["missing_left"][node])
+        if a["category_set"][node] < 0:
+            return x <= a["threshold"][node]
+        begin, end = a["set_start"][a["category_set"][node]], a["set_start"][a["category_set"][node] + 1]
+        code = int(x)
+        return 0 <= code < 32 * (end - begin) and bool(a["set_words"][begin + code // 32] >> (code % 32) & 1)
+
+    def time(self, node, s, e):
+        """When the path crosses the split, or None."""
+        if self.left(node, s) == self.left(node, e):
+            return None
+        if self.arrays["category_set"][node] >= 0 or math.isnan(s) or math.isnan(e):
+            return 0.5
+        return min(1.0, max(0.0, (self.arrays["threshold"][node] - s) / (e - s)))
+
+    def evaluate(self, goes_left):
+        a = self.arrays
+        out = np.array(a["base"], float)
+        for root, output in zip(a["roots"], a["tree_output"], strict=True):
+            node = root
+            while a["feature"][node] >= 0:
+                node = a["left"][node] if goes_left(node) else a["right"][node]
+            if output < 0:
+                out += a["values"][a["value"][node] : a["value"][node] + len(out)]
+            else:
+                out[output] += a["values"][a["value"][node]]
+        return out
+
+    def cell(self, s, e, time, past):
+        """The outputs at the corner at `time` with the variables of `past` past it."""
+
+        def goes_left(node):
+            j = self.arrays["feature"][node]
+            t = self.time(node, s[j], e[j])
+            if t is None or t > time + kernels.TIE:
+                return self.left(node, s[j])
+            return self.left(node, e[j] if t < time - kernels.TIE or j in past else s[j])
+
+        return self.evaluate(goes_left)
+
+    def corners(self, s, e):
+        """(time, variables) of every corner, in order."""
+        crossings = []
+        for node, j in enumerate(self.arrays["feature"]):
+            if j >= 0 and (t := self.time(node, s[j], e[j])) is not None:
+                crossings.append((t, j))
+        corners = []
+        for t, j in sorted(crossings):
+            if not corners or t > corners[-1][0] + kernels.TIE:
+                corners.append((t, set()))
+            corners[-1][1].add(j)
+        return corners
+
+    def credit(self, s, e, link=lambda m: m):
+        """The definition: Shapley's value of each corner, by all subsets."""
+        k = len(link(np.array(self.arrays["base"], float)))
+        out = np.zeros((self.n_columns, k))
+        for time, players in self.corners(s, e):
+            n = len(players)
+            for i in players:
+                others = sorted(players - {i})
+                for size in range(n):
+                    weight = math.factorial(size) * math.factorial(n - size - 1) / math.factorial(n)
+                    for chosen in itertools.combinations(others, size):
+                        after, before = (self.cell(s, e, time, {*chosen, *more}) for more in ((i,), ()))
+                        out[i] += weight * (link(after) - link(before))
+        return out
+
+
+def random_forest(rng, n_columns=4, n_trees=3, max_depth=4, outputs=1, grid=4, categories=True, stop=0.15):
+    """Trees over an integer grid (so that ties abound) with missing sides and category sets."""
+    a = {k: [] for k in TYPES}
+    a["set_start"], a["base"] = [0], list(rng.normal(size=outputs))
+    for _ in range(n_trees):
+        vector = outputs > 1 and rng.random() < 0.5
+        a["tree_output"].append(-1 if vector else int(rng.integers(outputs)))
+        a["roots"].append(len(a["feature"]))
+        waiting = [(None, "", 0)]
+        while waiting:
+            parent, side, depth = waiting.pop()
+            node = len(a["feature"])
+            if parent is not None:
+                a[side][parent] = node
+            leaf = depth == max_depth or (depth > 0 and rng.random() < stop)
+            a["feature"].append(-1 if leaf else int(rng.integers(n_columns)))
+            a["threshold"].append(float(rng.integers(2 * grid)) / 2)
+            a["missing_left"].append(bool(rng.random() < 0.5))
+            a["left"].append(-1)
+            a["right"].append(-1)
+            a["value"].append(-1)
+            a["category_set"].append(-1)
+            if leaf:
+                a["value"][node] = len(a["values"])
+                a["values"] += list(rng.normal(size=outputs if vector else 1))
+                continue
+            if categories and a["feature"][node] == 0:  # column 0 holds categories
+                a["category_set"][node] = len(a["set_start"]) - 1
+                a["set_words"].append(int(rng.integers(1, 2**grid)))
+                a["set_start"].append(len(a["set_words"]))
+            waiting += [(node, "left", depth + 1), (node, "right", depth + 1)]
+    return Plain(n_columns, a)
+
+
+def random_rows(rng, n, plain, grid=4, missing=0.15):
+    """Rows on the thresholds' own grid; column 0 holds codes, among them codes the trees never saw."""
+    x = rng.integers(2 * grid, size=(n, plain.n_columns)) / 2.0
+    x[:, 0] = rng.integers(-1, grid + 2, size=n)
+    x[rng.random(x.shape) < missing] = np.nan
+    return x
+
+
+CASES = {
+    "seed": st.integers(0, 2**32 - 1),
+    "outputs": st.sampled_from([1, 3]),
+    "grid": st.sampled_from([1, 2, 4]),
+    "missing": st.sampled_from([0.0, 0.2]),
+    "n_columns": st.integers(1, 6),
+}
+
+
+def case(seed, outputs, grid, missing, n_columns, n=4):
+    rng = np.random.default_rng(seed)
+    plain = random_forest(rng, n_columns=n_columns, outputs=outputs, grid=grid)
+    return rng, plain, random_rows(rng, n, plain, grid, missing), random_rows(rng, n, plain, grid, missing)
+
+
+@settings(max_examples=150, deadline=None)
+@given(**CASES)
+def test_credit_of_a_pair_is_the_definition(seed, outputs, grid, missing, n_columns):
+    _, plain, s, e = case(seed, outputs, grid, missing, n_columns)
+    got = kernels.credits_pairs(plain.forest, s, e, n_threads=1)
+    want = np.array([plain.credit(*pair) for pair in zip(s, e, strict=True)])
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(**CASES)
+def test_credit_against_a_population_is_the_weighted_mean_of_pairs(seed, outputs, grid, missing, n_columns):
+    rng, plain, s, e = case(seed, outputs, grid, missing, n_columns, n=7)
+    weights = rng.dirichlet(np.ones(len(s)))
+    got = kernels.credits(plain.forest, s, weights, e[:3], n_threads=1)
+    want = [
+        np.einsum("m,mjk->jk", weights, kernels.credits_pairs(plain.forest, s, np.repeat(row[None], len(s), 0)))
+        for row in e[:3]
+    ]
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(**CASES)
+def test_predictions_and_cells_follow_the_routing_rule(seed, outputs, grid, missing, n_columns):
+    rng, plain, s, e = case(seed, outputs, grid, missing, n_columns)
+    forest = plain.forest
+    want = [plain.evaluate(lambda n, x=x: plain.left(n, x[plain.arrays["feature"][n]])) for x in s]
+    np.testing.assert_allclose(kernels.predict(forest, s), want, rtol=0, atol=1e-13)
+    queries = [(i, t, rng.random(n_columns) < 0.5) for i in range(len(s)) for t, _ in plain.corners(s[i], e[i])]
+    if queries:
+        pair, time, past = (np.array(q) for q in zip(*queries, strict=True))
+        got = kernels.cells(forest, s, e, pair, time, past, n_threads=1)
+        want = [plain.cell(s[i], e[i], t, set(np.flatnonzero(p))) for i, t, p in queries]
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-13)
+
+
+@settings(max_examples=60, deadline=None)
+@given(**CASES)
+def test_jumps_add_up_at_every_corner(seed, outputs, grid, missing, n_columns):
+    _, plain, s, e = case(seed, outputs, grid, missing, n_columns)
+    jumps = kernels.jumps(plain.forest, s, e, n_threads=1)
+    credit = kernels.credits_pairs(plain.forest, s, e)
+    assert jumps.offsets[-1] == len(jumps.time) == len(jumps.variable) == len(jumps.delta)
+    for i in range(len(s)):
+        mine = slice(jumps.offsets[i], jumps.offsets[i + 1])
+        time, variable, delta = jumps.time[mine], jumps.variable[mine], jumps.delta[mine]
+        assert (np.diff(time) >= 0).all()
+        total = np.zeros_like(credit[i])
+        np.add.at(total, variable, delta)
+        np.testing.assert_allclose(total, credit[i], rtol=0, atol=1e-12)
+        for t in np.unique(time):
+            here = time == t
+            assert len(set(variable[here])) == here.sum()
+            jump = plain.cell(s[i], e[i], t, set(range(n_columns))) - plain.cell(s[i], e[i], t, set())
+            np.testing.assert_allclose(delta[here].sum(axis=0), jump, rtol=0, atol=1e-12)
+
+
+def single_tree(n):
+    """What is the same for every forest of one tree of `n` nodes without categories."""
+    return {"missing_left": [True] * n, "category_set": [-1] * n, "set_start": [0], "set_words": [], "roots": [0],
+            "tree_output": [0], "base": [0.0]}  # fmt: skip
+
+
+def test_corner_of_thirty_variables_is_exact():
+    """One tree that asks for 30 indicators in a row: the last leaf is a product, so each gets 1/30 of it."""
+    k = 30
+    a = {name: [] for name in TYPES}
+    for j in range(k):
+        a["feature"] += [j, -1]
+        a["left"] += [2 * j + 1, -1]
+        a["right"] += [2 * j + 2, -1]
+        a["value"] += [-1, 0]
+    a["feature"].append(-1), a["left"].append(-1), a["right"].append(-1), a["value"].append(1)
+    n = len(a["feature"])
+    a |= single_tree(n) | {"threshold": [0.5] * n, "values": [0.0, 3.0]}
+    s, e = np.zeros((1, k)), np.ones((1, k))
+    got = kernels.credits_pairs(Plain(k, a).forest, np.vstack([s, e]), np.vstack([e, s]))
+    np.testing.assert_allclose(got[0], 3.0 / k, rtol=1e-14)
+    np.testing.assert_allclose(got[1], -3.0 / k, rtol=1e-14)
+
+
+def chain(depth):
+    """A tree that is one long chain: the deepest there can be."""
+    n = 2 * depth + 1
+    split = np.arange(n - 1) % 2 == 0
+    feature = np.append(np.where(split, 0, -1), -1)
+    child = np.where(feature == 0, np.arange(n), -1)
+    return Plain(1, single_tree(n) | {
+        "feature": feature, "threshold": np.arange(n) / 2.0, "left": np.where(child >= 0, child + 1, -1),
+        "right": np.where(child >= 0, child + 2, -1), "value": np.where(feature < 0, np.arange(n), -1),
+        "values": np.sin(np.arange(n)),
+    })  # fmt: skip
+
+
+def test_very_deep_tree_is_walked():
+    forest = chain(100_000).forest
+    s, e = np.array([[-1.0], [3.0]]), np.array([[2e5], [3.0]])
+    got = kernels.credits_pairs(forest, s, e)[:, 0, 0]
+    want = (kernels.predict(forest, e) - kernels.predict(forest, s))[:, 0]
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-9)
+    assert got[1] == 0
+
+
+def test_extreme_values_keep_the_sum():
+    rng = np.random.default_rng(1)
+    plain = random_forest(rng, n_columns=3, n_trees=20, categories=False)
+    pool = np.array([-1.7e308, -1e300, -5e-324, 0.0, 5e-324, 1.0, 1.5, 1.7e308, np.inf, -np.inf, np.nan])
+    s, e = rng.choice(pool, (500, 3)), rng.choice(pool, (500, 3))
+    forest = plain.forest
+    got = kernels.credits_pairs(forest, s, e)
+    np.testing.assert_allclose(got.sum(axis=1), kernels.predict(forest, e) - kernels.predict(forest, s), atol=1e-12)
+
+
+def test_bits_do_not_depend_on_threads():
+    rng = np.random.default_rng(2)
+    plain = random_forest(rng, n_columns=6, n_trees=40, outputs=3, max_depth=6)
+    forest = plain.forest
+    s, e = random_rows(rng, 3000, plain), random_rows(rng, 3000, plain)
+    weights = rng.dirichlet(np.ones(1500))
+    pair, time, past = rng.integers(3000, size=400), rng.random(400), rng.random((400, 6)) < 0.5
+
+    def everything(n_threads):
+        return [
+            kernels.credits(forest, s[:1500], weights, e[:11], n_threads),
+            kernels.credits_pairs(forest, s, e, n_threads),
+            *kernels.jumps(forest, s[:300], e[:300], n_threads),
+            kernels.cells(forest, s, e, pair, time, past, n_threads),
+        ]
+
+    one = everything(1)
+    for n_threads in (2, 3, 8):
+        for a, b in zip(one, everything(n_threads), strict=True):
+            assert a.tobytes() == b.tobytes()
+    with ThreadPoolExecutor(4) as pool:
+        for result in pool.map(everything, [1, 2, 1, 2]):
+            for a, b in zip(one, result, strict=True):
+                assert a.tobytes() == b.tobytes()
+
+
+def test_nothing_is_written_to_the_callers_arrays():
+    rng = np.random.default_rng(3)
+    plain = random_forest(rng)
+    s = random_rows(rng, 5, plain)
+    s.setflags(write=False)
+    kernels.credits(plain.forest, s, np.full(5, 0.2), s)
+
+
+BROKEN = {
+    "a child before its parent": ("left", 0, 0, "child"),
+    "a child out of range": ("right", 0, 10**6, "child"),
+    "a negative child": ("right", 0, -1, "child"),
+    "a column out of range": ("feature", 0, 99, "column 99"),
+    "a negative column": ("feature", 0, -2, "column -2"),
+    "a threshold that is no number": ("threshold", 0, np.nan, "threshold"),
+    "a value out of range": ("value", -1, 10**6, "value"),
+    "a negative value": ("value", -1, -1, "value"),
+    "an infinite leaf": ("values", 0, np.inf, "finite"),
+    "an infinite base": ("base", 0, np.inf, "finite"),
+    "a set out of range": ("category_set", 0, 7, "category set 7"),
+    "a root out of range": ("roots", 0, -1, "root"),
+    "an output out of range": ("tree_output", 0, 3, "output 3"),
+    "sets that do not begin at 0": ("set_start", 0, 1, "set_start"),
+    "vector leaves that run over": ("tree_output", 0, -1, "past the end"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_corrupt_trees_are_refused(name):
+    array, index, value, words = BROKEN[name]
+    plain = random_forest(np.random.default_rng(4), n_trees=1, categories=False, stop=0.0)
+    if "vector" in name:
+        plain.arrays["base"] = [0.0] * 99
+    plain.arrays[array][index] = value
+    with pytest.raises(ValueError, match=words):
+        _ = plain.forest
+
+
+def test_arrays_of_different_lengths_are_refused():
+    for array in ("threshold", "left", "missing_left", "tree_output", "base", "set_start"):
+        plain = random_forest(np.random.default_rng(5), n_trees=2, categories=False)
+        plain.arrays[array] = plain.arrays[array][:-1]
+        with pytest.raises(ValueError):
+            _ = plain.forest
+
+
+def test_children_shared_without_end_are_refused():
+    """60 diamonds in a row have 2^60 ways through them: refused, not walked until the end of days."""
+    n = 61
+    split = np.arange(n) < n - 1
+    child = np.where(split, np.arange(n) + 1, -1)
+    plain = Plain(1, single_tree(n) | {
+        "feature": np.where(split, 0, -1), "threshold": np.zeros(n), "left": child, "right": child,
+        "value": np.where(split, -1, 0), "values": [1.0],
+    })  # fmt: skip
+    with pytest.raises(ValueError, match="shares children"):
+        _ = plain.forest
+
+
+def test_arguments_that_do_not_fit_are_refused():
+    plain = random_forest(np.random.default_rng(6), n_columns=4)
+    forest, x = plain.forest, np.zeros((3, 4))
+    with pytest.raises(ValueError, match="4 columns"):
+        kernels.predict(forest, np.zeros((3, 5)))
+    with pytest.raises(ValueError, match="4 columns"):
+        kernels.credits(forest, np.zeros((3, 5)), np.ones(3), x)
+    with pytest.raises(ValueError, match="one entry for each"):
+        kernels.credits(forest, x, np.ones(2), x)
+    with pytest.raises(ValueError, match="finite"):
+        kernels.credits(forest, x, np.full(3, np.nan), x)
+    with pytest.raises(ValueError, match="at least one start"):
+        kernels.credits(forest, x[:0], np.ones(0), x)
+    with pytest.raises(ValueError, match="same number of rows"):
+        kernels.credits_pairs(forest, x, x[:2])
+    with pytest.raises(ValueError, match="same number of rows"):
+        kernels.jumps(forest, x, x[:2])
+    with pytest.raises(ValueError, match="n_threads"):
+        kernels.credits_pairs(forest, x, x, n_threads=0)
+    with pytest.raises(ValueError, match="pair 3"):
+        kernels.cells(forest, x, x, [3], [0.5], np.zeros((1, 4)))
+    assert kernels.credits_pairs(forest, x[:0], x[:0]).shape == (0, 4, 1)
+    assert kernels.jumps(forest, x[:0], x[:0]).offsets.tolist() == [0]
