@@ -10,7 +10,7 @@ import numpy as np
 from .engine import Pairs, Population, Settings, attribute
 from .errors import InputError
 from .explanation import Explanation
-from .graph import Array, Graph, Node, Witness, evaluate, pick
+from .graph import Array, Graph, own_values, pick
 from .importers import import_model
 from .tables import Rows, read_rows
 
@@ -124,13 +124,10 @@ class Scorer:
         self.graph: Graph = import_model(model)
         node, names = self.graph.output(output)
         self.node, self.output_names = pick(node, names, target)
-        self.witnesses = _nearest_witnesses(self.node, self.graph.witnesses)
 
     def own(self, rows: Rows) -> Array:
         """The model's own predictions (n, k), after the graph has been seen to reproduce them."""
-        values = evaluate((self.node, *(w.node for w in self.witnesses)), {self.graph.input: rows.matrix})
-        known = {w.node: w.check(rows, values) for w in self.witnesses}
-        return evaluate((self.node,), {self.graph.input: rows.matrix, **known})[self.node]
+        return own_values(self.node, self.graph.witnesses, self.graph.input, rows)
 
     def explanation(self, values: Array, error: Array, base: Array, predictions: Array, rows: Rows) -> Explanation:
         gap = predictions - base - values.sum(axis=1)
@@ -138,24 +135,6 @@ class Scorer:
             values, error, gap = values[:, :, 0], error[:, 0], gap[:, 0]
             base, predictions = base[:, 0], predictions[:, 0]
         return Explanation(values, base, predictions, gap, error, rows.table, rows.names, self.output_names)
-
-
-def _nearest_witnesses(node: Node, witnesses: Sequence[Witness]) -> tuple[Witness, ...]:
-    """The witnesses met first on the way down from the output: those above make the ones below needless."""
-    by_node = {w.node: w for w in witnesses}
-    found: dict[Node, Witness] = {}
-    seen: set[Node] = set()
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        if top in seen:
-            continue
-        seen.add(top)
-        if top in by_node:
-            found[top] = by_node[top]
-        else:
-            stack.extend(top.parents)
-    return tuple(found.values())
 
 
 def _weights(weights: Any, rows: int) -> Array:

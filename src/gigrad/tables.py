@@ -47,6 +47,13 @@ class Rows:
     def is_frame(self) -> bool:
         return not isinstance(self.table, np.ndarray)
 
+    def select(self, positions: Sequence[int], matrix: Array) -> Rows:
+        """Some columns of the same rows, with `matrix` (n, len(positions)) as their encoded form."""
+        names = tuple(self.names[j] for j in positions)
+        if not self.is_frame:
+            return Rows(matrix, self.table[:, list(positions)], names)
+        return Rows(matrix, nw.from_native(self.table, eager_only=True).select(list(names)).to_native(), names)
+
 
 def read_rows(X: Any, graph: Graph, *, what: str) -> Rows:
     """Encode a table for a model; every way in which it may not fit is an InputError that names `what` came."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .errors import InputError, ModelMismatchError
 from .explain import explain_pairs
-from .graph import Array, Graph, Input, Node, Smooth, TreeEnsemble, evaluate, needed, pick, topological
+from .graph import Array, Graph, Input, Node, Smooth, TreeEnsemble, evaluate, needed, own_values, pick, topological
 from .importers import import_model
 from .kernels import TIE
 from .tables import Rows, read_rows
@@ -259,9 +259,8 @@ def check_importer(
     tables = [X, *edge_tables(graph, X, rng)]
     for table in tables:
         rows = read_rows(table, graph, what="X")
-        values = evaluate(tuple(w.node for w in graph.witnesses), {graph.input: rows.matrix})
-        for witness in graph.witnesses:
-            witness.check(rows, values)
+        for node in {graph.score, graph.margin}:
+            own_values(node, graph.witnesses, graph.input, rows)
     matrix = read_rows(X, graph, what="X").matrix
     ends = matrix[rng.integers(0, len(matrix), pairs)]
     starts = ends.copy()

@@ -2,10 +2,13 @@
 
 from .columns import Column
 from .encode import Fill, IsMissing, Lookup
-from .model import Graph, Transform, Witness, pick
+from .merge import merge
+from .model import Graph, Transform, pick
 from .node import Array, Concat, Input, Node, Select, Smooth, evaluate, needed, topological
+from .rewire import attach, rewire
 from .smooth import Affine, Elementwise, Opaque, PiecewiseLinear, Product, Softmax, Sum
 from .trees import Tree, TreeEnsemble, assemble
+from .witness import Witness, own_values
 
 __all__ = [
     "Affine",
@@ -31,8 +34,12 @@ __all__ = [
     "TreeEnsemble",
     "Witness",
     "assemble",
+    "attach",
     "evaluate",
+    "merge",
     "needed",
+    "own_values",
     "pick",
+    "rewire",
     "topological",
 ]

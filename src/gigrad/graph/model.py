@@ -2,63 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, ModelMismatchError
+from ..errors import InputError
 from .columns import Column
 from .node import Array, Input, Node, Select, evaluate
-
-if TYPE_CHECKING:
-    from ..tables import Rows
-
-
-@dataclass(frozen=True, eq=False)
-class Witness:
-    """The model's own prediction of one node: what the graph must reproduce.
-
-    Attributes
-    ----------
-    node : Node
-    predict : callable
-        Takes Rows, gives an array of shape (n,) or (n, node.width) from the model's own library.
-    label : str
-        The model's name, for messages.
-    rtol, atol : float
-        The library's own rounding: what two correct sums in its arithmetic may differ by. `rtol` is relative to
-        `scale`, an upper bound on what the library adds up (the larger of it and the prediction counts).
-    scale : float
-    """
-
-    node: Node
-    predict: Callable[[Rows], Any]
-    label: str
-    rtol: float = 1e-9
-    atol: float = 1e-12
-    scale: float = 0.0
-
-    def check(self, rows: Rows, values: dict[Node, Array]) -> Array:
-        """The model's own predictions (n, width); raises ModelMismatchError where the graph's differ."""
-        own = np.asarray(self.predict(rows), dtype=np.float64).reshape(len(rows.matrix), -1)
-        graph = values[self.node]
-        if own.shape != graph.shape:
-            raise ModelMismatchError(
-                f"{self.label} gives {own.shape[1]} numbers a row, the graph imported from it {graph.shape[1]}."
-            )
-        allowed = self.atol + self.rtol * np.maximum(np.abs(own), self.scale)
-        excess = np.where(np.isnan(own) & np.isnan(graph), 0.0, np.abs(own - graph) / allowed)
-        excess = np.where(np.isnan(excess), np.inf, excess)
-        if len(own) and excess.max() > 1.0:
-            row, column = np.unravel_index(int(excess.argmax()), excess.shape)
-            raise ModelMismatchError(
-                f"The graph imported from {self.label} must reproduce its predictions; row {row} differs most: "
-                f"the model says {own[row, column]!r}, the graph {graph[row, column]!r} "
-                f"({int((excess.max(axis=1) > 1).sum())} of {len(own)} rows differ). Please report this model."
-            )
-        return own
+from .witness import Witness
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,9 +87,37 @@ class Graph:
             f'output must be None, "margin" or a transform such as a SmoothedECDF; a {type(output).__name__} came.'
         )
 
-    def then(self, transform: Transform) -> Graph:
-        """The same model with its score mapped further, say by a SmoothedECDF."""
-        return replace(self, score=transform.apply(self.score))
+    def then(self, step: Transform | Graph) -> Graph:
+        """The same model with its score mapped further.
+
+        Parameters
+        ----------
+        step : Transform or Graph
+            A transform such as a SmoothedECDF, which leaves the margin as it is; or the graph of another model, say
+            `gigrad.import_model(isotonic)`, fitted on the columns of this model's score, whose outputs are then the
+            result's.
+        """
+        if isinstance(step, Transform):
+            return replace(self, score=step.apply(self.score))
+        if isinstance(step, Graph):
+            from .rewire import attach
+
+            return attach(step, self, self.score)
+        raise InputError(
+            "then must be given a transform such as a SmoothedECDF, or a Graph (of another model: "
+            f"gigrad.import_model(model)); a {type(step).__name__} came."
+        )
+
+    def with_columns(self, names: Sequence[str]) -> Graph:
+        """The same model with names for its columns, in order: tables are then read by name."""
+        names = tuple(names)
+        if len(names) != len(self.columns) or len(set(names)) < len(names):
+            raise InputError(
+                f"with_columns needs {len(self.columns)} different names, one for each column of {self.label}; "
+                f"{len(set(names))} came."
+            )
+        columns = tuple(replace(c, name=n) for c, n in zip(self.columns, names, strict=True))
+        return replace(self, columns=columns, named=True)
 
 
 class Transform:

@@ -1,0 +1,270 @@
+"""Several models over one shared table: the union of their columns, each model reading its own.
+
+Columns are matched by name where models know names, by position elsewhere:
+
+- models that know names: the union, in the order in which the models first name them;
+- models that do not (a torch net, a model fitted on an array) beside those that do: by position, so all that know names
+  must name the same columns in the same order;
+- no names at all: by position, the same number of columns in each.
+
+A column that all read as a number is a number, and may be missing where all take a missing value. Where a model reads
+it as a category with labels, it is a category for all, since a variable either moves or changes at once: the labels are
+joined, and a model that reads the column as it comes (a number, an integer code) reads the label itself. Labels that a
+model would refuse are refused; so are labels that none knows, unless the models agree on what becomes of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from .columns import Column
+from .encode import Lookup
+from .model import Graph
+from .node import Array, Concat, Input, Node, Select, topological
+from .rewire import with_parents
+from .sets import contains, pack
+from .trees import TreeEnsemble
+from .witness import Predict, Witness
+
+if TYPE_CHECKING:
+    from ..tables import Rows
+
+
+def merge(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
+    """The same models, in the same order, over one shared Input; all have the same `columns`, `input` and `named`."""
+    if not graphs:
+        raise InputError("There must be at least one model to join; none came.")
+    positions, names = _positions(graphs)
+    readers: list[list[tuple[Graph, Column]]] = [[] for _ in names]
+    for graph, places in zip(graphs, positions, strict=True):
+        for place, column in zip(places, graph.columns, strict=True):
+            readers[place].append((graph, column))
+    columns = tuple(_joined(name, r) for name, r in zip(names, readers, strict=True))
+    shared, named = Input(len(columns)), any(g.named for g in graphs)
+    done: dict[int, Graph] = {}
+    for graph, places in zip(graphs, positions, strict=True):
+        if id(graph) not in done:
+            done[id(graph)] = _moved(graph, _Reader(places, graph.columns, columns), shared, named)
+    return tuple(done[id(g)] for g in graphs)
+
+
+# ---------------------------------------------------------------- which column is which
+
+
+def _positions(graphs: Sequence[Graph]) -> tuple[list[tuple[int, ...]], list[str]]:
+    """For every graph the place of each of its columns among the joined ones, and the joined names."""
+    named = [g for g in graphs if g.named]
+    names = list(dict.fromkeys(n for g in (named or graphs[:1]) for n in g.feature_names))
+    place = {name: i for i, name in enumerate(names)}
+    agree = all(g.feature_names == named[0].feature_names for g in named)
+    out: list[tuple[int, ...]] = []
+    for graph in graphs:
+        if graph.named:
+            out.append(tuple(place[n] for n in graph.feature_names))
+            continue
+        if not agree or len(graph.columns) != len(names):
+            raise InputError(_unmatched(graph, graphs[0], bool(named), len(names)))
+        out.append(tuple(range(len(names))))
+    return out, names
+
+
+def _unmatched(graph: Graph, first: Graph, named: bool, width: int) -> str:
+    cure = "Name its columns: gigrad.import_model(model).with_columns([...])."
+    if named:
+        return (
+            f"{graph.label} does not know its columns by name, so the other models must have the same columns in the "
+            f"same order; it has {len(graph.columns)}, they name {width} in all. {cure}"
+        )
+    return (
+        "Models that do not know their columns by name must have the same number of them; "
+        f"{graph.label} has {len(graph.columns)} and {first.label} {width}. {cure}"
+    )
+
+
+def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
+    """One column for all who read it."""
+    columns = [c for _, c in readers]
+    missing = all(c.missing for c in columns)
+    labelled = [c for c in columns if c.labels is not None]
+    if not labelled:
+        if len({c.kind for c in columns}) > 1:
+            number = next(g.label for g, c in readers if c.kind == "number")
+            codes = next(g.label for g, c in readers if c.kind == "category")
+            raise InputError(
+                f"Column {name!r} must be a number or a category for all models; {number} reads it as a number and "
+                f"{codes} as a category of unknown labels. Fit the latter on a labelled category."
+            )
+        return Column(name, columns[0].kind, None, missing, columns[0].unknown)
+    as_it_comes = [g.label for g, c in readers if c.labels is None]
+    refusing = [set(c.labels) for c in labelled if c.labels is not None and c.unknown == "refuse"]
+    union = dict.fromkeys(label for c in labelled for label in c.labels or ())
+    labels = tuple(label for label in union if all(label in known for known in refusing))
+    odd = [v for v in labels if not _is_number(v)]
+    if as_it_comes and odd:
+        raise InputError(
+            f"Column {name!r} must mean the same to all models; {as_it_comes[0]} reads it as a number and "
+            f"{next(g.label for g, c in readers if c.labels is not None)} as a category with labels such as {odd[0]!r}."
+        )
+    rules = {c.unknown for c in labelled}
+    agreed = len(rules) == 1 and not as_it_comes
+    return Column(name, "category", labels, missing, rules.pop() if agreed else "refuse")
+
+
+def _is_number(label: object) -> bool:
+    return isinstance(label, (int, float, np.integer, np.floating, np.bool_))
+
+
+# ---------------------------------------------------------------- a model moved onto the joined columns
+
+
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    """How one model reads the joined columns."""
+
+    places: tuple[int, ...]  # of its columns among the joined ones
+    own: tuple[Column, ...]
+    joined: tuple[Column, ...]
+
+    @cached_property
+    def recoded(self) -> dict[int, Array]:
+        """Its columns whose codes change: for every joined code, the value that the model itself would have read."""
+        out: dict[int, Array] = {}
+        for j, (place, column) in enumerate(zip(self.places, self.own, strict=True)):
+            labels = self.joined[place].labels
+            if labels is None or labels == column.labels:
+                continue
+            if column.labels is None:
+                out[j] = np.array([float(v) for v in labels])
+            else:
+                codes = {label: float(code) for code, label in enumerate(column.labels)}
+                other = np.nan if column.unknown == "missing" else -1.0
+                out[j] = np.array([codes.get(label, other) for label in labels])
+        return out
+
+    @cached_property
+    def same(self) -> bool:
+        return not self.recoded and self.places == tuple(range(len(self.joined)))
+
+    def rows(self, rows: Rows) -> Rows:
+        """The rows as this model reads them: its columns, in its order and its own codes."""
+        if self.same:
+            return rows
+        matrix = rows.matrix[:, list(self.places)]
+        for j, values in self.recoded.items():
+            matrix[:, j] = _recode(matrix[:, j], values)
+        return rows.select(self.places, matrix)
+
+    def view(self, shared: Input) -> Node:
+        """A node that gives exactly what the model's own Input would have."""
+        if self.same:
+            return shared
+        if not self.recoded:
+            return Select(shared, self.places)
+        parts: list[Node] = []
+        for j, place in enumerate(self.places):
+            if j in self.recoded:
+                table = self.recoded[j][:, None]
+                parts.append(Lookup(shared, place, table, np.array([-1.0]), np.array([np.nan])))
+            else:
+                parts.append(Select(shared, (place,)))
+        return Concat(tuple(parts))
+
+
+def _recode(codes: Array, values: Array) -> Array:
+    out = np.where(np.isnan(codes), np.nan, -1.0)
+    known = (codes >= 0) & (codes < len(values))
+    out[known] = values[codes[known].astype(np.int64)]
+    return out
+
+
+@dataclass(frozen=True)
+class OnColumns:
+    """A prediction asked with one model's share of the joined rows."""
+
+    predict: Predict
+    reader: _Reader
+
+    def __call__(self, rows: Rows) -> object:
+        return self.predict(self.reader.rows(rows))
+
+
+def _moved(graph: Graph, reader: _Reader, shared: Input, named: bool) -> Graph:
+    new: dict[Node, Node] = {graph.input: reader.view(shared)}
+    sources = [w.source for w in graph.witnesses if w.source is not None]
+    for node in topological(graph.score, graph.margin, *(w.node for w in graph.witnesses), *sources):
+        if node not in new:
+            new[node] = _on_columns(node, graph.input, reader, shared) or with_parents(node, new)
+    witnesses = tuple(
+        replace(w, node=new[w.node], predict=OnColumns(w.predict, reader), exact=_exact(w, reader))
+        if w.source is None
+        else replace(w, node=new[w.node], source=new[w.source])
+        for w in graph.witnesses
+    )
+    return replace(
+        graph, columns=reader.joined, input=shared, score=new[graph.score], margin=new[graph.margin],
+        witnesses=witnesses, named=named,
+    )  # fmt: skip
+
+
+def _exact(witness: Witness, reader: _Reader) -> Predict | None:
+    return None if witness.exact is None else OnColumns(witness.exact, reader)
+
+
+def _on_columns(node: Node, old: Input, reader: _Reader, shared: Input) -> Node | None:
+    """Nodes that can read the shared columns directly, which is what keeps trees on the fastest path; else None."""
+    if isinstance(node, TreeEnsemble) and node.source is old:
+        return _trees_on_columns(node, reader, shared)
+    if isinstance(node, Select) and node.source is old and not set(node.columns) & set(reader.recoded):
+        return Select(shared, tuple(reader.places[j] for j in node.columns))
+    if isinstance(node, Lookup) and node.source is old:
+        place = reader.places[node.column]
+        if node.column not in reader.recoded:
+            return replace(node, source=shared, column=place)
+        codes = np.zeros((len(reader.recoded[node.column]), old.width))
+        codes[:, node.column] = reader.recoded[node.column]
+        return replace(node, source=shared, column=place, table=node.forward(codes))
+    return None
+
+
+def _trees_on_columns(trees: TreeEnsemble, reader: _Reader, shared: Input) -> TreeEnsemble:
+    split = trees.feature >= 0
+    feature = trees.feature.copy()
+    feature[split] = np.array(reader.places, np.int32)[trees.feature[split]]
+    out = replace(trees, source=shared, feature=feature)
+    recoded = np.isin(trees.feature, list(reader.recoded)) & split
+    return _with_new_sets(out, trees.feature, np.nonzero(recoded)[0], reader) if recoded.any() else out
+
+
+def _with_new_sets(
+    trees: TreeEnsemble, old_feature: NDArray[np.int32], nodes: NDArray[np.int64], reader: _Reader
+) -> TreeEnsemble:
+    """The splits at `nodes` as sets of joined codes; a numeric split becomes the set of the labels on its left."""
+    words = [trees.set_words[a:b] for a, b in zip(trees.set_start[:-1], trees.set_start[1:], strict=True)]
+    category_set, threshold = trees.category_set.copy(), trees.threshold.copy()
+    for node in nodes.tolist():
+        values = reader.recoded[int(old_feature[node])]
+        left = np.where(np.isnan(values), trees.missing_left[node], _goes_left(trees, node, values))
+        category_set[node], threshold[node] = len(words), 0.0
+        words.append(pack(np.nonzero(left)[0]))
+    return replace(
+        trees,
+        category_set=category_set,
+        threshold=threshold,
+        set_start=np.concatenate([[0], np.cumsum([len(w) for w in words])]).astype(np.int32),
+        set_words=np.concatenate(words),
+    )
+
+
+def _goes_left(trees: TreeEnsemble, node: int, values: Array) -> NDArray[np.bool_]:
+    which = int(trees.category_set[node])
+    if which < 0:
+        return np.asarray(values <= trees.threshold[node])
+    words = trees.set_words[trees.set_start[which] : trees.set_start[which + 1]]
+    return contains(words, np.nan_to_num(values, nan=-1.0))

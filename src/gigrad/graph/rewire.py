@@ -1,0 +1,66 @@
+"""Graphs put on top of other nodes: rebuild what changes, keep the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from ..errors import InputError
+from .model import Graph
+from .node import Node, topological
+from .witness import Witness
+
+
+def rewire(outputs: tuple[Node, ...], new: Mapping[Node, Node]) -> dict[Node, Node]:
+    """What becomes of every node below `outputs` when some are replaced: nodes that read a replaced one are rebuilt."""
+    changed: dict[Node, Node] = dict(new)
+    for node in topological(*outputs):
+        if node not in changed:
+            changed[node] = with_parents(node, changed)
+    return changed
+
+
+def with_parents(node: Node, changed: Mapping[Node, Node]) -> Node:
+    """The same step reading the changed parents; the node itself where none has changed."""
+    swapped: dict[str, Any] = {}
+    for field in fields(node):
+        value = getattr(node, field.name)
+        if isinstance(value, Node):
+            if changed[value] is not value:
+                swapped[field.name] = changed[value]
+        elif isinstance(value, tuple) and any(isinstance(v, Node) for v in value):
+            moved = tuple(changed[v] if isinstance(v, Node) else v for v in value)
+            if any(a is not b for a, b in zip(moved, value, strict=True)):
+                swapped[field.name] = moved
+    return replace(node, **swapped) if swapped else node
+
+
+def attach(head: Graph, over: Graph, node: Node) -> Graph:
+    """The model `head` reading `node`, a node of the graph `over`, in place of rows.
+
+    The result has the columns of `over` and the outputs of `head`. Trees of `head` become trees over `node`. Its
+    witnesses are asked on the values of `node`; those of `over` stay.
+    """
+    if node.width != head.input.width:
+        raise InputError(
+            f"{head.label} must get the {head.input.width} columns it was fitted on; the scores below it give "
+            f"{node.width}."
+        )
+    moved = rewire((head.score, head.margin, *(w.node for w in head.witnesses)), {head.input: node})
+    return Graph(
+        columns=over.columns,
+        input=over.input,
+        score=moved[head.score],
+        margin=moved[head.margin],
+        output_names=head.output_names,
+        margin_names=head.margin_names,
+        witnesses=(*over.witnesses, *(_above(w, moved, node) for w in head.witnesses)),
+        named=over.named,
+        label=head.label,
+    )
+
+
+def _above(witness: Witness, moved: Mapping[Node, Node], node: Node) -> Witness:
+    source = node if witness.source is None else moved[witness.source]
+    return replace(witness, node=moved[witness.node], source=source)

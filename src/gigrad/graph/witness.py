@@ -1,0 +1,113 @@
+"""The model's own word: predictions of its library that the graph must reproduce before anything is explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ModelMismatchError
+from .node import Array, Input, Node, evaluate, topological
+
+if TYPE_CHECKING:
+    from ..tables import Rows
+
+Predict = Callable[["Rows"], Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """The model's own prediction of one node: what the graph must reproduce.
+
+    Attributes
+    ----------
+    node : Node
+    predict : callable
+        Takes Rows, gives an array of shape (n,) or (n, node.width) from the model's own library.
+    label : str
+        The model's name, for messages.
+    rtol, atol : float
+        The library's own rounding: what two correct sums in its arithmetic may differ by. `rtol` is relative to
+        `scale`, an upper bound on what the library adds up (the larger of it and the prediction counts).
+    scale : float
+    source : Node or None
+        What `predict` reads: None for the model's rows; for a head over other models the node with their scores, which
+        `predict` gets as those models themselves give them.
+    exact : callable or None
+        The same prediction in float64, for a library that predicts in float32: the graph is held to this one, tightly,
+        while `predict` stays what the model itself gives.
+    """
+
+    node: Node
+    predict: Predict
+    label: str
+    rtol: float = 1e-9
+    atol: float = 1e-12
+    scale: float = 0.0
+    source: Node | None = None
+    exact: Predict | None = None
+
+    def check(self, rows: Rows, values: dict[Node, Array]) -> Array:
+        """The model's own predictions (n, width); raises ModelMismatchError where the graph's differ."""
+        own = self._ask(self.predict, rows)
+        right = own if self.exact is None else self._ask(self.exact, rows)
+        graph = values[self.node]
+        if right.shape != graph.shape or own.shape != graph.shape:
+            raise ModelMismatchError(
+                f"{self.label} gives {right.shape[1]} numbers a row, the graph imported from it {graph.shape[1]}."
+            )
+        allowed = self.atol + self.rtol * np.maximum(np.abs(right), self.scale)
+        excess = np.where(np.isnan(right) & np.isnan(graph), 0.0, np.abs(right - graph) / allowed)
+        excess = np.where(np.isnan(excess), np.inf, excess)
+        if len(right) and excess.max() > 1.0:
+            row, column = np.unravel_index(int(excess.argmax()), excess.shape)
+            raise ModelMismatchError(
+                f"The graph imported from {self.label} must reproduce its predictions; row {row} differs most: "
+                f"the model says {right[row, column]!r}, the graph {graph[row, column]!r} "
+                f"({int((excess.max(axis=1) > 1).sum())} of {len(right)} rows differ). Please report this model."
+            )
+        return own
+
+    def _ask(self, predict: Predict, rows: Rows) -> Array:
+        return np.asarray(predict(rows), dtype=np.float64).reshape(len(rows.matrix), -1)
+
+
+def own_values(output: Node, witnesses: Sequence[Witness], source: Input, rows: Rows) -> Array:
+    """An output (n, width) as the models themselves give it, after the graph has been seen to reproduce each of them.
+
+    Lower models are asked first, and what is above them (a head, a transform) works on their own predictions.
+    """
+    from ..tables import Rows
+
+    known: dict[Node, Array] = {source: rows.matrix}
+    for witness in nearest_witnesses(output, witnesses):
+        read = rows
+        if witness.source is not None:
+            scores = evaluate((witness.source,), known)[witness.source]
+            read = Rows(scores, scores, tuple(f"score_{i}" for i in range(scores.shape[1])))
+        known[witness.node] = witness.check(read, evaluate((witness.node,), known))
+    return evaluate((output,), known)[output]
+
+
+def nearest_witnesses(output: Node, witnesses: Sequence[Witness]) -> list[Witness]:
+    """The witnesses met first on the way down from the output, lowest first: one that reads the rows makes those below
+    it needless, one that reads scores needs those of the scores."""
+    by_node = {w.node: w for w in witnesses}
+    found: set[Node] = set()
+    seen: set[Node] = set()
+    stack = [output]
+    while stack:
+        top = stack.pop()
+        if top in seen:
+            continue
+        seen.add(top)
+        if top not in by_node:
+            stack.extend(top.parents)
+            continue
+        found.add(top)
+        below = by_node[top].source
+        if below is not None:
+            stack.append(below)
+    return [by_node[node] for node in topological(output) if node in found]
