@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from . import provenance
 from .engine import Pairs, Population, Settings, attribute
 from .errors import InputError
 from .explanation import Explanation
@@ -61,6 +62,11 @@ class Explainer:
             raise InputError("reference must have at least one row; it is empty.")
         self.weights = _weights(weights, len(self.reference))
         self.base: Array = self.weights @ self.scorer.own(self.reference)
+        self.provenance: dict[str, Any] = {
+            **self.scorer.record,
+            "reference": provenance.reference_record(self.reference, self.weights),
+            "settings": provenance.settings_record(tol, seed, groups),
+        }
 
     def __call__(self, X: Any) -> Explanation:
         """Explain every row of a table."""
@@ -69,7 +75,7 @@ class Explainer:
         paths = Population(self.reference.matrix, self.weights, rows.matrix)
         credit = attribute(self.scorer.node, self.scorer.graph.input, paths, self.settings)
         base = np.broadcast_to(self.base, predictions.shape)
-        return self.scorer.explanation(credit.values, credit.error, base, predictions, rows)
+        return self.scorer.explanation(credit.values, credit.error, base, predictions, rows, self.provenance)
 
 
 def explain(
@@ -114,7 +120,12 @@ def explain_pairs(
         raise InputError(f"start and end must have the same number of rows; they have {len(starts)} and {len(ends)}.")
     base, predictions = scorer.own(starts), scorer.own(ends)
     credit = attribute(scorer.node, scorer.graph.input, Pairs(starts.matrix, ends.matrix), settings)
-    return scorer.explanation(credit.values, credit.error, base, predictions, ends)
+    record = {
+        **scorer.record,
+        "reference": provenance.start_record(starts),
+        "settings": provenance.settings_record(tol, seed, groups),
+    }
+    return scorer.explanation(credit.values, credit.error, base, predictions, ends, record)
 
 
 class Scorer:
@@ -124,17 +135,25 @@ class Scorer:
         self.graph: Graph = import_model(model)
         node, names = self.graph.output(output)
         self.node, self.output_names = pick(node, names, target)
+        self.record = {
+            **provenance.model_record(self.graph, model, output, self.node, self.output_names),
+            "versions": provenance.versions(),
+        }
 
     def own(self, rows: Rows) -> Array:
         """The model's own predictions (n, k), after the graph has been seen to reproduce them."""
         return own_values(self.node, self.graph.witnesses, self.graph.input, rows)
 
-    def explanation(self, values: Array, error: Array, base: Array, predictions: Array, rows: Rows) -> Explanation:
+    def explanation(
+        self, values: Array, error: Array, base: Array, predictions: Array, rows: Rows, record: dict[str, Any]
+    ) -> Explanation:
+        """The result: one output loses its axis, the explained rows enter the record."""
         gap = predictions - base - values.sum(axis=1)
         if self.node.width == 1:
             values, error, gap = values[:, :, 0], error[:, 0], gap[:, 0]
             base, predictions = base[:, 0], predictions[:, 0]
-        return Explanation(values, base, predictions, gap, error, rows.table, rows.names, self.output_names)
+        record = {**record, "data": provenance.data_record(rows)}
+        return Explanation(values, base, predictions, gap, error, rows.table, rows.names, self.output_names, record)
 
 
 def _weights(weights: Any, rows: int) -> Array:

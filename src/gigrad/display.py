@@ -1,0 +1,115 @@
+"""Values as people read them: raw data in its own units, categories by their labels, missing values by that word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+MISSING = "missing"
+
+
+def column(data: Any, position: int) -> NDArray[Any]:
+    """The raw values of one column of a table, (n,): numbers where the column holds numbers, objects elsewhere."""
+    if isinstance(data, np.ndarray):
+        return data[:, position]
+    frame = nw.from_native(data, eager_only=True)
+    series = frame[frame.columns[position]]
+    if series.dtype.is_float() or (series.dtype.is_integer() and not series.is_null().any()):
+        return np.asarray(series.to_numpy())
+    return np.array([*series.to_list(), None], dtype=object)[:-1]
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a raw value stands for "not known": None, NaN, NaT, pandas' NA."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
+
+
+@dataclass(frozen=True, eq=False)
+class Numbers:
+    """A raw column on a number line.
+
+    Attributes
+    ----------
+    values : (n,) float64
+        The numbers themselves, or the positions of the labels; NaN where missing.
+    labels : tuple of str or None
+        What each position stands for, sorted; None for a column of numbers.
+    """
+
+    values: NDArray[np.float64]
+    labels: tuple[str, ...] | None
+
+
+def numbers(raw: NDArray[Any]) -> Numbers:
+    """Place a raw column on a number line: numbers as they are, anything else by its sorted labels."""
+    if raw.dtype.kind in "biuf":
+        return Numbers(raw.astype(np.float64), None)
+    missing = np.array([is_missing(v) for v in raw], dtype=bool)
+    out = np.full(len(raw), np.nan)
+    present = raw[~missing].tolist()
+    if all(isinstance(v, (int, float, np.number)) for v in present) and not any(isinstance(v, bool) for v in present):
+        out[~missing] = present
+        return Numbers(out, None)
+    labels = sorted({text(v) for v in present})
+    position = {label: i for i, label in enumerate(labels)}
+    out[~missing] = [position[text(v)] for v in present]
+    return Numbers(out, tuple(labels))
+
+
+def text(value: Any) -> str:
+    """One raw value in the units of the data: 0.25, 1200, "rent", 2011-03-01, missing."""
+    if is_missing(value):
+        return MISSING
+    if isinstance(value, (bool, np.bool_)):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float, np.number)):
+        return number(float(value)) if not isinstance(value, (int, np.integer)) else str(int(value))
+    return str(value).removesuffix(" 00:00:00").removesuffix("T00:00:00.000000000")
+
+
+def texts(values: Iterable[Any]) -> list[str]:
+    """`text` of every value."""
+    return [text(v) for v in values]
+
+
+def number(value: float) -> str:
+    """A number with five digits that matter, and no exponent where a person would write none."""
+    if value != value:
+        return MISSING
+    if value == int(value) if abs(value) < 1e15 else False:
+        return str(int(value))
+    if 1e-4 <= abs(value) < 1e5:
+        return f"{value:.5g}"
+    return f"{value:.0f}" if 1e5 <= abs(value) < 1e15 else f"{value:.4g}"
+
+
+def decimals(scale: float) -> int:
+    """How many decimals show three digits of a number of the size `scale`."""
+    return int(np.clip(2 - np.floor(np.log10(scale)), 0, 12)) if 0 < scale < np.inf else 2
+
+
+def credit(value: float, places: int) -> str:
+    """A credit with its sign, to `places` decimals: +0.123, −0.020 (a true minus sign), 0.000."""
+    shown = f"{abs(value):.{places}f}"
+    if float(shown) == 0:
+        return shown
+    return ("+" if value > 0 else "\N{MINUS SIGN}") + shown
+
+
+def score(value: float, places: int) -> str:
+    """A score to `places` decimals, with a true minus sign."""
+    shown = f"{abs(value):.{places}f}"
+    return shown if value >= 0 or float(shown) == 0 else "\N{MINUS SIGN}" + shown
+
+
+def shortened(name: str, width: int) -> str:
+    """A name cut in the middle to `width` characters: the ends of long names tell them apart."""
+    if len(name) <= width:
+        return name
+    head = (width - 1) * 2 // 3
+    return name[:head] + "…" + name[len(name) - (width - 1 - head) :]

@@ -1,0 +1,174 @@
+"""What an explanation stands on: fingerprints of the model, the reference and the data, versions, settings.
+
+A fingerprint is a SHA-256 of the numbers that decide the answer, so two runs with equal records give equal credits.
+Nothing here depends on the clock, the machine or the number of threads: the same run leaves the same record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import fields
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from .graph import Graph, Node, Opaque, topological
+from .tables import Rows
+
+
+def array_fingerprint(*arrays: Any) -> str:
+    """SHA-256 of the dtypes, shapes and numbers of arrays; every NaN counts as the same NaN."""
+    hasher = hashlib.sha256()
+    for array in arrays:
+        _add_array(hasher, np.asarray(array))
+    return hasher.hexdigest()
+
+
+def rows_fingerprint(rows: Rows) -> str:
+    """Fingerprint of rows as the model reads them: equal for the same rows in a NumPy array or any data frame."""
+    return array_fingerprint(rows.matrix)
+
+
+def node_fingerprint(*outputs: Node) -> str:
+    """Fingerprint of everything that decides the values of some nodes: kinds of step, their numbers, how they join.
+
+    A function known only by its values (`Opaque`) enters by its label and width: see `opaque_parts`.
+    """
+    order = topological(*outputs)
+    number = {node: i for i, node in enumerate(order)}
+    hasher = hashlib.sha256()
+    for node in order:
+        hasher.update(f"|{type(node).__name__}".encode())
+        for field in fields(node):
+            hasher.update(f";{field.name}=".encode())
+            _add(hasher, getattr(node, field.name), number)
+    hasher.update(f"|outputs {[number[n] for n in outputs]}".encode())
+    return hasher.hexdigest()
+
+
+def model_fingerprint(graph: Graph) -> str:
+    """Fingerprint of a model: its columns with their categories, its score and its margin."""
+    columns = [[c.name, c.kind, c.missing, c.unknown, None if c.labels is None else list(c.labels)]
+               for c in graph.columns]  # fmt: skip
+    text = json.dumps([columns, graph.named, node_fingerprint(graph.score, graph.margin)], default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def opaque_parts(*outputs: Node) -> list[str]:
+    """The labels of the functions that a fingerprint cannot look into."""
+    return [node.label for node in topological(*outputs) if isinstance(node, Opaque)]
+
+
+def model_record(graph: Graph, model: Any, output: Any, node: Node, output_names: tuple[str, ...]) -> dict[str, Any]:
+    """What was explained: the model, its library, and the output that was asked for."""
+    asked = "prediction" if output is None else output if isinstance(output, str) else repr(output)
+    record: dict[str, Any] = {
+        "model": {
+            "label": graph.label,
+            "type": f"{type(model).__module__}.{type(model).__qualname__}",
+            "columns": len(graph.columns),
+            "fingerprint": model_fingerprint(graph),
+        },
+        "output": {"asked": asked, "names": list(output_names), "fingerprint": node_fingerprint(node)},
+    }
+    opaque = opaque_parts(graph.score, graph.margin, node)
+    if opaque:
+        record["model"]["not_in_fingerprint"] = opaque
+    library = library_version(model)
+    if library:
+        record["model"]["library"] = library
+    return record
+
+
+def reference_record(rows: Rows, weights: Any, note: str = "") -> dict[str, Any]:
+    """Against whom: how many reference rows, how weighted, their fingerprint, and where they came from."""
+    weights = np.asarray(weights)
+    record: dict[str, Any] = {
+        "kind": "population",
+        "rows": len(rows),
+        "weights": "equal" if np.ptp(weights) == 0 else "given",
+        "fingerprint": array_fingerprint(rows.matrix, weights),
+    }
+    if note:
+        record["note"] = note
+    return record
+
+
+def start_record(rows: Rows) -> dict[str, Any]:
+    """Against whom, for pairs: every row has a start of its own."""
+    return {"kind": "pairs", "rows": len(rows), "fingerprint": rows_fingerprint(rows)}
+
+
+def data_record(rows: Rows) -> dict[str, Any]:
+    """Which rows were explained."""
+    return {"rows": len(rows), "columns": rows.matrix.shape[1], "fingerprint": rows_fingerprint(rows)}
+
+
+def settings_record(tol: float, seed: int, groups: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The settings that can change a credit."""
+    record: dict[str, Any] = {"tol": tol, "seed": seed}
+    if groups:
+        record["groups"] = {name: list(members) for name, members in groups.items()}
+    return record
+
+
+def versions() -> dict[str, str]:
+    """The versions of what computed the answer."""
+    from . import __version__
+
+    return {
+        "gigrad": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "narwhals": _version("narwhals") or "unknown",
+    }
+
+
+def library_version(model: Any) -> str:
+    """The model's own library and version, say "xgboost 3.2.0"; "" for a Graph and for functions of your own."""
+    package = type(model).__module__.split(".")[0]
+    found = _version({"sklearn": "scikit-learn"}.get(package, package))
+    return f"{package} {found}" if found and package != "gigrad" else ""
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
+
+
+def _add(hasher: Any, value: Any, number: Mapping[Node, int]) -> None:
+    """Feed one field of a node to the hash."""
+    if isinstance(value, Node):
+        hasher.update(f"node {number[value]}".encode())
+    elif isinstance(value, np.ndarray):
+        _add_array(hasher, value)
+    elif isinstance(value, (tuple, list)):
+        hasher.update(f"[{len(value)}".encode())
+        for item in value:
+            _add(hasher, item, number)
+    elif isinstance(value, np.generic):
+        hasher.update(repr(value.item()).encode())
+    elif value is None or isinstance(value, (bool, int, float, str)):
+        hasher.update(repr(value).encode())
+    elif callable(value):
+        hasher.update(b"function")
+    else:
+        raise TypeError(
+            f"A node's fields must be nodes, arrays, tuples, numbers or text; a {type(value).__name__} came."
+        )
+
+
+def _add_array(hasher: Any, array: np.ndarray[Any, Any]) -> None:
+    hasher.update(f"{array.dtype.str}{array.shape}".encode())
+    if array.dtype == object:
+        hasher.update(repr(array.tolist()).encode())
+        return
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        array = np.where(np.isnan(array), np.nan, array)
+    hasher.update(np.ascontiguousarray(array).data)
