@@ -91,6 +91,7 @@ def _read_array(X: NDArray[Any], columns: Sequence[Column], what: str) -> Rows:
     else:
         for j, column in enumerate(columns):
             matrix[:, j] = _encode(X[:, j], column, what)
+    _mark_missing(matrix, columns)
     _check(matrix, columns, what)
     return Rows(matrix, X, tuple(c.name for c in columns))
 
@@ -111,6 +112,7 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
     matrix = np.empty((len(frame), len(columns)), dtype=np.float64)
     for j, column in enumerate(columns):
         matrix[:, j] = _encode_series(frame[frame.columns[j]], column, what)
+    _mark_missing(matrix, columns)
     _check(matrix, columns, what)
     return Rows(matrix, frame.to_native(), tuple(frame.columns))
 
@@ -150,6 +152,14 @@ def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float
         found[found < 0] = np.nan
     out[~missing] = found
     return out
+
+
+def _mark_missing(matrix: Array, columns: Sequence[Column]) -> None:
+    """Put NaN where a number stands for a missing value."""
+    for j, column in enumerate(columns):
+        if column.missing_value is not None:
+            with np.errstate(over="ignore"):
+                matrix[matrix[:, j].astype(np.float32) == np.float32(column.missing_value), j] = np.nan
 
 
 def _check(matrix: Array, columns: Sequence[Column], what: str) -> None:

@@ -24,6 +24,8 @@ class Column:
         Whether the model takes a missing value here.
     unknown : "refuse", "missing" or "other"
         What a label outside of `labels` becomes: an error, a missing value, or code -1, as the model's library does.
+    missing_value : float or None
+        A number that the model takes for a missing value, as well as NaN; compared in float32, as XGBoost does.
     """
 
     name: str
@@ -31,3 +33,4 @@ class Column:
     labels: tuple[Any, ...] | None = None
     missing: bool = True
     unknown: Unknown = "other"
+    missing_value: float | None = None

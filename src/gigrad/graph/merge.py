@@ -92,6 +92,12 @@ def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
     """One column for all who read it."""
     columns = [c for _, c in readers]
     missing = all(c.missing for c in columns)
+    if len({c.missing_value for c in columns}) > 1:
+        raise InputError(
+            f"Column {name!r} must mean the same to all models; a value that some of them take for a missing one "
+            f"({', '.join(sorted({str(c.missing_value) for c in columns}))}) is a number to others."
+        )
+    missing_value = columns[0].missing_value
     labelled = [c for c in columns if c.labels is not None]
     if not labelled:
         if len({c.kind for c in columns}) > 1:
@@ -101,7 +107,7 @@ def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
                 f"Column {name!r} must be a number or a category for all models; {number} reads it as a number and "
                 f"{codes} as a category of unknown labels. Fit the latter on a labelled category."
             )
-        return Column(name, columns[0].kind, None, missing, columns[0].unknown)
+        return Column(name, columns[0].kind, None, missing, columns[0].unknown, missing_value)
     as_it_comes = [g.label for g, c in readers if c.labels is None]
     refusing = [set(c.labels) for c in labelled if c.labels is not None and c.unknown == "refuse"]
     union = dict.fromkeys(label for c in labelled for label in c.labels or ())
@@ -114,7 +120,7 @@ def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
         )
     rules = {c.unknown for c in labelled}
     agreed = len(rules) == 1 and not as_it_comes
-    return Column(name, "category", labels, missing, rules.pop() if agreed else "refuse")
+    return Column(name, "category", labels, missing, rules.pop() if agreed else "refuse", missing_value)
 
 
 def _is_number(label: object) -> bool:
@@ -202,7 +208,9 @@ def _moved(graph: Graph, reader: _Reader, shared: Input, named: bool) -> Graph:
         if node not in new:
             new[node] = _on_columns(node, graph.input, reader, shared) or with_parents(node, new)
     witnesses = tuple(
-        replace(w, node=new[w.node], predict=OnColumns(w.predict, reader), exact=_exact(w, reader))
+        replace(
+            w, node=new[w.node], predict=OnColumns(w.predict, reader), exact=_exact(w, reader), scale=_scale(w, reader)
+        )
         if w.source is None
         else replace(w, node=new[w.node], source=new[w.source])
         for w in graph.witnesses
@@ -215,6 +223,10 @@ def _moved(graph: Graph, reader: _Reader, shared: Input, named: bool) -> Graph:
 
 def _exact(witness: Witness, reader: _Reader) -> Predict | None:
     return None if witness.exact is None else OnColumns(witness.exact, reader)
+
+
+def _scale(witness: Witness, reader: _Reader) -> float | Predict:
+    return OnColumns(witness.scale, reader) if callable(witness.scale) else witness.scale
 
 
 def _on_columns(node: Node, old: Input, reader: _Reader, shared: Input) -> Node | None:

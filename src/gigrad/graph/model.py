@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, UnsupportedModelError
 from .columns import Column
 from .node import Array, Input, Node, Select, evaluate
 from .witness import Witness
@@ -36,6 +36,9 @@ class Graph:
     named : bool
         Whether the model knew its columns by name; if not, tables are read by position.
     label : str
+    no_score : str
+        Why the number the model itself gives cannot be explained, only its margin (`score` is the margin then): what a
+        user who asks for it is told. Empty for most.
     """
 
     columns: tuple[Column, ...]
@@ -47,6 +50,7 @@ class Graph:
     witnesses: tuple[Witness, ...] = ()
     named: bool = False
     label: str = "model"
+    no_score: str = ""
 
     def __post_init__(self) -> None:
         if self.input.width != len(self.columns):
@@ -75,6 +79,9 @@ class Graph:
 
     def output(self, output: Any = None) -> tuple[Node, tuple[str, ...]]:
         """The node that `output` names, and the names of its columns. See `gigrad.explain` for what it may be."""
+        wants_score = output is None or output == "prediction" or isinstance(output, Transform)
+        if wants_score and self.no_score:
+            raise UnsupportedModelError(self.no_score)
         if output is None or output == "prediction":
             return self.score, self.output_names
         if isinstance(output, str):

@@ -31,7 +31,8 @@ class Witness:
     rtol, atol : float
         The library's own rounding: what two correct sums in its arithmetic may differ by. `rtol` is relative to
         `scale`, an upper bound on what the library adds up (the larger of it and the prediction counts).
-    scale : float
+    scale : float or callable
+        A callable takes Rows and gives a bound for each of them, (n,) or (n, node.width).
     source : Node or None
         What `predict` reads: None for the model's rows; for a head over other models the node with their scores, which
         `predict` gets as those models themselves give them.
@@ -45,7 +46,7 @@ class Witness:
     label: str
     rtol: float = 1e-9
     atol: float = 1e-12
-    scale: float = 0.0
+    scale: float | Predict = 0.0
     source: Node | None = None
     exact: Predict | None = None
 
@@ -58,8 +59,11 @@ class Witness:
             raise ModelMismatchError(
                 f"{self.label} gives {right.shape[1]} numbers a row, the graph imported from it {graph.shape[1]}."
             )
-        allowed = self.atol + self.rtol * np.maximum(np.abs(right), self.scale)
-        excess = np.where(np.isnan(right) & np.isnan(graph), 0.0, np.abs(right - graph) / allowed)
+        scale = self._ask(self.scale, rows) if callable(self.scale) else self.scale
+        allowed = self.atol + self.rtol * np.maximum(np.abs(right), scale)
+        same = (right == graph) | (np.isnan(right) & np.isnan(graph))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            excess = np.where(same, 0.0, np.abs(right - graph) / allowed)
         excess = np.where(np.isnan(excess), np.inf, excess)
         if len(right) and excess.max() > 1.0:
             row, column = np.unravel_index(int(excess.argmax()), excess.shape)

@@ -1,0 +1,56 @@
+"""The rows of an explanation, in the form in which a model's own predict takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from ..graph import Column
+from ..tables import Rows
+
+
+def has_labels(columns: Sequence[Column]) -> bool:
+    """Whether the model reads labelled categories, which only a data frame can hold."""
+    return any(c.labels is not None for c in columns)
+
+
+def as_matrix(rows: Rows) -> Any:
+    """The rows as an array of numbers: the very array that came where there was one."""
+    if isinstance(rows.table, np.ndarray) and rows.table.dtype != object:
+        return rows.table
+    return rows.matrix
+
+
+def as_pandas(rows: Rows, columns: Sequence[Column]) -> Any:
+    """The rows as a pandas frame under the model's names, labelled columns as pandas categories.
+
+    Columns that already are categories keep their own codes: recoding them is the library's business.
+    """
+    import pandas as pd
+
+    data: dict[str, Any] = {}
+    for j, column in enumerate(columns):
+        if column.labels is None:
+            data[column.name] = rows.matrix[:, j]
+            continue
+        given = _given(rows, j)
+        if isinstance(given.dtype, pd.CategoricalDtype):
+            data[column.name] = given.reset_index(drop=True).cat.remove_unused_categories()
+        else:
+            values = [None if pd.isna(v) else v for v in given]
+            seen = dict.fromkeys([*column.labels, *(v for v in values if v is not None)])
+            data[column.name] = pd.Categorical(values, categories=list(seen))
+    return pd.DataFrame(data)
+
+
+def _given(rows: Rows, position: int) -> Any:
+    """One column as it came, as a pandas series."""
+    import pandas as pd
+
+    if isinstance(rows.table, np.ndarray):
+        return pd.Series(rows.table[:, position].tolist(), dtype=object)
+    series = nw.from_native(rows.table, eager_only=True)[:, position]
+    return series.to_native() if series.implementation.is_pandas() else pd.Series(series.to_list(), dtype=object)

@@ -1,0 +1,327 @@
+"""XGBoost boosters and their scikit-learn wrappers, read from the model's own JSON.
+
+XGBoost compares in float32 (`x < t` goes left), sends the categories of a set right, adds up in float32, and keeps
+`base_score` on the scale of the predictions. Layouts from 2.0 on are read, by what is there and never by a version.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import NotFittedError, UnsupportedModelError
+from ..graph import Affine, Array, Column, Fill, Graph, Input, Node, Select, Tree, Witness, assemble
+from ..tables import Rows
+from .frames import as_matrix, as_pandas, has_labels
+from .links import (
+    LINKS,
+    SINGLE,
+    class_outputs,
+    plain_outputs,
+    sum_error,
+    unknown_objective,
+    witness,
+)
+from .thresholds import less_in_float32
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What an objective does to the margin, and the scale on which it keeps `base_score`."""
+
+    link: str = "identity"
+    margin_of_base: Callable[[Array], Array] = lambda base: base
+
+
+def _logit(base: Array) -> Array:
+    return np.asarray(np.log(base) - np.log1p(-base))
+
+
+_LOGISTIC, _LOG = Objective("sigmoid", _logit), Objective("exp", np.log)
+_OBJECTIVES = {
+    "binary:logistic": _LOGISTIC,
+    "reg:logistic": _LOGISTIC,
+    "binary:logitraw": Objective(),
+    "binary:hinge": Objective(),
+    "multi:softprob": Objective("softmax"),
+    "multi:softmax": Objective("softmax"),
+    "count:poisson": _LOG,
+    "reg:gamma": _LOG,
+    "reg:tweedie": _LOG,
+    "survival:cox": _LOG,
+    "survival:aft": _LOG,
+}
+_HINGE = (
+    "A binary:hinge model predicts a class, a step of its margin that no credit can be given for; explain its margin "
+    'with output="margin".'
+)
+
+
+def import_xgboost(model: Any) -> Graph:
+    """The graph of an xgboost.Booster or of any of the scikit-learn wrappers (XGBModel)."""
+    learner = _learner(model)
+    columns = _columns(model, learner)
+    name = learner["objective"]["name"]
+    objective = _OBJECTIVES.get(name)
+    if objective is None:
+        if not name.startswith(("reg:", "rank:")):
+            raise unknown_objective("XGBoost", name)
+        objective = Objective()
+    source = Input(len(columns))
+    base = objective.margin_of_base(_base_score(learner))
+    predict = _Predict(model, columns, outputs=len(base))
+    margin, own_margin, error = _margin(predict, learner, source, base)
+    link = LINKS[objective.link]
+    score = link.apply(margin)
+    witnesses = [own_margin]
+    if error is not None and score is not margin and (predict.classifier or name != "multi:softmax"):
+        witnesses.append(witness(score, predict.score, predict.label, SINGLE, error, link))
+    names = margin_names = plain_outputs(margin.width)
+    if predict.classifier and objective.link == "softmax":
+        names, margin_names = class_outputs(model.classes_), tuple(str(c) for c in model.classes_)
+        if len(names) < margin.width:  # two classes trained as many: the positive one alone
+            score = Select(score, (1,))
+    elif predict.classifier and margin.width == 1:
+        names = margin_names = class_outputs(model.classes_)
+    return Graph(
+        columns=columns,
+        input=source,
+        score=score,
+        margin=margin,
+        output_names=names,
+        margin_names=margin_names,
+        witnesses=tuple(witnesses),
+        named=bool(learner["feature_names"]),
+        label=predict.label,
+        no_score=_HINGE if name == "binary:hinge" else "",
+    )
+
+
+# ---------------------------------------------------------------- the parts of the model's JSON
+
+
+def _learner(model: Any) -> dict[str, Any]:
+    import xgboost
+
+    try:
+        booster = model.get_booster() if isinstance(model, xgboost.XGBModel) else model
+        raw = booster.save_raw("json")
+    except (xgboost.core.XGBoostError, ValueError):  # scikit-learn's NotFittedError is a ValueError
+        raise NotFittedError(f"This {type(model).__name__} has not been fitted; fit or load it first.") from None
+    learner: dict[str, Any] = json.loads(bytes(raw))["learner"]
+    return learner
+
+
+def _columns(model: Any, learner: dict[str, Any]) -> tuple[Column, ...]:
+    size = int(learner["learner_model_param"]["num_feature"])
+    names = learner["feature_names"] or [f"f{j}" for j in range(size)]
+    types = learner["feature_types"] or ["float"] * size
+    labels = _labels(learner)
+    missing = _missing_value(model)
+    # XGBoost 3.2 takes a label it does not know for the one that sorts next, or raises: refusing is the honest reading.
+    return tuple(
+        Column(name, "category" if kind == "c" else "number", labels.get(j), unknown="refuse", missing_value=missing)
+        for j, (name, kind) in enumerate(zip(names, types, strict=True))
+    )
+
+
+def _labels(learner: dict[str, Any]) -> dict[int, tuple[Any, ...]]:
+    """The labels of pandas categories, which XGBoost keeps from 3.1 on."""
+    booster = learner["gradient_booster"]
+    model = booster["gbtree"]["model"] if "gbtree" in booster else booster["model"]
+    found: dict[int, tuple[Any, ...]] = {}
+    for j, part in enumerate(model.get("cats", {}).get("enc", [])):
+        if part.get("offsets"):
+            text = bytes(v & 0xFF for v in part["values"])
+            try:
+                found[j] = tuple(text[a:b].decode() for a, b in pairwise(part["offsets"]))
+            except UnicodeDecodeError:  # 3.2 counts characters where bytes are meant, and loses the end of the labels
+                raise UnsupportedModelError(
+                    f"XGBoost has stored the labels of category column {j} damaged, as it does when a label is not "
+                    "plain ASCII; train on ASCII labels, or on integer codes with feature_types."
+                ) from None
+        elif part["values"]:
+            found[j] = tuple(part["values"])
+    return found
+
+
+def _missing_value(model: Any) -> float | None:
+    """The number a wrapper was told to take for a missing value; a Booster knows none."""
+    import xgboost
+
+    if not isinstance(model, xgboost.XGBModel) or math.isnan(model.missing):
+        return None
+    return float(model.missing)
+
+
+def _base_score(learner: dict[str, Any]) -> Array:
+    """`base_score` of every output, (outputs,): a number up to 3.0, a list from 3.1 on."""
+    parameters = learner["learner_model_param"]
+    outputs = max(int(parameters["num_class"]), int(parameters.get("num_target", "1")), 1)
+    stored = np.array(json.loads(parameters["base_score"]), dtype=np.float64).ravel()
+    return np.broadcast_to(stored, (outputs,)).copy()
+
+
+# ---------------------------------------------------------------- the margin
+
+
+def _margin(
+    predict: _Predict, learner: dict[str, Any], source: Input, base: Array
+) -> tuple[Node, Witness, float | None]:
+    """The margin, the model's own word for it, and what the model may round it by (None where that depends on rows)."""
+    booster = learner["gradient_booster"]
+    if booster["name"] == "gblinear":
+        return *_linear(predict, booster["model"]["weights"], source), None
+    trees = assemble(source, _trees(predict.model, booster), base)
+    error = sum_error(trees, SINGLE)
+    return trees, witness(trees, predict.margin, predict.label, SINGLE, error), error
+
+
+def _linear(predict: _Predict, dump: list[float], source: Input) -> tuple[Node, Witness]:
+    """A linear booster: it skips missing values, which is the same as reading a zero."""
+    size = source.width
+    weight = np.asarray(dump, np.float64).reshape(size + 1, predict.outputs)[:-1]
+    # 3.2 adds the first class's base_score to every class, so the intercept is asked for, not put together.
+    nothing = np.zeros((1, size))
+    intercept = np.asarray(predict.margin(Rows(nothing, nothing, ())), np.float64).ravel()
+    margin = Affine(Fill(source, nothing[0]), weight.T.copy(), intercept)
+    own = Witness(
+        margin,
+        predict.margin,
+        predict.label,
+        rtol=SINGLE * (16.0 + 4.0 * math.sqrt(size)),
+        scale=lambda rows: np.nan_to_num(np.abs(rows.matrix)) @ np.abs(weight) + np.abs(intercept),
+    )
+    return margin, own
+
+
+def _trees(model: Any, booster: dict[str, Any]) -> list[Tree]:
+    inner = booster["gbtree"]["model"] if "gbtree" in booster else booster["model"]
+    drop = booster.get("weight_drop") or inner.get("weight_drop")  # dart: beside the trees, or from 3.3 on among them
+    dumps, output = inner["trees"], inner["tree_info"]
+    used = _used_trees(model, inner)
+    weights = np.ones(len(dumps)) if not drop else np.asarray(drop, np.float32).astype(np.float64)
+    return [_tree(dumps[i], int(output[i]), float(weights[i])) for i in range(used)]
+
+
+def _used_trees(model: Any, inner: dict[str, Any]) -> int:
+    """How many trees predict: a wrapper stops at its best iteration, a Booster uses all."""
+    import xgboost
+
+    total = len(inner["trees"])
+    if not isinstance(model, xgboost.XGBModel):
+        return total
+    try:
+        rounds = model.best_iteration + 1
+    except AttributeError:  # no early stopping
+        return total
+    ends = inner.get("iteration_indptr")
+    if ends is None:
+        per_round = total // model.get_booster().num_boosted_rounds()
+        return int(rounds * per_round)
+    return int(ends[rounds])
+
+
+def _tree(dump: dict[str, Any], output: int, weight: float) -> Tree:
+    left, right = np.asarray(dump["left_children"], np.int64), np.asarray(dump["right_children"], np.int64)
+    condition = np.asarray(dump["split_conditions"], np.float32)
+    default_left = np.asarray(dump["default_left"]).astype(bool)
+    leaf = left == -1
+    vector = int(dump["tree_param"]["size_leaf_vector"])
+    if vector > 1:
+        output, values = -1, _vector_leaves(dump, right, leaf, vector) * weight
+    else:
+        values = condition.astype(np.float64) * weight
+    categories = _categories(dump)
+    if categories:  # the categories of a set go right: turn these splits round
+        turned = np.zeros(len(left), bool)
+        turned[list(categories)] = True
+        left, right = np.where(turned, right, left), np.where(turned, left, right)
+        default_left = default_left ^ turned
+    return Tree(
+        feature=np.where(leaf, -1, np.asarray(dump["split_indices"], np.int64)),
+        threshold=less_in_float32(condition),
+        left=left,
+        right=right,
+        missing_left=default_left,
+        values=values,
+        output=output,
+        categories=categories,
+    )
+
+
+def _vector_leaves(dump: dict[str, Any], right: NDArray[Any], leaf: NDArray[Any], size: int) -> Array:
+    """(nodes, size); up to 3.0 every node has its weights, later the leaves alone, found through `right_children`."""
+    nodes = len(leaf)
+    if "leaf_weights" not in dump:
+        return np.asarray(dump["base_weights"], np.float32).astype(np.float64).reshape(nodes, size)
+    weights = np.asarray(dump["leaf_weights"], np.float32).astype(np.float64).reshape(-1, size)
+    out = np.zeros((nodes, size))
+    out[leaf] = weights[right[leaf]]
+    return out
+
+
+def _categories(dump: dict[str, Any]) -> dict[int, Any]:
+    codes = np.asarray(dump["categories"], np.int64)
+    parts = zip(dump["categories_nodes"], dump["categories_segments"], dump["categories_sizes"], strict=True)
+    return {int(node): codes[begin : begin + size] for node, begin, size in parts}
+
+
+# ---------------------------------------------------------------- the model's own word
+
+
+@dataclass(frozen=True)
+class _Predict:
+    """XGBoost's own predictions of the rows of an explanation."""
+
+    model: Any
+    columns: tuple[Column, ...]
+    outputs: int
+
+    @property
+    def label(self) -> str:
+        return f"this {type(self.model).__name__}"
+
+    @property
+    def wrapped(self) -> bool:
+        import xgboost
+
+        return isinstance(self.model, xgboost.XGBModel)
+
+    @property
+    def classifier(self) -> bool:
+        import xgboost
+
+        return isinstance(self.model, xgboost.XGBClassifier)
+
+    def margin(self, rows: Rows) -> Any:
+        if self.wrapped:
+            return self.model.predict(self._data(rows), output_margin=True)
+        return self.model.predict(self._matrix(rows), output_margin=True)
+
+    def score(self, rows: Rows) -> Any:
+        if not self.wrapped:
+            return self.model.predict(self._matrix(rows))
+        if not self.classifier:
+            return self.model.predict(self._data(rows))
+        own = self.model.predict_proba(self._data(rows))
+        return own[:, 1] if self.outputs == 1 else own
+
+    def _data(self, rows: Rows) -> Any:
+        return as_pandas(rows, self.columns) if has_labels(self.columns) else as_matrix(rows)
+
+    def _matrix(self, rows: Rows) -> Any:
+        import xgboost
+
+        if has_labels(self.columns):
+            return xgboost.DMatrix(as_pandas(rows, self.columns), enable_categorical=True)
+        return xgboost.DMatrix(
+            as_matrix(rows), feature_names=self.model.feature_names, feature_types=self.model.feature_types
+        )
