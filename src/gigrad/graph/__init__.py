@@ -2,6 +2,7 @@
 
 from .columns import Column
 from .encode import Fill, IsMissing, Lookup
+from .kernel_machine import Factor, KernelMachine
 from .merge import merge
 from .model import Graph, Transform, pick
 from .node import Array, Concat, Input, Node, Select, Smooth, evaluate, needed, topological
@@ -16,10 +17,12 @@ __all__ = [
     "Column",
     "Concat",
     "Elementwise",
+    "Factor",
     "Fill",
     "Graph",
     "Input",
     "IsMissing",
+    "KernelMachine",
     "Lookup",
     "Node",
     "Opaque",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import erf
 
 import numpy as np
 
+from .erf import erf
 from .node import Array
 
-_erf = np.frompyfunc(erf, 1, 1)
 _SQRT_HALF = np.sqrt(0.5)
+_SQRT_2_PI = np.sqrt(2.0 / np.pi)
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,23 @@ def sigmoid(x: Array) -> Array:
     return out
 
 
-def _gelu(x: Array) -> Array:
-    return np.asarray(x * 0.5 * (1.0 + _erf(x * _SQRT_HALF).astype(np.float64)))
+def _normal(x: Array) -> Array:
+    """The standard normal distribution function."""
+    return np.asarray(0.5 * (1.0 + erf(x * _SQRT_HALF)))
 
 
-def _gelu_slope(x: Array) -> Array:
-    cdf = 0.5 * (1.0 + _erf(x * _SQRT_HALF).astype(np.float64))
-    return np.asarray(cdf + x * np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi))
+def _gelu_slope(x: Array, _: float) -> Array:
+    return np.asarray(_normal(x) + x * np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi))
+
+
+def _gelu_bend(x: Array) -> Array:
+    """What the tanh form of GELU takes the tanh of."""
+    return np.asarray(_SQRT_2_PI * (x + 0.044715 * x * x * x))
+
+
+def _gelu_tanh_slope(x: Array, _: float) -> Array:
+    t = np.tanh(_gelu_bend(x))
+    return np.asarray(0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * _SQRT_2_PI * (1.0 + 3.0 * 0.044715 * x * x))
 
 
 def _logit_slope(x: Array, _: float) -> Array:
@@ -61,7 +71,8 @@ FUNCTIONS: dict[str, Function] = {
     "tanh": Function(lambda x, _: np.tanh(x), lambda x, _: 1.0 - np.tanh(x) ** 2),
     "sigmoid": Function(lambda x, _: sigmoid(x), lambda x, _: sigmoid(x) * sigmoid(-x)),
     "softplus": Function(lambda x, _: np.logaddexp(0.0, x), lambda x, _: sigmoid(x)),
-    "gelu": Function(lambda x, _: _gelu(x), lambda x, _: _gelu_slope(x)),
+    "gelu": Function(lambda x, _: np.asarray(x * _normal(x)), _gelu_slope),
+    "gelu_tanh": Function(lambda x, _: np.asarray(0.5 * x * (1.0 + np.tanh(_gelu_bend(x)))), _gelu_tanh_slope),
     "silu": Function(lambda x, _: np.asarray(x * sigmoid(x)), _silu_slope),
     "exp": Function(lambda x, _: np.exp(x), lambda x, _: np.exp(x)),
     "log": Function(lambda x, _: np.log(x), lambda x, _: np.asarray(1.0 / x)),

@@ -1,0 +1,185 @@
+"""Every smooth node: its value by hand, and its pullback against finite differences."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gigrad as gig
+from gigrad.graph import (
+    Affine,
+    Array,
+    Concat,
+    Elementwise,
+    Factor,
+    Fill,
+    Input,
+    IsMissing,
+    KernelMachine,
+    Lookup,
+    Opaque,
+    PiecewiseLinear,
+    Product,
+    Select,
+    Smooth,
+    Softmax,
+    Sum,
+)
+from gigrad.graph.erf import erf
+from gigrad.graph.functions import FUNCTIONS
+from gigrad.graph.kernel_machine import PROFILES
+
+RNG = np.random.default_rng(0)
+X, Y = Input(3), Input(3)
+SUPPORT, SCALE = RNG.normal(size=(7, 3)), np.array([0.5, 1.0, 1.5])
+
+
+def kernel(*factors: Factor) -> KernelMachine:
+    return KernelMachine(X, SUPPORT, RNG.normal(size=(2, 7)), np.array([0.1, 0.2]), factors)
+
+
+NODES: dict[str, Smooth] = {
+    "affine": Affine(X, RNG.normal(size=(4, 3)), RNG.normal(size=4)),
+    "piecewise": PiecewiseLinear(X, np.array([-1.0, 0.2, 1.0]), np.array([0.0, 2.0, 1.0])),
+    "softmax": Softmax(X),
+    "sum": Sum((X, Y, X)),
+    "product": Product(X, Y),
+    "product_by_a_column": Product(X, Select(Y, (0,))),
+    "product_of_a_column": Product(Select(X, (1,)), Y),
+    "concat": Concat((X, Y)),
+    "select_twice": Select(X, (2, 0, 2)),
+    "fill": Fill(X, np.zeros(3)),
+    "opaque": Opaque(X, 1, lambda x: (x**2).sum(axis=1, keepdims=True), lambda x, c: 2 * x * c),
+    "product_of_kernels": kernel(Factor("gaussian", SCALE), Factor("linear", SCALE, 2.0), Factor("matern52", SCALE)),
+} | {f"kernel_{name}": kernel(Factor(name, SCALE, 0.3, 3.0)) for name in PROFILES}
+
+
+def inputs_of(node: Smooth, rows: int = 5) -> list[Array]:
+    return [RNG.normal(size=(rows, p.width)) for p in node.parents]
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_pullbacks_agree_with_finite_differences(name: str) -> None:
+    node = NODES[name]
+    inputs = inputs_of(node)
+    cotangent = RNG.normal(size=node.forward(*inputs).shape)
+    pulled = node.pullback(cotangent, *inputs)
+    for i, value in enumerate(inputs):
+        assert pulled[i].shape == value.shape
+        direction, h = RNG.normal(size=value.shape), 1e-5
+        ends = [node.forward(*inputs[:i], value + s * h * direction, *inputs[i + 1 :]) for s in (1.0, -1.0)]
+        slope = ((ends[0] - ends[1]) / (2 * h) * cotangent).sum(axis=1)
+        np.testing.assert_allclose((pulled[i] * direction).sum(axis=1), slope, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_slopes_of_scalar_functions_agree_with_finite_differences(name: str) -> None:
+    function, parameter, h = FUNCTIONS[name], 0.3, 1e-6
+    x = np.linspace(0.05, 0.95, 19)
+    if name not in ("log", "sqrt", "logit"):
+        x = np.concatenate([x, -x if name != "log1p" else -0.9 * x, [4.0, 9.0, -0.5]])
+    difference = (function.value(x + h, parameter) - function.value(x - h, parameter)) / (2 * h)
+    np.testing.assert_allclose(function.slope(x, parameter), difference, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if FUNCTIONS[n].kinks])
+def test_slopes_jump_at_the_named_kinks_only(name: str) -> None:
+    function = FUNCTIONS[name]
+    for kink in function.kinks:
+        beside = function.slope(np.array([kink - 1e-9, kink + 1e-9]), 0.3)
+        assert abs(beside[0] - beside[1]) > 0.1
+
+
+def test_erf_is_exact_to_1e_15() -> None:
+    x = np.concatenate([RNG.uniform(-6.5, 6.5, 200_000), np.linspace(-6, 6, 4001), [0.0, np.inf, -np.inf, 1e-300]])
+    assert np.abs(erf(x) - np.array([math.erf(v) for v in x])).max() <= 1e-15
+    assert np.isnan(erf(np.array([np.nan]))[0])
+
+
+def test_functions_do_not_overflow() -> None:
+    far = np.array([-1e4, -800.0, 800.0, 1e4])
+    with np.errstate(over="raise", invalid="raise"):
+        for name in ("sigmoid", "softplus", "silu", "gelu", "gelu_tanh", "tanh", "elu"):
+            assert np.isfinite(FUNCTIONS[name].value(far, 1.0)).all()
+            assert np.isfinite(FUNCTIONS[name].slope(far, 1.0)).all()
+        assert np.isfinite(Softmax(X).forward(np.array([[1e4, 0.0, -1e4]]))).all()
+
+
+def test_kernels_by_hand() -> None:
+    x = RNG.normal(size=(4, 3))
+    distance = np.sqrt((((x[:, None] - SUPPORT) * SCALE) ** 2).sum(axis=2))
+    product = 0.3 + (x * SCALE) @ SUPPORT.T
+    r3, r5 = np.sqrt(3) * distance, np.sqrt(5) * distance
+    by_hand = {
+        "gaussian": np.exp(-(distance**2)),
+        "exponential": np.exp(-distance),
+        "matern32": (1 + r3) * np.exp(-r3),
+        "matern52": (1 + r5 + r5**2 / 3) * np.exp(-r5),
+        "rational": (1 + distance**2 / 6) ** -3.0,
+        "linear": product,
+        "polynomial": product**3,
+        "tanh": np.tanh(product),
+    }
+    assert set(by_hand) == set(PROFILES)
+    for name, values in by_hand.items():
+        node = NODES[f"kernel_{name}"]
+        assert isinstance(node, KernelMachine)
+        np.testing.assert_allclose(node.forward(x), values @ node.weight.T + node.bias, rtol=1e-12, atol=1e-13)
+
+
+def test_kernels_at_and_near_their_support_far_from_the_origin() -> None:
+    support = 1e4 + SUPPORT
+    for name in ("gaussian", "exponential", "matern32"):
+        node = KernelMachine(X, support, np.eye(7)[:1], np.zeros(1), (Factor(name, np.ones(3)),))
+        np.testing.assert_allclose(node.forward(support[:1]), 1.0, rtol=1e-12)
+        assert np.isfinite(node.pullback(np.ones((7, 1)), support)[0]).all()
+
+
+def test_a_kernel_machine_gives_the_same_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    node, x = NODES["product_of_kernels"], RNG.normal(size=(11, 3))
+    whole = node.forward(x), node.pullback(np.ones((11, 2)), x)[0]
+    monkeypatch.setattr("gigrad.graph.kernel_machine._CELLS", 15)
+    np.testing.assert_allclose(node.forward(x), whole[0], rtol=1e-13)
+    np.testing.assert_allclose(node.pullback(np.ones((11, 2)), x)[0], whole[1], rtol=1e-13)
+
+
+def test_piecewise_linear_slopes_lie_between_knots() -> None:
+    node = NODES["piecewise"]
+    x = np.array([[-2.0, -0.5, 0.7], [1.5, -1.0, 0.2]])
+    np.testing.assert_allclose(
+        node.pullback(np.ones((2, 3)), x)[0], [[0.0, 2 / 1.2, -1 / 0.8], [0.0, 2 / 1.2, -1 / 0.8]]
+    )
+
+
+def test_encoders_pass_nothing_back_from_missing_values() -> None:
+    x = np.array([[np.nan, 1.0, 2.0]])
+    assert Fill(X, np.array([7.0, 8.0, 9.0])).forward(x).tolist() == [[7.0, 1.0, 2.0]]
+    assert Fill(X, np.zeros(3)).pullback(np.ones((1, 3)), x)[0].tolist() == [[0.0, 1.0, 1.0]]
+    assert IsMissing(X).forward(x).tolist() == [[1.0, 0.0, 0.0]]
+    looked = Lookup(X, 0, np.array([[5.0], [6.0]]), np.array([-1.0]), np.array([0.5]))
+    codes = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0], [-1, 0, 0], [np.nan, 0, 0]])
+    assert looked.forward(codes)[:, 0].tolist() == [5.0, 6.0, -1.0, -1.0, 0.5]
+    assert not looked.pullback(np.ones((5, 1)), codes)[0].any()
+
+
+def wrong_nodes() -> dict[str, Any]:
+    return {
+        "Affine needs a weight of shape": lambda: Affine(X, np.ones((2, 2)), np.ones(2)),
+        "Elementwise knows": lambda: Elementwise(X, "swoosh"),
+        "at least two knots": lambda: PiecewiseLinear(X, np.array([0.0, 0.0]), np.array([0.0, 1.0])),
+        "A kernel factor is one of": lambda: Factor("swoosh", SCALE),
+        "KernelMachine needs": lambda: KernelMachine(X, np.ones((2, 2)), np.ones((1, 2)), np.ones(1), ()),
+        "must give an array of shape": lambda: Opaque(X, 2, lambda x: x, lambda x, c: x).forward(np.ones((1, 3))),
+        "must have the shape of its input": lambda: Opaque(X, 3, lambda x: x, lambda x, c: x[:, :1]).pullback(
+            np.ones((1, 3)), np.ones((1, 3))
+        ),
+    }
+
+
+@pytest.mark.parametrize("message", wrong_nodes())
+def test_nodes_that_cannot_be(message: str) -> None:
+    with pytest.raises(gig.InputError, match=message):
+        wrong_nodes()[message]()
