@@ -157,7 +157,8 @@ def _corner_credit(ask: Score, corner: Corner, point: Array) -> Array:
 
 def _along(start: Array, end: Array, jumping: NDArray[np.bool_], time: float, late: bool) -> Array:
     """The point of the path at `time`; jumping columns hold the end's value once `late`."""
-    return np.where(jumping, end if late else start, (1.0 - time) * start + time * end)
+    moving = np.clip(start + time * (end - start), np.fmin(start, end), np.fmax(start, end))
+    return np.where(jumping, end if late else start, moving)  # the clip keeps rounding from leaving the end's side
 
 
 # ---------------------------------------------------------------- the continuous part

@@ -86,6 +86,8 @@ def own_values(output: Node, witnesses: Sequence[Witness], source: Input, rows: 
     from ..tables import Rows
 
     known: dict[Node, Array] = {source: rows.matrix}
+    if len(rows.matrix) == 0:  # most libraries refuse an empty table
+        return evaluate((output,), known)[output]
     for witness in nearest_witnesses(output, witnesses):
         read = rows
         if witness.source is not None:
