@@ -6,6 +6,7 @@
 #include <random>
 
 #include "jumps.hpp"
+#include "linked.hpp"
 
 using namespace gigrad;
 
@@ -127,6 +128,31 @@ void walk_everything(const Forest& forest, bool extreme) {
     cells(forest, S, E, pair.data(), time.data(), past.data(), pair.size(), 2, out.data());
 }
 
+// Under a link, with corners enumerated and sampled: still everything adds up.
+void walk_linked(const Forest& forest) {
+    const size_t p = forest.n_columns(), k = forest.n_outputs(), n = static_cast<size_t>(1 + below(70));
+    const auto s = random_rows(n, p, true), e = random_rows(n, p, true);
+    const Rows S{s.data(), n, p}, E{e.data(), n, p};
+    Link link(k);
+    if (below(2)) link.add("softmax", {}, {});
+    link.add("affine", std::vector<double>(2 * k, 0.5), {0.1, -0.1});
+    link.add(below(2) ? "sigmoid" : "piecewise_linear", {-1.0, 0.0, 1.5}, {0.0, 0.75, 1.0});
+    const GameOptions options{static_cast<size_t>(1 + below(4)), 3, 5};
+    std::vector<double> fs(n * k), fe(n * k), credit(n * p * 2), mean(n * p * 2), error(n * 2), weights(n, 1.0 / static_cast<double>(n));
+    linked_credits_pairs(forest, link, options, S, E, 2, credit.data(), error.data());
+    linked_credits(forest, link, options, S, weights.data(), E, 2, mean.data(), error.data());
+    predict(forest, S, fs.data());
+    predict(forest, E, fe.data());
+    link.apply(fs, n);
+    link.apply(fe, n);
+    for (size_t i = 0; i < n; ++i)
+        for (size_t o = 0; o < 2; ++o) {
+            double rest = fs[i * 2 + o] - fe[i * 2 + o];
+            for (size_t j = 0; j < p; ++j) rest += credit[(i * p + j) * 2 + o];
+            must(std::abs(rest) < 1e-9, "linked credits do not add up");
+        }
+}
+
 // One number of the arrays is overwritten: the forest must be refused, or be safe to walk.
 bool corrupt(Arrays a) {
     const auto hit = [&](auto& v, auto x) {
@@ -162,6 +188,7 @@ int main() {
         const Arrays a = random_arrays();
         walk_everything(a.forest(), false);
         walk_everything(a.forest(), true);
+        walk_linked(a.forest());
         for (int c = 0; c < 6; ++c) refused += corrupt(a);
     }
     must(refused > 500, "too few corrupt forests were refused: the test does not test");

@@ -11,6 +11,7 @@ Results are bitwise the same for any number of threads; the GIL is released; not
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from . import _native
 
 Array = NDArray[np.float64]
 
-TIE: float = 1e-9
+TIE: float = _native.TIE
 """Crossings closer than this in path time are one corner."""
 
 Forest = _native.Forest
@@ -39,6 +40,33 @@ class Jumps(NamedTuple):
     time: Array  # (entries,)
     variable: NDArray[np.int32]  # (entries,)
     delta: Array  # (entries, outputs)
+
+
+class Stage(NamedTuple):
+    """One step of a link: the functions that stand between a sum of trees and the score, applied in order.
+
+    `name` and its numbers `a`, `b`:
+
+    - "affine": weight (out, in) and bias (out,); any number of outputs
+    - "piecewise_linear": knots x and y, flat beyond the first and the last
+    - "softmax": over the outputs
+    - the names of `graph.functions.FUNCTIONS`, on every number; "leaky_relu" and "elu" take their parameter as `a`
+    """
+
+    name: str
+    a: Array = np.zeros(0)
+    b: Array = np.zeros(0)
+
+
+class Linked(NamedTuple):
+    """Credits (n, columns, link outputs) and their error (n, link outputs).
+
+    The error is zero where every corner was enumerated; else the standard error of the sampled ones, summed over
+    corners and starts as if they erred together, the largest over the columns.
+    """
+
+    values: Array
+    error: Array
 
 
 def threads(n_threads: int | None) -> int:
@@ -63,6 +91,57 @@ def credits_pairs(forest: Any, starts: Array, ends: Array, n_threads: int | None
     return _native.credits_pairs(forest, _rows(starts), _rows(ends), threads(n_threads))
 
 
+def linked_credits(
+    forest: Any,
+    link: Sequence[Stage],
+    starts: Array,
+    weights: Array,
+    ends: Array,
+    n_threads: int | None = None,
+    *,
+    max_radix: int = 12,
+    samples: int = 256,
+    seed: int = 0,
+) -> Linked:
+    """Mean credit over weighted starts for `link(sum of trees)`, with the corners across trees.
+
+    Corners at which at most `max_radix` variables matter are enumerated; larger ones sample `samples` orders, each
+    with its reverse, from `seed`. A row's answer does not depend on the other rows.
+    """
+    return Linked(
+        *_native.linked_credits(
+            forest,
+            _stages(link),
+            _rows(starts),
+            _rows(weights),
+            _rows(ends),
+            threads(n_threads),
+            max_radix,
+            samples,
+            seed,
+        )
+    )
+
+
+def linked_credits_pairs(
+    forest: Any,
+    link: Sequence[Stage],
+    starts: Array,
+    ends: Array,
+    n_threads: int | None = None,
+    *,
+    max_radix: int = 12,
+    samples: int = 256,
+    seed: int = 0,
+) -> Linked:
+    """Credit of pair i, from starts[i] to ends[i], for `link(sum of trees)`; see `linked_credits`."""
+    return Linked(
+        *_native.linked_credits_pairs(
+            forest, _stages(link), _rows(starts), _rows(ends), threads(n_threads), max_radix, samples, seed
+        )
+    )
+
+
 def jumps(forest: Any, starts: Array, ends: Array, n_threads: int | None = None) -> Jumps:
     """Every change of the trees' outputs along the path of each pair (starts[i], ends[i]), in order of time."""
     return Jumps(*_native.jumps(forest, _rows(starts), _rows(ends), threads(n_threads)))
@@ -85,3 +164,7 @@ def cells(
 
 def _rows(x: Array) -> Array:
     return np.ascontiguousarray(x, dtype=np.float64)
+
+
+def _stages(link: Sequence[Stage]) -> list[tuple[str, Array, Array]]:
+    return [(stage.name, _rows(stage.a).ravel(), _rows(stage.b).ravel()) for stage in link]

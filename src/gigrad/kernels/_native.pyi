@@ -38,6 +38,27 @@ class Forest:
 def predict(forest: Forest, x: Array) -> Array: ...
 def credits(forest: Forest, starts: Array, weights: Array, ends: Array, n_threads: int) -> Array: ...
 def credits_pairs(forest: Forest, starts: Array, ends: Array, n_threads: int) -> Array: ...
+def linked_credits(
+    forest: Forest,
+    link: list[tuple[str, Array, Array]],
+    starts: Array,
+    weights: Array,
+    ends: Array,
+    n_threads: int,
+    max_radix: int,
+    samples: int,
+    seed: int,
+) -> tuple[Array, Array]: ...
+def linked_credits_pairs(
+    forest: Forest,
+    link: list[tuple[str, Array, Array]],
+    starts: Array,
+    ends: Array,
+    n_threads: int,
+    max_radix: int,
+    samples: int,
+    seed: int,
+) -> tuple[Array, Array]: ...
 def jumps(
     forest: Forest, starts: Array, ends: Array, n_threads: int
 ) -> tuple[NDArray[np.int64], Array, Ints, Array]: ...

@@ -30,6 +30,12 @@ inline void check_pairs(const Forest& forest, const Rows& starts, const Rows& en
                std::to_string(ends.n_rows) + ".");
 }
 
+inline void check_weights(const Rows& starts, const double* weights) {
+    if (starts.n_rows == 0) refuse("there must be at least one start.");
+    for (size_t m = 0; m < starts.n_rows; ++m)
+        if (!std::isfinite(weights[m])) refuse("weights must be finite; weight " + std::to_string(m) + " is not.");
+}
+
 // Rows begin..begin+size by column, `step` apart.
 inline void transpose(const Rows& rows, size_t begin, size_t size, size_t step, std::vector<double>& out) {
     out.resize(std::max(out.size(), rows.n_columns * step));
@@ -91,7 +97,16 @@ struct CreditSink {
     size_t pair_step;  // 0 when all pairs add to one table
     const double* weights;
 
-    void operator()(int32_t pair, int32_t variable, double, double share, const Node& leaf) const {
+    void crossing(int32_t pair, int32_t node, double, double sign, const Node& leaf) const {
+        add(pair, forest.nodes[node].feature, sign, leaf);
+    }
+
+    void corner(int32_t pair, const LeafCorner& corner, const Node& leaf) const {
+        for (const int32_t j : corner.past) add(pair, j, corner.past_share, leaf);
+        for (const int32_t j : corner.before) add(pair, j, corner.before_share, leaf);
+    }
+
+    void add(int32_t pair, int32_t variable, double share, const Node& leaf) const {
         const double factor = weights ? share * weights[pair] : share;
         const size_t outputs = forest.n_outputs();
         double* to = credit + static_cast<size_t>(pair) * pair_step + static_cast<size_t>(variable) * outputs + first;
@@ -110,9 +125,7 @@ inline void credits(const Forest& forest, const Rows& starts, const double* weig
                     double* out) {
     check_columns(forest, starts, "starts");
     check_columns(forest, ends, "ends");
-    if (starts.n_rows == 0) refuse("there must be at least one start.");
-    for (size_t m = 0; m < starts.n_rows; ++m)
-        if (!std::isfinite(weights[m])) refuse("weights must be finite; weight " + std::to_string(m) + " is not.");
+    check_weights(starts, weights);
     const size_t table = forest.n_columns() * forest.n_outputs();
     std::fill(out, out + ends.n_rows * table, 0.0);
     std::vector<double> columns;

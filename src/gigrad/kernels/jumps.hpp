@@ -19,6 +19,21 @@ struct JumpEvent {
     uint32_t first, width;
 };
 
+struct JumpSink {
+    const Forest& forest;
+    std::vector<std::vector<JumpEvent>>& events;  // of each pair of the block
+    uint32_t first, width;
+
+    void crossing(int32_t pair, int32_t node, double time, double sign, const Node& leaf) const {
+        events[pair].push_back({time, sign, forest.nodes[node].feature, leaf.value, first, width});
+    }
+
+    void corner(int32_t pair, const LeafCorner& corner, const Node& leaf) const {
+        for (const int32_t j : corner.past) events[pair].push_back({corner.entered, corner.past_share, j, leaf.value, first, width});
+        for (const int32_t j : corner.before) events[pair].push_back({corner.left, corner.before_share, j, leaf.value, first, width});
+    }
+};
+
 // Sorts the events of one pair, makes one corner of those that follow within TIE, and appends one entry for each
 // variable of a corner.
 inline void append_pair(const Forest& forest, std::vector<JumpEvent>& events, JumpList& out) {
@@ -61,9 +76,7 @@ inline std::vector<JumpList> jumps(const Forest& forest, const Rows& starts, con
             for (auto& e : events) e.clear();
             for (size_t t = 0; t < forest.n_trees(); ++t) {
                 const auto first = static_cast<uint32_t>(forest.first(t)), width = static_cast<uint32_t>(forest.width(t));
-                walk.tree(forest.roots[t], block, [&](int32_t pair, int32_t variable, double time, double share, const Node& leaf) {
-                    events[pair].push_back({time, share, variable, leaf.value, first, width});
-                });
+                walk.tree(forest.roots[t], block, JumpSink{forest, events, first, width});
             }
             for (size_t i = 0; i < block.size; ++i) append_pair(forest, events[i], lists[unit]);
         };

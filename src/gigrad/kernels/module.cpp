@@ -1,10 +1,14 @@
 // The doors from Python: arrays in, arrays out, the GIL released while the work runs.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 
 #include "jumps.hpp"
+#include "linked.hpp"
 
 namespace nb = nanobind;
 using namespace gigrad;
@@ -29,6 +33,12 @@ size_t checked_threads(int64_t n_threads) {
     return static_cast<size_t>(n_threads);
 }
 
+void check_one_weight_each(const Vector<double>& weights, const Matrix& starts) {
+    if (weights.size() != starts.shape(0))
+        refuse("weights must have one entry for each of the " + std::to_string(starts.shape(0)) + " starts; it has " +
+               std::to_string(weights.size()) + ".");
+}
+
 // An array that numpy will own; `fill(data)` runs without the GIL.
 template <class T, class Fill>
 Numpy<T> make(std::initializer_list<size_t> shape, Fill fill) {
@@ -49,9 +59,7 @@ Numpy<double> py_predict(const Forest& forest, const Matrix& x) {
 
 Numpy<double> py_credits(const Forest& forest, const Matrix& starts, const Vector<double>& weights, const Matrix& ends,
                          int64_t n_threads) {
-    if (weights.size() != starts.shape(0))
-        refuse("weights must have one entry for each of the " + std::to_string(starts.shape(0)) + " starts; it has " +
-               std::to_string(weights.size()) + ".");
+    check_one_weight_each(weights, starts);
     const size_t threads = checked_threads(n_threads);
     return make<double>({ends.shape(0), forest.n_columns(), forest.n_outputs()}, [&](double* out) {
         credits(forest, rows(starts), weights.data(), rows(ends), threads, out);
@@ -106,6 +114,43 @@ Numpy<double> py_cells(const Forest& forest, const Matrix& starts, const Matrix&
     });
 }
 
+using StageArrays = std::tuple<std::string, Vector<double>, Vector<double>>;
+
+Link make_link(const Forest& forest, const std::vector<StageArrays>& stages) {
+    Link link(forest.n_outputs());
+    for (const auto& [name, a, b] : stages) link.add(name, {a.data(), a.data() + a.size()}, {b.data(), b.data() + b.size()});
+    return link;
+}
+
+// (values, error); `run(values, error)` runs without the GIL.
+template <class Run>
+nb::tuple values_and_error(const Forest& forest, const Link& link, size_t n, Run run) {
+    std::vector<double> errors(n * link.n_outputs());
+    auto values = make<double>({n, forest.n_columns(), link.n_outputs()}, [&](double* out) { run(out, errors.data()); });
+    auto error = make<double>({n, link.n_outputs()}, [&](double* out) { std::copy(errors.begin(), errors.end(), out); });
+    return nb::make_tuple(values, error);
+}
+
+nb::tuple py_linked_credits(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts,
+                            const Vector<double>& weights, const Matrix& ends, int64_t n_threads, size_t max_radix, size_t samples,
+                            uint64_t seed) {
+    check_one_weight_each(weights, starts);
+    const Link link = make_link(forest, stages);
+    const size_t threads = checked_threads(n_threads);
+    return values_and_error(forest, link, ends.shape(0), [&](double* values, double* error) {
+        linked_credits(forest, link, {max_radix, samples, seed}, rows(starts), weights.data(), rows(ends), threads, values, error);
+    });
+}
+
+nb::tuple py_linked_credits_pairs(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts,
+                                  const Matrix& ends, int64_t n_threads, size_t max_radix, size_t samples, uint64_t seed) {
+    const Link link = make_link(forest, stages);
+    const size_t threads = checked_threads(n_threads);
+    return values_and_error(forest, link, ends.shape(0), [&](double* values, double* error) {
+        linked_credits_pairs(forest, link, {max_radix, samples, seed}, rows(starts), rows(ends), threads, values, error);
+    });
+}
+
 void bind_forest(nb::module_& m) {
     nb::class_<Forest>(m, "Forest")
         .def("__init__",
@@ -132,5 +177,7 @@ NB_MODULE(_native, m) {
     m.def("credits_pairs", &py_credits_pairs);
     m.def("jumps", &py_jumps);
     m.def("cells", &py_cells);
+    m.def("linked_credits", &py_linked_credits);
+    m.def("linked_credits_pairs", &py_linked_credits_pairs);
     m.attr("TIE") = TIE;
 }

@@ -22,8 +22,9 @@ struct Block {
     double end(int32_t column, size_t pair) const { return ends[static_cast<size_t>(column) * end_step + pair * end_next]; }
 };
 
-// The part of a pair's path that is inside a node: from `lo`, entered through variable `in`, to `hi`, left through
-// `out` (-1: the path's own end). `tied`: several variables may share `lo` or `hi`, and the leaf has to sort it out.
+// The part of a pair's path that is inside a node: from `lo`, entered by crossing the split `in`, to `hi`, left by
+// crossing the split `out` (node indices; -1: the path's own end). `tied`: several variables may share `lo` or `hi`,
+// and the leaf has to sort it out.
 struct Item {
     double lo, hi;
     int32_t pair;
@@ -35,8 +36,9 @@ class Walk {
   public:
     explicit Walk(const Forest& forest) : forest_(forest) {}
 
-    // Calls `sink(pair, variable, time, share, leaf)` for everything that the tree's leaves give: `share` of the leaf's
-    // numbers, which begin at `forest.values[leaf.value]`, go to `variable` at `time`.
+    // Tells the sink all that the tree's leaves give; a leaf's numbers begin at `forest.values[leaf.value]`.
+    // `sink.crossing(pair, node, time, sign, leaf)`: the pair enters (+1) or leaves (-1) the leaf by crossing one split.
+    // `sink.corner(pair, corner, leaf)`: several variables open or close it together.
     template <class Sink>
     void tree(int32_t root, const Block& block, Sink&& sink) {
         constexpr double inf = std::numeric_limits<double>::infinity();
@@ -91,7 +93,7 @@ class Walk {
                 continue;
             }
             const double time = crossing_time(node, s, e);
-            const Item later = after(*item, time, node.feature), sooner = before(*item, time, node.feature);
+            const Item later = after(*item, time, frame.node), sooner = before(*item, time, frame.node);
             if (alive(later)) *(e_left ? lefts : rights)++ = later;
             if (alive(sooner)) *(s_left ? lefts : rights)++ = sooner;
         }
@@ -107,22 +109,24 @@ class Walk {
 
     static bool alive(const Item& item) { return item.lo <= item.hi + TIE; }
 
-    static Item after(Item item, double time, int32_t variable) {
+    bool same_variable(int32_t a, int32_t b) const { return forest_.nodes[a].feature == forest_.nodes[b].feature; }
+
+    Item after(Item item, double time, int32_t node) const {
         if (time > item.lo + TIE) {
-            item.in = variable;
+            item.in = node;
             item.tied_lo = false;
-        } else if (time >= item.lo - TIE && item.in != variable) {
+        } else if (time >= item.lo - TIE && !same_variable(item.in, node)) {
             item.tied_lo = true;
         }
         item.lo = std::max(item.lo, time);
         return item;
     }
 
-    static Item before(Item item, double time, int32_t variable) {
+    Item before(Item item, double time, int32_t node) const {
         if (time < item.hi - TIE) {
-            item.out = variable;
+            item.out = node;
             item.tied_hi = false;
-        } else if (time <= item.hi + TIE && item.out != variable) {
+        } else if (time <= item.hi + TIE && !same_variable(item.out, node)) {
             item.tied_hi = true;
         }
         item.hi = std::min(item.hi, time);
@@ -134,16 +138,14 @@ class Walk {
         for (size_t i = begin; i < end; ++i) {
             const Item& item = items_[i];
             if (!item.tied_lo && !item.tied_hi && item.lo < item.hi - TIE) {
-                if (item.in >= 0) sink(item.pair, item.in, item.lo, 1.0, node);
-                if (item.out >= 0) sink(item.pair, item.out, item.hi, -1.0, node);
+                if (item.in >= 0) sink.crossing(item.pair, item.in, item.lo, 1.0, node);
+                if (item.out >= 0) sink.crossing(item.pair, item.out, item.hi, -1.0, node);
                 continue;
             }
             const auto value_at = [&](int32_t column) {
                 return std::make_pair(block.start(column, item.pair), block.end(column, item.pair));
             };
-            if (!corner_.find(forest_, path_, value_at)) continue;
-            for (const int32_t j : corner_.past) sink(item.pair, j, corner_.entered, corner_.past_share, node);
-            for (const int32_t j : corner_.before) sink(item.pair, j, corner_.left, corner_.before_share, node);
+            if (corner_.find(forest_, path_, value_at)) sink.corner(item.pair, corner_, node);
         }
     }
 };

@@ -1,0 +1,153 @@
+// The functions that may stand between a sum of trees and the score: stages applied one after the other.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace gigrad {
+
+class Link {
+  public:
+    explicit Link(size_t n_inputs) : width_in_(n_inputs), width_(n_inputs), widest_(n_inputs) {}
+
+    size_t n_inputs() const { return width_in_; }
+    size_t n_outputs() const { return width_; }
+
+    // `a` and `b` are the stage's numbers: (weight, bias) of "affine", the knots (x, y) of "piecewise_linear", (parameter)
+    // of "leaky_relu" and "elu".
+    void add(const std::string& name, std::vector<double> a, std::vector<double> b);
+
+    // In place on `n` vectors of margins; the vectors of the result lie n_outputs() apart.
+    void apply(std::vector<double>& x, size_t n) const;
+
+  private:
+    using Scalar = double (*)(double, double);
+    struct Stage {
+        enum Kind { ELEMENTWISE, AFFINE, PIECEWISE_LINEAR, SOFTMAX } kind;
+        Scalar function;
+        std::vector<double> a, b;
+        size_t n_out;
+    };
+    size_t width_in_, width_, widest_;
+    std::vector<Stage> stages_;
+
+    static Scalar scalar(const std::string& name);
+    static void affine(const Stage& stage, size_t n_in, std::vector<double>& x, size_t n);
+    static double interpolate(const std::vector<double>& x, const std::vector<double>& y, double at);
+    static void softmax(double* x, size_t width);
+};
+
+inline double stable_sigmoid(double x) {
+    const double tail = std::exp(-std::abs(x));
+    return (x >= 0 ? 1.0 : tail) / (1.0 + tail);
+}
+
+inline Link::Scalar Link::scalar(const std::string& name) {
+    static const struct {
+        const char* name;
+        Scalar function;
+    } table[] = {
+        {"sigmoid", [](double x, double) { return stable_sigmoid(x); }},
+        {"exp", [](double x, double) { return std::exp(x); }},
+        {"log", [](double x, double) { return std::log(x); }},
+        {"softplus", [](double x, double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }},
+        {"log1p", [](double x, double) { return std::log1p(x); }},
+        {"expm1", [](double x, double) { return std::expm1(x); }},
+        {"square", [](double x, double) { return x * x; }},
+        {"signed_square", [](double x, double) { return x * std::abs(x); }},
+        {"tanh", [](double x, double) { return std::tanh(x); }},
+        {"identity", [](double x, double) { return x; }},
+        {"relu", [](double x, double) { return x > 0 ? x : 0.0; }},
+        {"leaky_relu", [](double x, double a) { return x > 0 ? x : a * x; }},
+        {"elu", [](double x, double a) { return x > 0 ? x : a * std::expm1(x); }},
+        {"gelu", [](double x, double) { return 0.5 * x * (1.0 + std::erf(x * std::sqrt(0.5))); }},
+        {"silu", [](double x, double) { return x * stable_sigmoid(x); }},
+        {"sqrt", [](double x, double) { return std::sqrt(x); }},
+        {"reciprocal", [](double x, double) { return 1.0 / x; }},
+        {"abs", [](double x, double) { return std::abs(x); }},
+        {"logit", [](double x, double) { return std::log(x) - std::log1p(-x); }},
+    };
+    for (const auto& entry : table)
+        if (name == entry.name) return entry.function;
+    return nullptr;
+}
+
+inline void Link::add(const std::string& name, std::vector<double> a, std::vector<double> b) {
+    Stage stage{Stage::ELEMENTWISE, nullptr, std::move(a), std::move(b), width_};
+    if (name == "affine") {
+        stage.kind = Stage::AFFINE;
+        stage.n_out = stage.b.size();
+        if (stage.n_out == 0 || stage.a.size() != stage.n_out * width_)
+            throw std::invalid_argument("the weight of an affine stage must have " + std::to_string(stage.n_out) + " x " +
+                                        std::to_string(width_) + " numbers; it has " + std::to_string(stage.a.size()) + ".");
+    } else if (name == "piecewise_linear") {
+        stage.kind = Stage::PIECEWISE_LINEAR;
+        if (stage.a.size() < 2 || stage.a.size() != stage.b.size())
+            throw std::invalid_argument("a piecewise_linear stage needs as many x as y, two at least.");
+        for (size_t i = 1; i < stage.a.size(); ++i)
+            if (!(stage.a[i] > stage.a[i - 1])) throw std::invalid_argument("the x of a piecewise_linear stage must increase strictly.");
+    } else if (name == "softmax") {
+        stage.kind = Stage::SOFTMAX;
+    } else {
+        stage.function = scalar(name);
+        if (!stage.function) throw std::invalid_argument("there is no stage named '" + name + "'.");
+    }
+    width_ = stage.n_out;
+    widest_ = std::max(widest_, width_);
+    stages_.push_back(std::move(stage));
+}
+
+inline void Link::apply(std::vector<double>& x, size_t n) const {
+    x.resize(std::max(x.size(), n * widest_));
+    size_t width = width_in_;
+    for (const Stage& stage : stages_) {
+        double* const begin = x.data();
+        double* const end = begin + n * width;
+        switch (stage.kind) {
+            case Stage::ELEMENTWISE: {
+                const double parameter = stage.a.empty() ? 0.0 : stage.a[0];
+                for (double* v = begin; v != end; ++v) *v = stage.function(*v, parameter);
+                break;
+            }
+            case Stage::AFFINE: affine(stage, width, x, n); break;
+            case Stage::PIECEWISE_LINEAR:
+                for (double* v = begin; v != end; ++v) *v = interpolate(stage.a, stage.b, *v);
+                break;
+            case Stage::SOFTMAX:
+                for (double* v = begin; v != end; v += width) softmax(v, width);
+                break;
+        }
+        width = stage.n_out;
+    }
+}
+
+inline void Link::affine(const Stage& stage, size_t n_in, std::vector<double>& x, size_t n) {
+    std::vector<double> out(n * stage.n_out);
+    for (size_t i = 0; i < n; ++i)
+        for (size_t o = 0; o < stage.n_out; ++o) {
+            double sum = stage.b[o];
+            for (size_t k = 0; k < n_in; ++k) sum += stage.a[o * n_in + k] * x[i * n_in + k];
+            out[i * stage.n_out + o] = sum;
+        }
+    std::copy(out.begin(), out.end(), x.begin());
+}
+
+inline double Link::interpolate(const std::vector<double>& x, const std::vector<double>& y, double at) {
+    if (!(at > x.front())) return std::isnan(at) ? at : y.front();
+    if (at >= x.back()) return y.back();
+    const size_t i = static_cast<size_t>(std::upper_bound(x.begin(), x.end(), at) - x.begin());
+    const double slope = (y[i] - y[i - 1]) / (x[i] - x[i - 1]);
+    return slope * (at - x[i - 1]) + y[i - 1];
+}
+
+inline void Link::softmax(double* x, size_t width) {
+    const double top = *std::max_element(x, x + width);
+    double sum = 0.0;
+    for (size_t k = 0; k < width; ++k) sum += x[k] = std::exp(x[k] - top);
+    for (size_t k = 0; k < width; ++k) x[k] /= sum;
+}
+
+}  // namespace gigrad

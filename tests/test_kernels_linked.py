@@ -1,0 +1,182 @@
+"""Credit of link(sum of trees) against the definition, with corners across trees."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from plain_forest import TYPES, Plain, case, random_forest, single_tree
+
+from gigrad import kernels
+from gigrad.graph.functions import FUNCTIONS
+from gigrad.kernels import Stage
+
+KNOTS = np.array([-2.0, -0.5, 0.25, 1.0, 2.5]), np.array([0.0, 0.1, 0.5, 0.55, 1.0])
+
+
+def softmax(m):
+    shifted = np.exp(m - m.max())
+    return shifted / shifted.sum()
+
+
+def affine(weight, bias):
+    return Stage("affine", np.asarray(weight, float), np.asarray(bias, float)), lambda m: np.asarray(weight) @ m + bias
+
+
+# name: (stages, the same as a function of the margins), by number of outputs
+LINKS = {
+    "sigmoid": lambda k: ([Stage("sigmoid")], lambda m: 1 / (1 + np.exp(-m))),
+    "rank of a probability": lambda k: (
+        [Stage("sigmoid"), Stage("piecewise_linear", KNOTS[0] / 4 + 0.5, KNOTS[1])],
+        lambda m: np.interp(1 / (1 + np.exp(-m)), KNOTS[0] / 4 + 0.5, KNOTS[1]),
+    ),
+    "softmax": lambda k: ([Stage("softmax")], softmax),
+    "one class of a softmax": lambda k: (
+        [Stage("softmax"), affine(np.eye(k)[:1], [0.5])[0], Stage("log")],
+        lambda m: np.log(softmax(m)[:1] + 0.5),
+    ),
+    "scaled exp": lambda k: (
+        [affine(0.3 * np.eye(k), np.full(k, -0.2))[0], Stage("exp")],
+        lambda m: np.exp(0.3 * m - 0.2),
+    ),
+}
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    outputs=st.sampled_from([1, 3]),
+    grid=st.sampled_from([1, 2, 4]),
+    missing=st.sampled_from([0.0, 0.2]),
+    n_columns=st.integers(1, 6),
+    name=st.sampled_from(sorted(LINKS)),
+)
+def test_linked_credit_is_the_definition(seed, outputs, grid, missing, n_columns, name):
+    _, plain, s, e = case(seed, outputs, grid, missing, n_columns, n=3)
+    stages, link = LINKS[name](outputs)
+    got = kernels.linked_credits_pairs(plain.forest, stages, s, e, n_threads=1)
+    want = np.array([plain.credit(*pair, link=link) for pair in zip(s, e, strict=True)])
+    np.testing.assert_allclose(got.values, want, rtol=0, atol=1e-12)
+    assert not got.error.any()
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_every_scalar_function_is_the_graphs(name):
+    """A stump that jumps from one margin to another earns the difference of the function."""
+    margins = np.linspace(0.1, 0.9, 9) if name in ("log", "sqrt", "logit", "reciprocal") else np.linspace(-0.9, 4, 11)
+    for low, high in pairwise(margins):
+        tree = single_tree(3) | {"feature": [0, -1, -1], "threshold": [0.5, 0, 0], "left": [1, -1, -1],
+                                 "right": [2, -1, -1], "value": [-1, 0, 1], "values": [low, high]}  # fmt: skip
+        got = kernels.linked_credits_pairs(Plain(1, tree).forest, [Stage(name, [0.3])], [[0.0]], [[1.0]])
+        f = FUNCTIONS[name].value
+        want = f(np.array([high]), 0.3) - f(np.array([low]), 0.3)
+        np.testing.assert_allclose(got.values.ravel(), want, rtol=1e-13, atol=1e-14)
+
+
+def test_identity_gives_the_credit_of_the_trees():
+    _, plain, s, e = case(11, 3, 4, 0.1, 6, n=50)
+    got = kernels.linked_credits_pairs(plain.forest, [], s, e)
+    np.testing.assert_allclose(got.values, kernels.credits_pairs(plain.forest, s, e), rtol=0, atol=1e-13)
+
+
+def test_population_is_the_weighted_mean_of_pairs():
+    rng, plain, s, e = case(12, 1, 2, 0.1, 6, n=150)
+    weights = rng.dirichlet(np.ones(len(s)))
+    link = [Stage("sigmoid")]
+    got = kernels.linked_credits(plain.forest, link, s, weights, e[:3], n_threads=2)
+    for i in range(3):
+        pairs = kernels.linked_credits_pairs(plain.forest, link, s, np.repeat(e[i : i + 1], len(s), 0))
+        np.testing.assert_allclose(got.values[i], np.einsum("m,mjk->jk", weights, pairs.values), rtol=0, atol=1e-14)
+
+
+def binary_case(n_columns, seed=13):
+    """Every variable crosses at one half: one corner of all of them, over many trees."""
+    rng = np.random.default_rng(seed)
+    plain = random_forest(rng, n_columns=n_columns, n_trees=30, max_depth=4, grid=1, categories=False)
+    plain.arrays["threshold"] = [0.5] * len(plain.arrays["threshold"])
+    return plain, np.zeros((1, n_columns)), np.ones((1, n_columns))
+
+
+def test_large_corner_is_sampled_with_an_honest_error():
+    plain, s, e = binary_case(14)
+    link = [Stage("sigmoid")]
+    exact = kernels.linked_credits_pairs(plain.forest, link, s, e, max_radix=14)
+    assert not exact.error.any()
+    sampled = kernels.linked_credits_pairs(plain.forest, link, s, e, max_radix=10, samples=2000)
+    off = np.abs(sampled.values - exact.values).max()
+    assert 0 < off < 4 * sampled.error[0, 0]
+    fewer = kernels.linked_credits_pairs(plain.forest, link, s, e, max_radix=10, samples=125)
+    assert 3 < fewer.error[0, 0] / sampled.error[0, 0] < 5  # sixteen times the samples, a quarter of the error
+    np.testing.assert_allclose(sampled.values.sum(), exact.values.sum(), rtol=1e-12)
+    again = kernels.linked_credits_pairs(plain.forest, link, s, e, max_radix=10, samples=2000, n_threads=3)
+    assert again.values.tobytes() == sampled.values.tobytes()
+    other = kernels.linked_credits_pairs(plain.forest, link, s, e, max_radix=10, samples=2000, seed=1)
+    assert other.values.tobytes() != sampled.values.tobytes()
+
+
+def test_corner_of_more_variables_than_bits_adds_up():
+    plain, s, e = binary_case(90, seed=14)
+    forest = plain.forest
+    got = kernels.linked_credits_pairs(forest, [Stage("sigmoid")], s, e, samples=64)
+    ends = 1 / (1 + np.exp(-kernels.predict(forest, np.vstack([s, e]))[:, 0]))
+    np.testing.assert_allclose(got.values.sum(), ends[1] - ends[0], rtol=0, atol=1e-13)
+    assert got.error[0, 0] > 0
+
+
+def test_variables_without_effect_do_not_make_a_corner_large():
+    """Trees split on each of 18 variables, but both sides ask for the first one in the same way."""
+    a = {name: [] for name in TYPES}
+    for j in range(2, 20):
+        root = len(a["feature"])
+        a["roots"].append(root)
+        a["feature"] += [j, 0, 0, -1, -1, -1, -1] if j > 2 else [1, 0, 0, -1, -1, -1, -1]
+        a["left"] += [root + 1, root + 3, root + 5, -1, -1, -1, -1]
+        a["right"] += [root + 2, root + 4, root + 6, -1, -1, -1, -1]
+        n = len(a["values"])
+        a["value"] += [-1, -1, -1, n, n + 1, n + 2, n + 3]
+        low, high = np.sin(j), np.cos(j)
+        a["values"] += [low, high, low, high] if j > 2 else [low, high, high, low]
+    n, trees = len(a["feature"]), len(a["roots"])
+    a |= {"threshold": [0.5] * n, "missing_left": [True] * n, "category_set": [-1] * n, "set_start": [0],
+          "tree_output": [0] * trees, "base": [0.0]}  # fmt: skip
+    plain = Plain(20, a)
+    s, e = np.zeros((1, 20)), np.ones((1, 20))
+    got = kernels.linked_credits_pairs(plain.forest, [Stage("sigmoid")], s, e, max_radix=2)
+    assert not got.error.any()
+    assert got.values[0, :2].all()
+    assert not got.values[0, 2:].any()
+
+
+def test_links_that_do_not_fit_are_refused():
+    plain = random_forest(np.random.default_rng(6), n_columns=4)
+    forest, x = plain.forest, np.zeros((2, 4))
+    for stages, words in (
+        ([Stage("sigmoyd")], "sigmoyd"),
+        ([Stage("affine", np.ones(3), np.ones(2))], "2 x 1"),
+        ([Stage("affine")], "affine"),
+        ([Stage("piecewise_linear", [0.0, 0.0], [0.0, 1.0])], "increase"),
+        ([Stage("piecewise_linear", [0.0], [0.0])], "two at least"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            kernels.linked_credits_pairs(forest, stages, x, x)
+    with pytest.raises(ValueError, match="max_radix"):
+        kernels.linked_credits_pairs(forest, [], x, x, max_radix=21)
+    with pytest.raises(ValueError, match="samples"):
+        kernels.linked_credits_pairs(forest, [], x, x, samples=1)
+    assert kernels.linked_credits(forest, [], x, [0.5, 0.5], x[:0]).values.shape == (0, 4, 1)
+
+
+def test_bits_do_not_depend_on_threads():
+    rng, plain, s, e = case(17, 3, 2, 0.1, 9, n=300)
+    weights = rng.dirichlet(np.ones(len(s)))
+    runs = [
+        kernels.linked_credits(plain.forest, [Stage("softmax")], s, weights, e[:9], n, max_radix=4, samples=8)
+        for n in (1, 2, 5)
+    ]
+    assert runs[0].error.any()
+    for run in runs[1:]:
+        assert run.values.tobytes() == runs[0].values.tobytes()
+        assert run.error.tobytes() == runs[0].error.tobytes()
