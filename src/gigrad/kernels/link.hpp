@@ -64,6 +64,8 @@ inline Link::Scalar Link::scalar(const std::string& name) {
         {"leaky_relu", [](double x, double a) { return x > 0 ? x : a * x; }},
         {"elu", [](double x, double a) { return x > 0 ? x : a * std::expm1(x); }},
         {"gelu", [](double x, double) { return 0.5 * x * (1.0 + std::erf(x * std::sqrt(0.5))); }},
+        {"gelu_tanh",
+         [](double x, double) { return 0.5 * x * (1.0 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }},
         {"silu", [](double x, double) { return x * stable_sigmoid(x); }},
         {"sqrt", [](double x, double) { return std::sqrt(x); }},
         {"reciprocal", [](double x, double) { return 1.0 / x; }},
