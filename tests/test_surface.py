@@ -19,6 +19,8 @@ ALLOWED = {
     "graph": {"graph", "errors", "kernels", "tables"},
     "importers": {"importers", "graph", "errors", "tables", "kernels", "compose"},
     "engine": {"engine", "graph", "errors", "kernels"},
+    "reasons": {"reasons", "explanation", "display", "optional", "errors", "graph"},
+    "references": {"references", "display", "errors", "graph", "tables"},
 }
 
 

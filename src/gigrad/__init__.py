@@ -1,5 +1,6 @@
 """gigrad: exact, axiomatic credit for the scores of diverse ensembles (Generalized Integrated Gradients)."""
 
+from . import references
 from .compose import SmoothedECDF
 from .errors import (
     AccuracyWarning,
@@ -9,12 +10,15 @@ from .errors import (
     MissingDependencyError,
     ModelMismatchError,
     NotFittedError,
+    StatementWarning,
     UnsupportedModelError,
 )
 from .explain import Explainer, explain, explain_pairs
 from .explanation import Explanation
 from .graph import Graph
 from .importers import import_model, register_importer, supported
+from .reasons import reasons, replay_reasons
+from .references import Reference
 
 __version__ = "0.1.0"
 
@@ -29,11 +33,16 @@ __all__ = [
     "MissingDependencyError",
     "ModelMismatchError",
     "NotFittedError",
+    "Reference",
     "SmoothedECDF",
+    "StatementWarning",
     "UnsupportedModelError",
     "explain",
     "explain_pairs",
     "import_model",
+    "reasons",
+    "references",
     "register_importer",
+    "replay_reasons",
     "supported",
 ]

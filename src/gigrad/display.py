@@ -29,6 +29,17 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
+def plain(value: Any) -> Any:
+    """A raw value as JSON knows it: number, text, yes or no, None for missing; anything else as its text."""
+    if is_missing(value):
+        return None
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, (str, bool, int)) or (isinstance(value, float) and np.isfinite(value)):
+        return value
+    return text(value)
+
+
 @dataclass(frozen=True, eq=False)
 class Numbers:
     """A raw column on a number line.

@@ -8,6 +8,7 @@
     ├── ModelMismatchError                  the imported graph does not reproduce the model's own predictions
     └── MissingDependencyError (ImportError)  an extra that is not installed
     AccuracyWarning (UserWarning)           the tolerance was not reached on the named rows
+    StatementWarning (UserWarning)          reasons were given for which the book of statements has no text
 
 A message says what must hold, what came, and what to do about it, in one sentence.
 """
@@ -45,3 +46,7 @@ class MissingDependencyError(GigradError, ImportError):
 
 class AccuracyWarning(UserWarning):
     """The requested tolerance was not reached; the message names the rows."""
+
+
+class StatementWarning(UserWarning):
+    """Some reasons have no text in the book of statements; the message names the features."""

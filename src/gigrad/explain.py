@@ -13,6 +13,8 @@ from .errors import InputError
 from .explanation import Explanation
 from .graph import Array, Graph, own_values, pick
 from .importers import import_model
+from .references.population import checked_weights
+from .references.wiring import open_reference, reference_facts, reference_note
 from .tables import Rows, read_rows
 
 
@@ -22,8 +24,8 @@ class Explainer:
     Parameters
     ----------
     model : fitted model or Graph
-    reference : table
-        The population that scores are explained against, (m, p).
+    reference : table or Reference
+        The population that scores are explained against, (m, p); see `gigrad.references` for how to choose one.
     weights : (m,) array, optional
         One weight a reference row, not negative; they are scaled to sum to 1. Equal by default.
     output : None, "margin" or a transform
@@ -57,14 +59,17 @@ class Explainer:
     ) -> None:
         self.scorer = Scorer(model, output, target)
         self.settings = _settings(tol, n_threads, seed)
-        self.reference = read_rows(reference, self.scorer.graph, what="reference")
+        table, weights = open_reference(reference, weights)
+        self.reference = read_rows(table, self.scorer.graph, what="reference")
         if len(self.reference) == 0:
             raise InputError("reference must have at least one row; it is empty.")
-        self.weights = _weights(weights, len(self.reference))
-        self.base: Array = self.weights @ self.scorer.own(self.reference)
+        self.weights = checked_weights(weights, len(self.reference))
+        own = self.scorer.own(self.reference)
+        self.base: Array = self.weights @ own
+        facts = reference_facts(reference, self.reference, self.weights, self.scorer.graph.columns, own)
         self.provenance: dict[str, Any] = {
             **self.scorer.record,
-            "reference": provenance.reference_record(self.reference, self.weights),
+            "reference": provenance.reference_record(self.reference, self.weights, reference_note(reference)) | facts,
             "settings": provenance.settings_record(tol, seed, groups),
         }
 
@@ -154,18 +159,6 @@ class Scorer:
             base, predictions = base[:, 0], predictions[:, 0]
         record = {**record, "data": provenance.data_record(rows)}
         return Explanation(values, base, predictions, gap, error, rows.table, rows.names, self.output_names, record)
-
-
-def _weights(weights: Any, rows: int) -> Array:
-    if weights is None:
-        return np.full(rows, 1.0 / rows)
-    array = np.asarray(weights, dtype=np.float64)
-    if array.shape != (rows,):
-        raise InputError(f"weights must have one number a reference row, {rows}; their shape is {array.shape}.")
-    if not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
-        raise InputError("weights must be finite, not negative, and not all zero.")
-    out: Array = array / array.sum()
-    return out
 
 
 def _settings(tol: float, n_threads: int | None, seed: int) -> Settings:

@@ -1,0 +1,109 @@
+"""The record of one applicant's reasons: enough to recompute them, and to see that nothing was changed.
+
+A record holds the credits that were ranked, the applicant's values, the rules, groups, statements and typical values,
+the reasons that came out, and the explanation's provenance (fingerprints of model, reference, score map and data,
+versions, seed). `replay_reasons` needs nothing else; `gigrad.verify_reasons` also explains the applicant again, from
+the model and the reference, and compares the fingerprints.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from .case import ApplicantReasons, Case, Context, reasons_of
+
+if TYPE_CHECKING:
+    from .build import Reasons
+
+FORMAT = "gigrad.reasons/1"
+
+
+def records(found: Reasons) -> list[dict[str, Any]]:
+    """See `Reasons.audit`."""
+    e = found.explanation
+    shared = {**found.context.as_record(), "output": list(e.output_names), "provenance": e.provenance}
+    out = []
+    for i, (case, applicant) in enumerate(zip(found.cases, found.applicants, strict=True)):
+        record = {
+            "format": FORMAT,
+            "row_id": case.row_id,
+            "applicant": {"values": dict(case.values), "fingerprint": fingerprint(dict(case.values))},
+            "score": {"prediction": case.prediction, "base": case.base, "gap": case.gap, "error": case.error},
+            "credits": dict(case.credits),
+            "feature_credits": dict(zip(e.feature_names, e.values[i].tolist(), strict=True)),
+            **shared,
+            "outcome": applicant.as_record(),
+        }
+        # Through JSON and back, so that a record in memory and one read from a file are the same thing.
+        made = json.loads(json.dumps(record, allow_nan=False, default=str))
+        made["fingerprint"] = fingerprint(made)
+        out.append(made)
+    return out
+
+
+def write(found: Reasons, path: str | Path) -> None:
+    """See `Reasons.write_audit`."""
+    lines = (json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n" for record in records(found))
+    Path(path).write_text("".join(lines), encoding="utf-8")
+
+
+def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
+    """Recompute an applicant's reasons from an audit record alone.
+
+    Parameters
+    ----------
+    record : dict, or its JSON text
+
+    Returns
+    -------
+    ApplicantReasons
+        Recomputed, and equal to what the record says came out.
+
+    Raises
+    ------
+    InputError
+        If the record was changed since it was written, or its reasons do not follow from its credits and rules.
+    """
+    checked = read_record(record)
+    again = reasons_of(_case(checked), Context.from_record(checked))
+    if json.loads(json.dumps(again.as_record())) != checked["outcome"]:
+        raise InputError(
+            f"The reasons in the record of {checked['row_id']!r} do not follow from its credits and rules."
+        )
+    return again
+
+
+def read_record(record: Mapping[str, Any] | str) -> dict[str, Any]:
+    """A record as a dict, once its format and its fingerprint have been seen to be right."""
+    if isinstance(record, str):
+        try:
+            record = json.loads(record)
+        except json.JSONDecodeError as error:
+            raise InputError(f"An audit record must be a JSON object; {error}.") from None
+    if not isinstance(record, Mapping) or record.get("format") != FORMAT:
+        raise InputError(f"An audit record of the format {FORMAT!r} must come, as Reasons.audit gives it.")
+    made = dict(record)
+    stated = made.pop("fingerprint", None)
+    if stated != fingerprint(made):
+        raise InputError(f"The record of {made.get('row_id')!r} was changed: its fingerprint does not match.")
+    return made
+
+
+def fingerprint(content: Any) -> str:
+    """SHA-256 of plain content, whatever the order of its keys."""
+    text = json.dumps(content, sort_keys=True, allow_nan=False, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _case(record: Mapping[str, Any]) -> Case:
+    return Case(
+        row_id=record["row_id"],
+        credits=record["credits"],
+        values=record["applicant"]["values"],
+        **record["score"],
+    )

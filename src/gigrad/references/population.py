@@ -1,0 +1,254 @@
+"""The reference itself, and the populations that the rules name: all applicants, the approved, the cutoff band."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..graph.node import Array
+from .plain import count_rows, take_rows
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """A population that scores are explained against, and how it was chosen.
+
+    Pass it to `gigrad.explain` or `gigrad.Explainer` in place of a table.
+
+    Attributes
+    ----------
+    rows : table
+        The m reference rows, in the form in which they came.
+    weights : (m,) array
+        Not negative, summing to 1.
+    provenance : str
+        One line that says who these rows are; it ends up in every output.
+    scores : (m,) array or None
+        The rows' scores, where they were given.
+    higher_is_better : bool or None
+        Whether a high score speaks for an applicant. None where no score was involved.
+    cutoff : float or None
+        The passing score, where one was used.
+    quality : mapping of str to float
+        How well a thinned reference stands for the whole one (see `distill`); empty elsewhere.
+    """
+
+    rows: Any
+    weights: Array
+    provenance: str
+    scores: Array | None = None
+    higher_is_better: bool | None = None
+    cutoff: float | None = None
+    quality: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        size = count_rows(self.rows, "The reference")
+        object.__setattr__(self, "weights", checked_weights(self.weights, size))
+        self.weights.setflags(write=False)
+        if self.scores is not None:
+            object.__setattr__(self, "scores", checked_scores(self.scores, size))
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def __repr__(self) -> str:
+        return f"Reference({len(self)} rows: {self.provenance})"
+
+    @property
+    def mean_score(self) -> float | None:
+        """The weighted mean of the scores; None where there are none."""
+        return None if self.scores is None else float(self.weights @ self.scores)
+
+    def passes(self, scores: Any) -> Any:
+        """Which scores pass this reference's cutoff, (n,) bool; at the cutoff itself a score passes."""
+        if self.cutoff is None or self.higher_is_better is None:
+            raise InputError("This reference has no cutoff: it was not built from approved applicants.")
+        return passing(np.asarray(scores, dtype=np.float64), self.cutoff, self.higher_is_better)
+
+    def take(self, index: Any, weights: Any, provenance: str, **changes: Any) -> Reference:
+        """Some rows of this reference with weights of their own; `changes` as in dataclasses.replace."""
+        index = np.asarray(index, dtype=np.int64)
+        scores = None if self.scores is None else self.scores[index]
+        rows = take_rows(self.rows, index)
+        return replace(self, rows=rows, weights=weights, scores=scores, provenance=provenance, **changes)
+
+
+def all_applicants(
+    X: Any, weights: Any = None, *, scores: Any = None, higher_is_better: bool | None = None
+) -> Reference:
+    """Everybody in a table.
+
+    Parameters
+    ----------
+    X : table, (m, p)
+    weights : (m,) array, optional
+        Equal by default.
+    scores : (m,) array, optional
+        The rows' scores, which let `distill` keep their mean.
+    higher_is_better : bool, optional
+        Whether a high score speaks for an applicant; reasons need to know it from here or from their own argument.
+    """
+    size = count_rows(X, "X")
+    if size == 0:
+        raise InputError("all_applicants needs at least one row; the table is empty.")
+    line = f"all applicants: {size:,} rows{_weighted(weights)}"
+    return Reference(X, checked_weights(weights, size), line, scores, _checked_direction(higher_is_better, True))
+
+
+def approved(
+    X: Any, scores: Any, cutoff: float, *, higher_is_better: bool, weights: Any = None, min_rows: int = 10
+) -> Reference:
+    """Those who pass: at or above the cutoff if a higher score is better, at or below it if a lower one is.
+
+    Parameters
+    ----------
+    X : table, (m, p)
+    scores : (m,) array
+        One score a row, in the direction of the output that is going to be explained.
+    cutoff : float
+        The passing score; a score equal to it passes.
+    higher_is_better : bool
+        True for points or a probability of repayment, False for a probability of default.
+    weights : (m,) array, optional
+        Equal by default.
+    min_rows : int
+        Fewer approved rows than this are refused.
+    """
+    whole = _scored(X, scores, weights, cutoff, higher_is_better)
+    keep = _passing_rows(whole)
+    line = (
+        f"approved applicants: {len(keep):,} of {len(whole):,} rows with {_rule(cutoff, higher_is_better)}"
+        f"{_weighted(weights)}"
+    )
+    return _kept(whole, keep, line, min_rows, "Choose another cutoff, give more rows, or lower min_rows.")
+
+
+def cutoff_band(
+    X: Any,
+    scores: Any,
+    cutoff: float,
+    *,
+    width: float,
+    higher_is_better: bool,
+    weights: Any = None,
+    min_rows: int = 10,
+) -> Reference:
+    """Those at or slightly beyond the passing score: within `width` of the cutoff, on its passing side.
+
+    Both ends count: cutoff <= score <= cutoff + width if a higher score is better, cutoff - width <= score <= cutoff
+    if a lower one is. See `approved` for the other arguments.
+    """
+    if not (np.isfinite(width) and width > 0):
+        raise InputError(
+            f"width must be a positive number, whichever direction is better; {width!r} came. higher_is_better says "
+            "on which side of the cutoff the band lies."
+        )
+    whole = _scored(X, scores, weights, cutoff, higher_is_better)
+    passed = _passing_rows(whole)
+    keep = passed[np.abs(_scores(whole)[passed] - cutoff) <= width]
+    low, high = (cutoff, cutoff + width) if higher_is_better else (cutoff - width, cutoff)
+    line = (
+        f"applicants at or slightly beyond the cutoff: {len(keep):,} of {len(whole):,} rows with "
+        f"{low:.6g} <= score <= {high:.6g}, {_better(higher_is_better)}{_weighted(weights)}"
+    )
+    return _kept(whole, keep, line, min_rows, "Widen the band or lower min_rows.")
+
+
+def passing(scores: Array, cutoff: float, higher_is_better: bool) -> Any:
+    """Which scores pass, (n,) bool: the one place that knows the rule at the cutoff itself."""
+    return scores >= cutoff if higher_is_better else scores <= cutoff
+
+
+def checked_weights(weights: Any, rows: int) -> Array:
+    """Weights that sum to 1; equal ones for None."""
+    if weights is None:
+        return np.full(rows, 1.0 / rows)
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape != (rows,):
+        raise InputError(f"weights must have one number a reference row, {rows}; their shape is {array.shape}.")
+    if not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
+        raise InputError("weights must be finite, not negative, and not all zero.")
+    out: Array = array / array.sum()
+    return out
+
+
+def checked_scores(scores: Any, rows: int) -> Array:
+    """One finite score a row."""
+    try:
+        array = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("scores must be numbers, one a row.") from None
+    if array.shape == (rows, 1):
+        array = array[:, 0]
+    if array.shape != (rows,):
+        hint = " Take the column of the class you decide by." if array.ndim == 2 else ""
+        raise InputError(f"scores must have one number a row, {rows}; their shape is {array.shape}.{hint}")
+    if not np.isfinite(array).all():
+        raise InputError("scores must be finite; some are NaN or infinite.")
+    return array
+
+
+def _scored(X: Any, scores: Any, weights: Any, cutoff: float, higher_is_better: bool) -> Reference:
+    """All rows, with everything that a choice by score needs checked."""
+    size = count_rows(X, "X")
+    if size == 0:
+        raise InputError("A reference needs rows to choose from; the table is empty.")
+    if isinstance(cutoff, bool) or not isinstance(cutoff, (int, float, np.number)) or not np.isfinite(cutoff):
+        raise InputError(f"cutoff must be a finite number; {cutoff!r} came.")
+    direction = _checked_direction(higher_is_better, False)
+    return Reference(X, checked_weights(weights, size), "", checked_scores(scores, size), direction, float(cutoff))
+
+
+def _checked_direction(higher_is_better: Any, may_be_unknown: bool) -> bool | None:
+    if isinstance(higher_is_better, (bool, np.bool_)):
+        return bool(higher_is_better)
+    if may_be_unknown and higher_is_better is None:
+        return None
+    raise InputError(
+        f"higher_is_better must be True (points, probability of repayment) or False (probability of default); "
+        f"{higher_is_better!r} came."
+    )
+
+
+def _passing_rows(whole: Reference) -> Any:
+    """The positions of the rows that pass; nobody passing is an error that says what the scores are."""
+    scores = _scores(whole)
+    index = np.flatnonzero(whole.passes(scores))
+    if not len(index):
+        raise InputError(
+            f"Nobody passes: no score satisfies {_rule(float(whole.cutoff or 0.0), bool(whole.higher_is_better))}, the "
+            f"{len(whole)} scores lie between {scores.min():.6g} and {scores.max():.6g}. Check the cutoff's scale and "
+            "higher_is_better."
+        )
+    return index
+
+
+def _kept(whole: Reference, index: Any, line: str, min_rows: int, advice: str) -> Reference:
+    if len(index) < min_rows:
+        raise InputError(
+            f"A reference needs at least min_rows={min_rows} rows to be typical of anybody; {len(index)} came "
+            f"({line}). {advice}"
+        )
+    return whole.take(index, whole.weights[index], line)
+
+
+def _scores(reference: Reference) -> Array:
+    if reference.scores is None:
+        raise InputError("This reference has no scores.")
+    return reference.scores
+
+
+def _rule(cutoff: float, higher_is_better: bool) -> str:
+    return f"score {'>=' if higher_is_better else '<='} {cutoff:.6g} ({_better(higher_is_better)})"
+
+
+def _better(higher_is_better: bool) -> str:
+    return "higher is better" if higher_is_better else "lower is better"
+
+
+def _weighted(weights: Any) -> str:
+    return "" if weights is None else ", weighted"
