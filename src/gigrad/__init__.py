@@ -1,7 +1,7 @@
 """gigrad: exact, axiomatic credit for the scores of diverse ensembles (Generalized Integrated Gradients)."""
 
 from . import references
-from .compose import SmoothedECDF
+from .compose import SmoothedECDF, average, stack
 from .errors import (
     AccuracyWarning,
     CorruptModelError,
@@ -37,6 +37,7 @@ __all__ = [
     "SmoothedECDF",
     "StatementWarning",
     "UnsupportedModelError",
+    "average",
     "explain",
     "explain_pairs",
     "import_model",
@@ -44,5 +45,6 @@ __all__ = [
     "references",
     "register_importer",
     "replay_reasons",
+    "stack",
     "supported",
 ]

@@ -1,8 +1,10 @@
-"""What a user calls to join models: an ECDF for rank space."""
+"""What a user calls to join models: stacks, averages, and an ECDF for rank space."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,140 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import CorruptModelError, InputError
-from .graph import Array, Node, PiecewiseLinear, Transform
+from .graph import Affine, Array, Column, Concat, Graph, Input, Node, PiecewiseLinear, Transform, attach, merge
+from .importers import import_model
+
+
+def stack(models: Sequence[Any], head: Any, *, passthrough: bool = False, output: Any = None) -> Graph:
+    """Models joined by a head that reads their scores.
+
+    Parameters
+    ----------
+    models : sequence of fitted models or Graphs
+        Each gives the head one column for each of its outputs: the positive class alone when it is binary.
+    head : fitted model, Graph or weights
+        Reads the models' columns in the order of the list. Weights are numbers, one for each column (or a row of them
+        for each output), and are used as they are.
+    passthrough : bool
+        Whether the head also reads x, after the scores: by name where the head knows names, else all of the models'
+        columns, in the order in which the models first name them.
+    output : None or "margin"
+        What each model gives to the head: the number it itself gives, or its raw score.
+
+    Returns
+    -------
+    Graph
+        With the head's outputs, over the union of the columns.
+    """
+    graphs = _imported(models, "stack")
+    parts = [g.output(output)[0].width for g in graphs]
+    top = _head(head)
+    _check_width(top, parts, graphs, passthrough)
+    readers = [*graphs, _the_rows_of(top, sum(parts))] if passthrough else graphs
+    joined = merge(readers)
+    scores = [g.output(output)[0] for g in joined[: len(graphs)]] + [g.score for g in joined[len(graphs) :]]
+    below = replace(joined[0], witnesses=_witnesses(joined))
+    out = attach(top, below, _side_by_side(scores))
+    return replace(out, label=f"{top.label} over {_listed(graphs)}")
+
+
+def average(models: Sequence[Any], weights: Any = None, *, output: Any = None) -> Graph:
+    """The weighted mean of models that give the same outputs.
+
+    Parameters
+    ----------
+    models : sequence of fitted models or Graphs
+    weights : sequence of float, optional
+        One for each model, not negative; they are scaled to sum to 1. Equal by default. (For weights that are used as
+        they are, give them to `stack` as its head.)
+    output : None or "margin"
+        Whether to average the numbers the models give or their raw scores.
+    """
+    graphs = _imported(models, "average")
+    names = [g.output(output)[1] for g in graphs]
+    for graph, own in zip(graphs, names, strict=True):
+        if len(own) != len(names[0]) or (own != names[0] and set(own) == set(names[0])):
+            raise InputError(
+                f"average needs models with the same outputs in the same order; {graphs[0].label} gives "
+                f"{', '.join(names[0])} and {graph.label} {', '.join(own)}."
+            )
+    share = _shares(weights, len(graphs))
+    joined = merge(graphs)
+    width = len(names[0])
+    source = _side_by_side([g.output(output)[0] for g in joined])
+    weight: Array = np.concatenate([w * np.eye(width) for w in share], axis=1)
+    mean = Affine(source, weight, np.zeros(width))
+    return replace(
+        joined[0], score=mean, margin=mean, output_names=names[0], margin_names=names[0],
+        witnesses=_witnesses(joined), no_score="", label=f"average of {_listed(graphs)}",
+    )  # fmt: skip
+
+
+def _imported(models: Sequence[Any], what: str) -> list[Graph]:
+    if not isinstance(models, (list, tuple)) or not models:
+        raise InputError(f"{what} must be given a list of one or more models; a {type(models).__name__} came.")
+    return [import_model(m) for m in models]
+
+
+def _head(head: Any) -> Graph:
+    if not isinstance(head, (list, tuple, np.ndarray)):
+        return import_model(head)
+    try:
+        weight = np.atleast_2d(np.asarray(head, dtype=np.float64))
+    except (TypeError, ValueError):
+        weight = np.zeros((0, 0))
+    if weight.ndim != 2 or not weight.size or not np.isfinite(weight).all():
+        raise InputError("A head of weights must be finite numbers, one for each column, or a row of them an output.")
+    source = Input(weight.shape[1])
+    node = Affine(source, weight, np.zeros(len(weight)))
+    names = ("prediction",) if len(weight) == 1 else tuple(str(k) for k in range(len(weight)))
+    columns = tuple(Column(f"x{j}", missing=False) for j in range(source.width))
+    return Graph(columns, source, node, node, names, label="weighted sum")
+
+
+def _check_width(head: Graph, parts: Sequence[int], graphs: Sequence[Graph], passthrough: bool) -> None:
+    wanted, given = head.input.width, sum(parts)
+    if (wanted > given) if passthrough else (wanted == given):
+        if any(c.kind == "category" for c in head.columns[:given]):
+            raise InputError(f"{head.label} must read the models' scores as numbers; it reads a category among them.")
+        return
+    each = ", ".join(f"{n} from {g.label}" for n, g in zip(parts, graphs, strict=True))
+    if passthrough:
+        raise InputError(
+            f"With passthrough the head must read the {given} scores ({each}) and then columns of x; {head.label} "
+            f"reads {wanted} columns in all."
+        )
+    hint = " If it also reads x, pass passthrough=True." if wanted > given else ""
+    raise InputError(f"The head must read the {given} scores ({each}); {head.label} reads {wanted} columns.{hint}")
+
+
+def _the_rows_of(head: Graph, skip: int) -> Graph:
+    """What the head reads of x, as a model of its own, so that it shares the columns with the models."""
+    columns = head.columns[skip:]
+    source = Input(len(columns))
+    names = tuple(c.name for c in columns)
+    return Graph(columns, source, source, source, names, named=head.named, label=head.label)
+
+
+def _side_by_side(nodes: Sequence[Node]) -> Node:
+    return nodes[0] if len(nodes) == 1 else Concat(tuple(nodes))
+
+
+def _witnesses(graphs: Sequence[Graph]) -> tuple[Any, ...]:
+    return tuple(w for g in dict.fromkeys(graphs) for w in g.witnesses)
+
+
+def _listed(graphs: Sequence[Graph]) -> str:
+    return ", ".join(g.label for g in graphs)
+
+
+def _shares(weights: Any, models: int) -> Array:
+    share = np.ones(models) if weights is None else np.asarray(weights, dtype=np.float64)
+    if share.shape != (models,):
+        raise InputError(f"weights must have one number a model, {models}; their shape is {share.shape}.")
+    if not np.isfinite(share).all() or (share < 0).any() or share.sum() <= 0:
+        raise InputError("weights must be finite, not negative, and not all zero.")
+    return np.asarray(share / share.sum())
 
 
 class SmoothedECDF(Transform):

@@ -104,12 +104,13 @@ class Graph:
             `gigrad.import_model(isotonic)`, fitted on the columns of this model's score, whose outputs are then the
             result's.
         """
+        score, _ = self.output()
         if isinstance(step, Transform):
-            return replace(self, score=step.apply(self.score))
+            return replace(self, score=step.apply(score))
         if isinstance(step, Graph):
             from .rewire import attach
 
-            return attach(step, self, self.score)
+            return attach(step, self, score)
         raise InputError(
             "then must be given a transform such as a SmoothedECDF, or a Graph (of another model: "
             f"gigrad.import_model(model)); a {type(step).__name__} came."

@@ -58,6 +58,7 @@ def attach(head: Graph, over: Graph, node: Node) -> Graph:
         witnesses=(*over.witnesses, *(_above(w, moved, node) for w in head.witnesses)),
         named=over.named,
         label=head.label,
+        no_score=head.no_score,
     )
 
 
