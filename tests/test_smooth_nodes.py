@@ -53,6 +53,7 @@ NODES: dict[str, Smooth] = {
     "select_twice": Select(X, (2, 0, 2)),
     "fill": Fill(X, np.zeros(3)),
     "opaque": Opaque(X, 1, lambda x: (x**2).sum(axis=1, keepdims=True), lambda x, c: 2 * x * c),
+    "constant_kernel": kernel(),
     "product_of_kernels": kernel(Factor("gaussian", SCALE), Factor("linear", SCALE, 2.0), Factor("matern52", SCALE)),
 } | {f"kernel_{name}": kernel(Factor(name, SCALE, 0.3, 3.0)) for name in PROFILES}
 

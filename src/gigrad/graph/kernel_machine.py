@@ -122,7 +122,7 @@ class KernelMachine(Smooth):
     def forward(self, *inputs: Array) -> Array:
         out = np.empty((len(inputs[0]), self.width))
         for rows in self._blocks(len(out)):
-            kernel = np.ones((1, 1))
+            kernel = np.ones((1, len(self.support)))
             for factor in self.factors:
                 q = factor.argument(inputs[0][rows], self.support)
                 kernel = kernel * PROFILES[factor.profile].value(q, factor.parameter)

@@ -40,6 +40,60 @@ _declare(
     "HistGradientBoostingClassifier",
     "HistGradientBoostingRegressor",
 )
+_declare(
+    "sklearn_linear:import_linear_regressor",
+    "sklearn",
+    "ARDRegression",
+    "BayesianRidge",
+    "ElasticNet",
+    "ElasticNetCV",
+    "HuberRegressor",
+    "Lars",
+    "LarsCV",
+    "Lasso",
+    "LassoCV",
+    "LassoLars",
+    "LassoLarsCV",
+    "LassoLarsIC",
+    "LinearRegression",
+    "LinearSVR",
+    "MultiTaskElasticNet",
+    "MultiTaskElasticNetCV",
+    "MultiTaskLasso",
+    "MultiTaskLassoCV",
+    "OrthogonalMatchingPursuit",
+    "OrthogonalMatchingPursuitCV",
+    "PLSRegression",
+    "PassiveAggressiveRegressor",
+    "QuantileRegressor",
+    "Ridge",
+    "RidgeCV",
+    "SGDRegressor",
+    "TheilSenRegressor",
+)
+_declare("sklearn_linear:import_glm", "sklearn", "GammaRegressor", "PoissonRegressor", "TweedieRegressor")
+_declare(
+    "sklearn_linear:import_linear_classifier",
+    "sklearn",
+    "LinearDiscriminantAnalysis",
+    "LinearSVC",
+    "LogisticRegression",
+    "LogisticRegressionCV",
+    "PassiveAggressiveClassifier",
+    "Perceptron",
+    "RidgeClassifier",
+    "RidgeClassifierCV",
+    "SGDClassifier",
+)
+_declare("sklearn_linear:import_one_class_sgd", "sklearn", "SGDOneClassSVM")
+_declare("sklearn_bayes:import_qda", "sklearn", "QuadraticDiscriminantAnalysis")
+_declare("sklearn_bayes:import_gaussian_nb", "sklearn", "GaussianNB")
+_declare("sklearn_bayes:import_multinomial_nb", "sklearn", "MultinomialNB")
+_declare("sklearn_net:import_mlp", "sklearn", "MLPClassifier", "MLPRegressor")
+_declare("sklearn_kernel:import_svm", "sklearn", "NuSVC", "NuSVR", "OneClassSVM", "SVC", "SVR")
+_declare("sklearn_kernel:import_kernel_ridge", "sklearn", "KernelRidge")
+_declare("sklearn_kernel:import_gaussian_process", "sklearn", "GaussianProcessRegressor")
+_declare("sklearn_isotonic:import_isotonic", "sklearn", "IsotonicRegression")
 
 
 def register_importer(name: str) -> Callable[[Importer], Importer]:
