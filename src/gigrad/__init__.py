@@ -10,7 +10,9 @@ from .errors import (
     MissingDependencyError,
     ModelMismatchError,
     NotFittedError,
+    OutputError,
     StatementWarning,
+    UnfinishedRunError,
     UnsupportedModelError,
 )
 from .explain import Explainer, explain, explain_pairs
@@ -33,9 +35,11 @@ __all__ = [
     "MissingDependencyError",
     "ModelMismatchError",
     "NotFittedError",
+    "OutputError",
     "Reference",
     "SmoothedECDF",
     "StatementWarning",
+    "UnfinishedRunError",
     "UnsupportedModelError",
     "average",
     "explain",

@@ -5,6 +5,8 @@
     ├── UnsupportedModelError (TypeError)   a model, or a part of one, that gigrad cannot import
     ├── NotFittedError (ValueError)         a model that has not been fitted
     ├── CorruptModelError (ValueError)      trees or files that cannot be what they claim
+    ├── OutputError (OSError)               a result that cannot be written where it should go
+    ├── UnfinishedRunError (ValueError)     an interrupted run that was started with other inputs, model or settings
     ├── ModelMismatchError                  the imported graph does not reproduce the model's own predictions
     └── MissingDependencyError (ImportError)  an extra that is not installed
     AccuracyWarning (UserWarning)           the tolerance was not reached on the named rows
@@ -34,6 +36,14 @@ class NotFittedError(GigradError, ValueError):
 
 class CorruptModelError(GigradError, ValueError):
     """Trees or files are damaged: they cannot be what they claim to be."""
+
+
+class OutputError(GigradError, OSError):
+    """A result cannot be written where it should go; what was there before is untouched."""
+
+
+class UnfinishedRunError(GigradError, ValueError):
+    """An interrupted run waits at the target, and it was started with other inputs, another model or other settings."""
 
 
 class ModelMismatchError(GigradError):

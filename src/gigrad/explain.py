@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from . import provenance
 from .engine import Pairs, Population, Settings, attribute
 from .errors import InputError
 from .explanation import Explanation
-from .graph import Array, Graph, own_values, pick
+from .graph import Array, Graph, Node, own_values, pick
 from .importers import import_model
 from .references.population import checked_weights
 from .references.wiring import open_reference, reference_facts, reference_note
@@ -57,21 +59,36 @@ class Explainer:
         n_threads: int | None = None,
         seed: int = 0,
     ) -> None:
-        self.scorer = Scorer(model, output, target)
-        self.settings = _settings(tol, n_threads, seed)
+        scorer = Scorer.of(model, output, target)
+        settings = _settings(tol, n_threads, seed)
         table, weights = open_reference(reference, weights)
-        self.reference = read_rows(table, self.scorer.graph, what="reference")
-        if len(self.reference) == 0:
+        rows = read_rows(table, scorer.graph, what="reference")
+        if len(rows) == 0:
             raise InputError("reference must have at least one row; it is empty.")
-        self.weights = checked_weights(weights, len(self.reference))
-        own = self.scorer.own(self.reference)
-        self.base: Array = self.weights @ own
-        facts = reference_facts(reference, self.reference, self.weights, self.scorer.graph.columns, own)
-        self.provenance: dict[str, Any] = {
-            **self.scorer.record,
-            "reference": provenance.reference_record(self.reference, self.weights, reference_note(reference)) | facts,
+        shares = checked_weights(weights, len(rows))
+        own = scorer.own(rows)
+        facts = reference_facts(reference, rows, shares, scorer.graph.columns, own)
+        record = {
+            **scorer.record,
+            "reference": provenance.reference_record(rows, shares, reference_note(reference)) | facts,
             "settings": provenance.settings_record(tol, seed, groups),
         }
+        self._assemble(scorer, rows, shares, shares @ own, settings, record)
+
+    def _assemble(
+        self, scorer: Scorer, reference: Rows, weights: Array, base: Array, settings: Settings, record: dict[str, Any]
+    ) -> None:
+        self.scorer, self.settings, self.provenance = scorer, settings, record
+        self.reference, self.weights, self.base = reference, weights, base
+
+    @classmethod
+    def assembled(
+        cls, scorer: Scorer, reference: Rows, weights: Array, settings: Settings, record: dict[str, Any]
+    ) -> Explainer:
+        """An explainer of parts that are known to fit together: what a portable file holds."""
+        self = cls.__new__(cls)
+        self._assemble(scorer, reference, weights, weights @ scorer.own(reference), settings, record)
+        return self
 
     def __call__(self, X: Any) -> Explanation:
         """Explain every row of a table."""
@@ -81,6 +98,27 @@ class Explainer:
         credit = attribute(self.scorer.node, self.scorer.graph.input, paths, self.settings)
         base = np.broadcast_to(self.base, predictions.shape)
         return self.scorer.explanation(credit.values, credit.error, base, predictions, rows, self.provenance)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write all that is needed to explain anywhere, without the model's library, to one .gig file.
+
+        It holds numbers and text only, never code; a model with a part that is known only as a Python function cannot
+        be saved. `Explainer.load` gives the same credits, to the bit.
+        """
+        from . import portable
+
+        portable.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, n_threads: int | None = None) -> Explainer:
+        """Read what `save` wrote; a damaged file raises CorruptModelError, and reading one never runs code.
+
+        The model's library is not asked any more: predictions come from the graph that was compared with it when the
+        explainer was made, and `gap` is measured against them. `provenance` says so.
+        """
+        from . import portable
+
+        return portable.load(path, n_threads=n_threads)
 
 
 def explain(
@@ -117,7 +155,7 @@ def explain_pairs(
     seed: int = 0,
 ) -> Explanation:
     """Explain for every i why the score of end[i] differs from that of start[i]. See `Explainer` for the arguments."""
-    scorer = Scorer(model, output, target)
+    scorer = Scorer.of(model, output, target)
     settings = _settings(tol, n_threads, seed)
     starts = read_rows(start, scorer.graph, what="start")
     ends = read_rows(end, scorer.graph, what="end")
@@ -133,17 +171,25 @@ def explain_pairs(
     return scorer.explanation(credit.values, credit.error, base, predictions, ends, record)
 
 
+@dataclass(frozen=True, eq=False)
 class Scorer:
-    """One output of a model: its node in the graph, and the model's own word for it."""
+    """One output of a model: its node in the graph, the names of its columns, and the record of what it is."""
 
-    def __init__(self, model: Any, output: Any, target: int | str | None) -> None:
-        self.graph: Graph = import_model(model)
-        node, names = self.graph.output(output)
-        self.node, self.output_names = pick(node, names, target)
-        self.record = {
-            **provenance.model_record(self.graph, model, output, self.node, self.output_names),
+    graph: Graph
+    node: Node
+    output_names: tuple[str, ...]
+    record: dict[str, Any]
+
+    @classmethod
+    def of(cls, model: Any, output: Any, target: int | str | None) -> Scorer:
+        """The output of a model that `output` and `target` name."""
+        graph = import_model(model)
+        node, names = pick(*graph.output(output), target)
+        record = {
+            **provenance.model_record(graph, model, output, node, names),
             "versions": provenance.versions(),
         }
+        return cls(graph, node, names, record)
 
     def own(self, rows: Rows) -> Array:
         """The model's own predictions (n, k), after the graph has been seen to reproduce them."""

@@ -10,7 +10,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -152,6 +152,8 @@ def _add(hasher: Any, value: Any, number: Mapping[Node, int]) -> None:
         hasher.update(f"[{len(value)}".encode())
         for item in value:
             _add(hasher, item, number)
+    elif is_dataclass(value):
+        _add(hasher, tuple(getattr(value, field.name) for field in fields(value)), number)
     elif isinstance(value, np.generic):
         hasher.update(repr(value.item()).encode())
     elif value is None or isinstance(value, (bool, int, float, str)):

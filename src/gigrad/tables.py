@@ -103,7 +103,7 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
         absent = [n for n in names if n not in frame.columns]
         if absent:
             raise InputError(
-                f"{what} must have the model's {len(names)} columns; {_listed(absent)} "
+                f"{what} must have the model's {len(names)} columns; {listed(absent)} "
                 f"{'is' if len(absent) == 1 else 'are'} missing."
             )
         frame = frame.select(names)
@@ -147,7 +147,7 @@ def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float
             example = present[int(np.argmax(found < 0))]
             raise InputError(
                 f"{what} must hold categories the model knows in column {column.name!r}; {example!r} is not one of "
-                f"its {len(codes)} ({_listed(list(codes))})."
+                f"its {len(codes)} ({listed(list(codes))})."
             )
         found[found < 0] = np.nan
     out[~missing] = found
@@ -160,6 +160,30 @@ def _mark_missing(matrix: Array, columns: Sequence[Column]) -> None:
         if column.missing_value is not None:
             with np.errstate(over="ignore"):
                 matrix[matrix[:, j].astype(np.float32) == np.float32(column.missing_value), j] = np.nan
+
+
+def bad_rows(table: Any, graph: Graph) -> dict[int, str]:
+    """Row -> the first reason why the model cannot take it. `table` has the model's columns, in its order."""
+    frame = nw.from_native(table, eager_only=True)
+    matrix = np.zeros((len(frame), len(graph.columns)))
+    found: dict[int, str] = {}
+    for j, column in enumerate(graph.columns):
+        series = frame[frame.columns[j]]
+        try:
+            matrix[:, j] = _encode_series(series, column, "it")
+        except InputError:
+            for i, value in enumerate(series.to_list()):
+                try:
+                    matrix[i, j] = _encode(np.array([value, None], dtype=object)[:1], column, "it")[0]
+                except InputError as error:
+                    found.setdefault(i, str(error))
+    _mark_missing(matrix, graph.columns)
+    refused = np.isnan(matrix) & ~np.array([c.missing for c in graph.columns], dtype=bool)
+    for what, where in (("is infinite, and no path leads there", np.isinf(matrix)),
+                        ("is missing, which this model cannot take", refused)):  # fmt: skip
+        for i, j in np.argwhere(where).tolist():
+            found.setdefault(i, f"column {graph.columns[j].name!r} {what}")
+    return dict(sorted(found.items()))
 
 
 def _check(matrix: Array, columns: Sequence[Column], what: str) -> None:
@@ -179,6 +203,7 @@ def _check(matrix: Array, columns: Sequence[Column], what: str) -> None:
         )
 
 
-def _listed(names: Sequence[Any], most: int = 8) -> str:
+def listed(names: Sequence[Any], most: int = 8) -> str:
+    """Names for a message: the first few, and how many more."""
     shown = ", ".join(repr(n) for n in names[:most])
     return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -6,6 +6,7 @@ On the path of an explanation such a column changes at once, so these nodes neve
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -46,7 +47,7 @@ class Fill(Smooth):
     source: Node
     fill: Array  # (source width,)
 
-    @property
+    @cached_property
     def width(self) -> int:
         return self.source.width
 
@@ -63,7 +64,7 @@ class IsMissing(Smooth):
 
     source: Node
 
-    @property
+    @cached_property
     def width(self) -> int:
         return self.source.width
 

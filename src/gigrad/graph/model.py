@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -115,6 +116,19 @@ class Graph:
             "then must be given a transform such as a SmoothedECDF, or a Graph (of another model: "
             f"gigrad.import_model(model)); a {type(step).__name__} came."
         )
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model as gigrad reads it to a .gig file: numbers and text, no code. See `Explainer.save`."""
+        from ..portable import save_graph
+
+        save_graph(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Graph:
+        """Read the model of a .gig file; it has no witness, for its library is not asked any more."""
+        from ..portable import load_graph
+
+        return load_graph(path)
 
     def with_columns(self, names: Sequence[str]) -> Graph:
         """The same model with names for its columns, in order: tables are then read by name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +34,7 @@ class Node(ABC):
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many numbers a row of the output has."""
+        """How many numbers a row of the output has. Nodes that ask their parents keep the answer."""
 
     @abstractmethod
     def forward(self, *inputs: Array) -> Array:
@@ -90,7 +91,7 @@ class Concat(Smooth):
 
     sources: tuple[Node, ...]
 
-    @property
+    @cached_property
     def width(self) -> int:
         return sum(s.width for s in self.sources)
 

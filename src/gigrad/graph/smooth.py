@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -52,7 +53,7 @@ class Elementwise(Smooth):
         if self.name not in FUNCTIONS:
             raise InputError(f"Elementwise knows {', '.join(sorted(FUNCTIONS))}; {self.name!r} is none of them.")
 
-    @property
+    @cached_property
     def width(self) -> int:
         return self.source.width
 
@@ -80,7 +81,7 @@ class PiecewiseLinear(Smooth):
         if len(self.x) < 2 or self.x.shape != self.y.shape or not (np.diff(self.x) > 0).all():
             raise InputError("PiecewiseLinear needs at least two knots with strictly increasing x.")
 
-    @property
+    @cached_property
     def width(self) -> int:
         return self.source.width
 
@@ -103,7 +104,7 @@ class Softmax(Smooth):
 
     source: Node
 
-    @property
+    @cached_property
     def width(self) -> int:
         return self.source.width
 
@@ -123,7 +124,7 @@ class Sum(Smooth):
 
     sources: tuple[Node, ...]
 
-    @property
+    @cached_property
     def width(self) -> int:
         return self.sources[0].width
 
@@ -144,7 +145,7 @@ class Product(Smooth):
     left: Node
     right: Node
 
-    @property
+    @cached_property
     def width(self) -> int:
         return max(self.left.width, self.right.width)
 

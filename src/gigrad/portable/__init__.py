@@ -1,0 +1,132 @@
+"""The portable explainer: one .gig file that explains anywhere, with NumPy alone.
+
+The file is a zip of JSON and .npy arrays (see `archive`), never a pickle: reading one runs no code. It holds the
+graph of the model (see `nodes`), the reference rows and their weights, the settings and the provenance. Credits are the
+same before and after, to the bit. The model's own library is not needed and not there, so predictions come from the
+graph, which was compared with the model's own when the explainer was made; `provenance` says so.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..engine import Settings
+from ..errors import InputError
+from ..graph import Graph
+from ..tables import Rows
+from . import archive
+from .nodes import Reader, Writer, corrupt, graph_document, names, of_type, probe, read_graph, scalar
+
+if TYPE_CHECKING:
+    from ..explain import Explainer
+
+__all__ = ["from_bytes", "load", "load_graph", "save", "save_graph", "to_bytes"]
+
+SUFFIX = ".gig"
+_NOTE = (
+    "Given by the graph in a portable file, without the model's own library; the graph was compared with it on the "
+    "reference rows when the file was made. The gap is measured against the graph."
+)
+
+
+def save(explainer: Explainer, path: str | os.PathLike[str]) -> None:
+    """Write an explainer to a .gig file."""
+    archive.write(_checked(path), *_explainer_document(explainer))
+
+
+def load(path: str | os.PathLike[str], *, n_threads: int | None = None) -> Explainer:
+    """Read an explainer from a .gig file; a damaged or hostile file raises CorruptModelError."""
+    return _explainer(*archive.read(Path(path)), n_threads)
+
+
+def to_bytes(explainer: Explainer) -> bytes:
+    """The content of the file that `save` would write: what Spark broadcasts."""
+    return archive.to_bytes(*_explainer_document(explainer))
+
+
+def from_bytes(data: bytes, *, n_threads: int | None = None) -> Explainer:
+    """The explainer that `to_bytes` was given."""
+    return _explainer(*archive.read(data), n_threads)
+
+
+def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Write a graph, without a reference, to a .gig file."""
+    writer = Writer(graph.input, graph.score, graph.margin)
+    document = {"kind": "graph", "graph": graph_document(graph, writer), "nodes": writer.nodes}
+    archive.write(_checked(path), document, writer.arrays)
+
+
+def load_graph(path: str | os.PathLike[str]) -> Graph:
+    """Read the model of a .gig file, be it that of a graph or of an explainer."""
+    document, arrays = archive.read(Path(path))
+    return read_graph(document.get("graph"), Reader(arrays, document.get("nodes")))
+
+
+def kind_of(path: str | os.PathLike[str]) -> str:
+    """What a .gig file holds: "graph" or "explainer"."""
+    return str(archive.read(Path(path))[0].get("kind"))
+
+
+def _checked(path: str | os.PathLike[str]) -> Path:
+    path = Path(path)
+    if path.suffix != SUFFIX:
+        raise InputError(f"The name of a portable file must end in {SUFFIX}, by which it is known; {path} came.")
+    return path
+
+
+def _explainer_document(explainer: Explainer) -> tuple[dict[str, Any], list[Any]]:
+    scorer, graph = explainer.scorer, explainer.scorer.graph
+    writer = Writer(graph.input, graph.score, graph.margin, scorer.node)
+    document = {
+        "kind": "explainer",
+        "graph": graph_document(graph, writer),
+        "output": writer.number[scorer.node],
+        "output_names": list(scorer.output_names),
+        "reference": writer.array(explainer.reference.matrix),
+        "reference_names": list(explainer.reference.names),
+        "weights": writer.array(explainer.weights),
+        "settings": {"tol": explainer.settings.tol, "seed": explainer.settings.seed},
+        "provenance": explainer.provenance,
+        "nodes": writer.nodes,
+    }
+    return document, writer.arrays
+
+
+def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | None) -> Explainer:
+    from ..explain import Explainer, Scorer
+
+    if document.get("kind") == "graph":
+        raise InputError(
+            "This .gig file holds a model and no reference population; read it with gigrad.Graph.load and give its "
+            "graph to gigrad.Explainer together with a reference."
+        )
+    reader = Reader(arrays, document.get("nodes"))
+    graph = read_graph(document.get("graph"), reader)
+    node = reader.node(document.get("output"), "output")
+    output_names = names(document.get("output_names"), "output_names")
+    matrix = reader.array(document.get("reference"), np.float64, "reference")
+    weights = reader.array(document.get("weights"), np.float64, "weights")
+    reference_names = names(document.get("reference_names"), "reference_names")
+    if matrix.ndim != 2 or matrix.shape[1] != graph.input.width or len(matrix) == 0 or np.isinf(matrix).any():
+        corrupt(f"its reference must be finite rows of {graph.input.width} columns")
+    if weights.shape != (len(matrix),) or not (weights >= 0).all() or not abs(weights.sum() - 1.0) < 1e-6:
+        corrupt("its weights must be one for each reference row, not negative, and sum to 1")
+    if node.width != len(output_names) or len(reference_names) != graph.input.width:
+        corrupt("its names must be as many as its columns and outputs")
+    probe(node, source=graph.input, rows=matrix[:2])
+    settings = of_type(document.get("settings"), dict, "settings")
+    tol, seed = scalar(settings.get("tol"), float, "tol"), scalar(settings.get("seed"), int, "seed")
+    if not 0 < tol < 1 or seed < 0:
+        corrupt("its tol must lie between 0 and 1, its seed must not be negative")
+    record = of_type(document.get("provenance"), dict, "provenance") | {"loaded": {"predictions": _NOTE}}
+    return Explainer.assembled(
+        Scorer(graph, node, output_names, {k: v for k, v in record.items() if k not in ("reference", "settings")}),
+        Rows(matrix, matrix, reference_names),
+        weights,
+        Settings(tol=tol, n_threads=n_threads, seed=seed),
+        record,
+    )
