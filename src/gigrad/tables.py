@@ -111,10 +111,10 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
         raise InputError(f"{what} must have the model's {len(columns)} columns; it has {len(frame.columns)}.")
     matrix = np.empty((len(frame), len(columns)), dtype=np.float64)
     for j, column in enumerate(columns):
-        matrix[:, j] = _encode_series(frame[frame.columns[j]], column, what)
+        matrix[:, j] = _encode_series(frame.get_column(frame.columns[j]), column, what)
     _mark_missing(matrix, columns)
     _check(matrix, columns, what)
-    return Rows(matrix, frame.to_native(), tuple(frame.columns))
+    return Rows(matrix, frame.to_native(), tuple(map(str, frame.columns)))
 
 
 def _encode_series(series: nw.Series[Any], column: Column, what: str) -> NDArray[Any]:

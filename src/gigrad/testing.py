@@ -302,11 +302,12 @@ def edge_tables(graph: Graph, X: Any, rng: np.random.Generator, each: int = 3) -
         near = [f(t) for t in picked for f in _NEIGHBOURS]
         if column.missing:
             near += [np.nan]
-        near = [v for v in near if not np.isinf(v)]
+        near = [v for v in near if not abs(v) > _LARGEST]  # NaN stays
         if near:
             yield _with_column(X, j, column.name, np.array(near), rng)
 
 
+_LARGEST = float(np.finfo(np.float32).max)  # several libraries refuse larger numbers
 _NEIGHBOURS: tuple[Callable[[float], float], ...] = (
     float,
     lambda t: float(np.nextafter(t, np.inf)),

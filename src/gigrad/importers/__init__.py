@@ -35,8 +35,11 @@ _declare(
     "RandomForestRegressor",
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
-    "GradientBoostingClassifier",
-    "GradientBoostingRegressor",
+)
+_declare("sklearn_trees:import_gradient_boosting", "sklearn", "GradientBoostingClassifier", "GradientBoostingRegressor")
+_declare(
+    "sklearn_hist:import_hist_gradient_boosting",
+    "sklearn",
     "HistGradientBoostingClassifier",
     "HistGradientBoostingRegressor",
 )

@@ -44,7 +44,7 @@ def import_lightgbm(model: Any) -> Graph:
     text = _Text.parse(booster.model_to_string())
     columns = _columns(text, booster.pandas_categorical)
     source = Input(len(columns))
-    predict = _Predict(booster, columns, f"this {type(model).__name__}")
+    predict = _Predict(booster, columns, type(model).__name__)
     trees = [read_tree(t, columns) for t in text.trees]
     per_round = int(text.header["num_tree_per_iteration"])
     if any(t.linear for t in trees):

@@ -287,7 +287,7 @@ class _Predict:
 
     @property
     def label(self) -> str:
-        return f"this {type(self.model).__name__}"
+        return type(self.model).__name__
 
     @property
     def wrapped(self) -> bool:
