@@ -61,5 +61,9 @@ class Ask:
     def __call__(self, rows: Rows) -> Array:
         with warnings.catch_warnings():  # rows come as plain numbers: names have been matched already
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
-            out = np.asarray(getattr(self.model, self.method)(rows.matrix))
+            out = np.asarray(getattr(self.model, self.method)(self.data(rows)))
         return out[:, 1:] if self.positive and out.ndim == 2 and out.shape[1] == 2 else out
+
+    def data(self, rows: Rows) -> Any:
+        """What the estimator is handed."""
+        return rows.matrix
