@@ -1,0 +1,100 @@
+"""All rows at once: features down, rows across, credits as colours, the score above."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..explanation import Explanation
+from ..frames import importance
+from . import style
+
+ORDERS = {"alike": "rows, like ones together", "score": "rows, by score", "given": "rows"}
+
+
+def heatmap(
+    e: Explanation,
+    *,
+    top: int = 15,
+    order: Literal["alike", "score", "given"] = "alike",
+    rows: int = 2000,
+    ax: Any = None,
+) -> Any:
+    """Draw the credits of many rows as a picture.
+
+    Parameters
+    ----------
+    e : Explanation of one output
+    top : int
+        How many features to show, by mean |credit|; the others are gathered in one line.
+    order : "alike", "score" or "given"
+        How the rows stand: those with like credits together, by score, or as they came.
+    rows : int
+        How many rows to draw at most; a larger explanation is sampled, and the picture says so.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+        `ax.child_axes[0]` has the scores.
+    """
+    e = style.one_output(e, "heatmap")
+    if order not in ORDERS:
+        raise InputError(f"order must be one of {', '.join(map(repr, ORDERS))}; {order!r} came.")
+    shown, gathered = style.ranked(importance(e)[0], style.count(top, "top"))
+    drawn, said = style.sampled(e, style.count(rows, "rows"))
+    drawn = drawn[_order(drawn, order)]
+    table = drawn.values[:, shown].T
+    labels = [style.short_name(e, j) for j in shown]
+    if len(gathered):
+        table = np.vstack([table, drawn.values[:, gathered].sum(axis=1)])
+        labels.append(style.others(len(gathered)))
+    if ax is None:
+        ax = style.listed_axes(labels, 0.3, more=2.4)
+    _paint(ax, table, f"credit for {style.score_name(e)}")
+    style.name_rows(ax, labels)
+    ax.set_ylim(len(labels) - 0.5, -0.5)
+    style.quiet_frame(ax)
+    ax.set_xlabel(ORDERS[order])
+    _score_above(ax, drawn, said, len(labels))
+    return ax
+
+
+def _paint(ax: Any, table: NDArray[np.float64], label: str) -> None:
+    """The credits as colours, white for none; the largest hundredth share the last shade."""
+    largest = float(np.abs(table).max())
+    limit = float(np.percentile(np.abs(table), 99)) or largest or 1.0
+    image = ax.imshow(table, aspect="auto", interpolation="nearest", cmap=style.against_to_for(), vmin=-limit,
+                      vmax=limit)  # fmt: skip
+    bar = ax.figure.colorbar(image, ax=ax, pad=0.02, aspect=30, extend="both" if largest > limit else "neither")
+    bar.set_label(label)
+    bar.outline.set_visible(False)
+
+
+def _order(e: Explanation, order: str) -> NDArray[np.int64]:
+    if order == "given":
+        return np.arange(len(e))
+    if order == "score":
+        return np.argsort(e.predictions, kind="stable")
+    # the direction in which the rows' credits differ most puts like rows next to each other
+    centred = e.values - e.values.mean(axis=0)
+    along = centred @ np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    if along @ (e.predictions - e.predictions.mean()) < 0:
+        along = -along
+    return np.argsort(along, kind="stable")
+
+
+def _score_above(ax: Any, e: Explanation, said: str, lines: int) -> None:
+    """The score of every row, over the row's column."""
+    above = ax.inset_axes((0.0, 1.0 + 0.3 / lines, 1.0, 2.4 / lines), sharex=ax)
+    above.plot(np.arange(len(e)), e.predictions, color=style.ink(), linewidth=0.9)
+    above.axhline(float(e.base_values.mean()), color=style.ink(), linewidth=0.8, alpha=0.5, linestyle=":")
+    above.set_ylabel("score", rotation=0, ha="right", va="center")
+    above.tick_params(axis="x", bottom=False, labelbottom=False)
+    above.tick_params(axis="y", labelsize="small")
+    above.locator_params(axis="y", nbins=3)
+    style.quiet_frame(above, "left")
+    style.title(above, said)

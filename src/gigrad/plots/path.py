@@ -1,0 +1,172 @@
+"""The way from the reference to a row: the score, its jumps, and the credit each feature has gathered so far.
+
+Only a path method can draw this: the attributions are the end of a story, not just its result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import display
+from ..errors import InputError
+from ..explanation import Explanation
+from ..paths import Paths
+from . import style
+
+
+def path(e: Explanation, *, top: int = 6, jumps: int = 5, ax: Any = None) -> Any:
+    """Draw the score along the path of one row, and below it the credits as they gather.
+
+    Parameters
+    ----------
+    e : Explanation of one row that has a path, say `gig.explain(model, X, reference, paths=1)[0]`
+    top : int
+        How many features get a colour of their own; the others are gathered.
+    jumps : int
+        How many of the largest jumps are marked with the feature that caused them.
+    ax : matplotlib Axes, optional
+        Its place is shared by two pictures, the score above and the credits below.
+
+    Returns
+    -------
+    matplotlib Axes
+        `ax.child_axes` has the score's and the credits' own axes.
+    """
+    e = style.one_row(e, "path")
+    if e.paths is None:
+        raise InputError(
+            "path needs the row's path, and this explanation has none; explain(..., paths=n) keeps those of the first "
+            "n rows."
+        )
+    if ax is None:
+        ax = style.new_axes(9.0, 6.4)
+    ax.set_axis_off()
+    above, below = ax.inset_axes((0.0, 0.62, 1.0, 0.38)), ax.inset_axes((0.0, 0.0, 1.0, 0.55))
+    _score(above, e, e.paths, style.count(jumps, "jumps"))
+    _credits(below, e, e.paths, style.count(top, "top"))
+    style.title(above, _said(e, e.paths))
+    return ax
+
+
+def _said(e: Explanation, paths: Paths) -> str:
+    row = f"row {e.ids[0]}"
+    if paths.of == 1:
+        return row
+    if paths.references == paths.of:
+        return f"{row}: mean over {paths.of:,} references"
+    missed = float(np.abs(paths.credit[0, -1] - e.values[0]).max())
+    return (
+        f"{row}: mean over {paths.references:,} of {paths.of:,} references, drawn at random "
+        f"(ends within {missed:.1g} of the credits)"
+    )
+
+
+def _score(ax: Any, e: Explanation, paths: Paths, jumps: int) -> None:
+    score = paths.score[0]
+    ax.plot(paths.times, score, color=style.ink(), linewidth=1.6, zorder=3)
+    ax.axhline(float(score[0]), color=style.ink(), linewidth=0.8, alpha=0.5, linestyle=":")
+    places = display.decimals(float(np.ptp(score)) or 1.0)
+    for time, value, side in ((0.0, score[0], "right"), (1.0, score[-1], "left")):
+        ax.annotate(
+            display.score(float(value), places), (time, value), (-6 if side == "right" else 6, 0), ha=side,
+            textcoords="offset points", va="center", fontweight="bold", annotation_clip=False,
+        )  # fmt: skip
+    ax.set_xlim(0, 1)
+    ax.margins(y=0.3)
+    _mark_jumps(ax, e, paths, jumps)
+    ax.set_ylabel(style.score_name(e), labelpad=40)
+    ax.tick_params(axis="x", labelbottom=False)
+    style.quiet_frame(ax, "bottom")
+    ax.set_yticks([])
+
+
+def _mark_jumps(ax: Any, e: Explanation, paths: Paths, most: int) -> None:
+    """Dots on the line where it jumps most, with the feature that passed a threshold there."""
+    largest = np.argsort(-np.abs(paths.jump_size), kind="stable")[:most]
+    placed: list[tuple[float, float]] = []
+    for i in sorted(largest, key=lambda j: float(paths.jump_time[j])):
+        time, feature, size = float(paths.jump_time[i]), int(paths.jump_feature[i]), float(paths.jump_size[i])
+        side = 1 if size > 0 else -1
+        height = float(np.interp(time, paths.times, paths.score[0]))
+        crowd = sum(abs(time - other) < 0.2 and side == side_ for other, side_ in placed)
+        placed.append((time, side))
+        name = "a feature left out" if feature < 0 else style.plain(display.shortened(e.feature_names[feature], 22))
+        color = style.sign_color(size)
+        ax.plot([time], [height], marker="o", markersize=5, color=color, zorder=4)
+        ax.annotate(
+            name, (time, height), (0, (14 + 13 * crowd) * side), textcoords="offset points", ha="center", va="center",
+            fontsize="small", color=color, zorder=5,
+            bbox={"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.7, "pad": 1.0},
+            arrowprops={"arrowstyle": "-", "color": color, "alpha": 0.5, "linewidth": 0.8},
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Band:
+    """One feature's credit on the way, (t,), and how it is shown."""
+
+    label: str
+    credit: NDArray[np.float64]
+    color: str
+
+
+def _bands(e: Explanation, paths: Paths, top: int) -> list[_Band]:
+    credit = paths.credit[0]
+    shown, gathered = style.ranked(np.abs(credit[-1]), min(top, len(style.SERIES) - 1))
+    bands = [_Band(style.name_and_value(e, j), credit[:, j], style.SERIES[i]) for i, j in enumerate(shown)]
+    left = paths.score[0] - paths.score[0, 0] - credit[:, shown].sum(axis=1)
+    if len(gathered):
+        bands.append(_Band(style.others(len(gathered)), left, style.NEUTRAL))
+    elif np.abs(left).max() > 1e-6 * np.abs(credit).max():
+        bands.append(_Band("features left out", left, style.NEUTRAL))
+    return bands
+
+
+def _credits(ax: Any, e: Explanation, paths: Paths, top: int) -> None:
+    """Credits gathered so far, stacked: those for a higher score above zero, those against it below."""
+    bands = _bands(e, paths, top)
+    ends: list[tuple[float, _Band]] = []
+    for sign in (1.0, -1.0):
+        floor = np.zeros(len(paths.times))
+        for band in bands:
+            part = np.maximum(sign * band.credit, 0.0)
+            ax.fill_between(paths.times, sign * floor, sign * (floor + part), color=band.color, alpha=0.8, linewidth=0)
+            if part[-1] > 0:
+                ends.append((sign * float(floor[-1] + part[-1] / 2), band))
+            floor = floor + part
+    ax.plot(paths.times, paths.score[0] - paths.score[0, 0], color=style.ink(), linewidth=1.4)
+    style.zero_line(ax, "y")
+    ax.set_xlim(0, 1)
+    _name_ends(ax, sorted(ends, key=lambda end: end[0]))
+    ax.set_xlabel("from the reference (0) to this row (1)")
+    ax.set_ylabel("credit gathered so far")
+    style.quiet_frame(ax, "left", "bottom")
+
+
+def _name_ends(ax: Any, ends: list[tuple[float, _Band]]) -> None:
+    """The bands' names and credits at the right, moved apart where they would overlap."""
+    low, high = ax.get_ylim()
+    heights = _apart(np.array([height for height, _ in ends]), 0.07 * (high - low))
+    places = display.decimals(max((abs(float(band.credit[-1])) for _, band in ends), default=1.0))
+    for (height, band), y in zip(ends, heights, strict=True):
+        ax.annotate(
+            f"{display.credit(float(band.credit[-1]), places)}  {band.label}", (1.0, height), (1.04, y),
+            textcoords="data", va="center", fontsize="small", annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": band.color, "linewidth": 1.4, "shrinkA": 0, "shrinkB": 0},
+        )  # fmt: skip
+
+
+def _apart(heights: NDArray[np.float64], step: float) -> NDArray[np.float64]:
+    """Sorted heights moved about as little as needed to stand `step` apart."""
+    out = heights.copy()
+    for _ in range(100):
+        for i in range(1, len(out)):
+            short = step - (out[i] - out[i - 1])
+            if short > 1e-12:
+                out[i - 1] -= short / 2
+                out[i] += short / 2
+    return out

@@ -1,0 +1,134 @@
+"""A feature's credit against its value, coloured by another feature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import display
+from ..errors import InputError
+from ..explanation import Explanation
+from ..optional import require
+from . import style
+
+
+def scatter(
+    e: Explanation, feature: int | str, *, color: int | str | None = None, points: int = 5000, ax: Any = None
+) -> Any:
+    """Draw the credit of one feature against its value.
+
+    Parameters
+    ----------
+    e : Explanation of one output
+    feature : int or str
+        Categories stand side by side; missing values get a place of their own at the right.
+    color : int or str, optional
+        The feature whose value colours the points.
+    points : int
+        How many rows to draw at most; a larger explanation is sampled, and the picture says so.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    e = style.one_output(e, "scatter")
+    drawn, said = style.sampled(e, style.count(points, "points"))
+    j = e.position(feature)
+    column = _numbers(drawn, j)
+    if ax is None:
+        ax = style.new_axes(7.5, 4.6)
+    x, y, size = _place(ax, column), drawn.values[:, j], 22 if len(drawn) <= 500 else 9
+    if color is None:
+        ax.scatter(x, y, s=size, color=style.NEGATIVE, alpha=0.75, linewidths=0, zorder=2)
+    else:
+        other = e.position(color)
+        paint = _numbers(drawn, other)
+        draw = _by_number if paint.labels is None else _by_category
+        draw(ax, x, y, size, paint, style.short_name(e, other))
+    style.zero_line(ax, "y")
+    style.quiet_frame(ax, "left", "bottom")
+    ax.set_xlabel(style.short_name(e, j))
+    ax.set_ylabel(f"credit for {style.score_name(e)}")
+    style.title(ax, said)
+    return ax
+
+
+def _numbers(e: Explanation, feature: int) -> display.Numbers:
+    raw = e.raw(feature)
+    if raw is None:
+        raise InputError(
+            f"scatter needs a feature with values; {e.feature_names[feature]!r} is a group, which has none of its own."
+        )
+    return display.numbers(raw)
+
+
+def _place(ax: Any, column: display.Numbers) -> NDArray[np.float64]:
+    """Where the points stand: numbers at their value, categories side by side, missing values apart."""
+    x = column.values.copy()
+    missing = np.isnan(x)
+    jitter = np.random.default_rng(style.SEED).uniform(-1, 1, len(x))
+    if column.labels is not None:
+        _name_categories(ax, column.labels, bool(missing.any()))
+        x[missing] = len(column.labels)
+        placed: NDArray[np.float64] = x + 0.22 * jitter
+        return placed
+    if missing.any():
+        low, high = (0.0, 0.0) if missing.all() else (float(np.nanmin(x)), float(np.nanmax(x)))
+        span = high - low or 1.0
+        apart = high + 0.12 * span
+        _name_missing(ax, low, high, apart)
+        x[missing] = apart + 0.02 * span * jitter[missing]
+    return x
+
+
+def _name_categories(ax: Any, labels: tuple[str, ...], missing: bool) -> None:
+    names = [style.plain(display.shortened(label, 24)) for label in labels] + [display.MISSING] * missing
+    long = len(names) > 6 or sum(map(len, names)) > 60
+    ax.set_xticks(range(len(names)), names, rotation=40 if long else 0, ha="right" if long else "center",
+                  rotation_mode="anchor" if long else None)  # fmt: skip
+
+
+def _name_missing(ax: Any, low: float, high: float, apart: float) -> None:
+    """A tick called "missing" beyond the numbers, and a line that parts it from them."""
+    locator = require("matplotlib.ticker", "plot").MaxNLocator(6)
+    ticks = [float(t) for t in locator.tick_values(low, high) if low <= t <= high]
+    ax.set_xticks([*ticks, apart], [*map(display.number, ticks), display.MISSING])
+    ax.axvline((high + apart) / 2, color=style.ink(), linewidth=0.8, alpha=0.4, linestyle=":")
+
+
+def _by_number(ax: Any, x: Any, y: Any, size: float, paint: display.Numbers, name: str) -> None:
+    missing = np.isnan(paint.values)
+    if missing.any():
+        ax.scatter(x[missing], y[missing], s=size, color=style.NEUTRAL, linewidths=0, zorder=2, marker="s",
+                   label=f"{name}: {display.MISSING}")  # fmt: skip
+        ax.legend(frameon=False, fontsize="small")
+    if missing.all():
+        return
+    low, high = np.percentile(paint.values[~missing], [2, 98])  # an outlier must not bleach the others
+    shown = ax.scatter(
+        x[~missing], y[~missing], s=size, c=paint.values[~missing], cmap=style.low_to_high(), vmin=low,
+        vmax=high if high > low else low + 1, linewidths=0, zorder=3,
+    )  # fmt: skip
+    bar = ax.figure.colorbar(shown, ax=ax, pad=0.02, aspect=30, extend="both" if high > low else "neither")
+    bar.set_label(name)
+    bar.outline.set_visible(False)
+
+
+def _by_category(ax: Any, x: Any, y: Any, size: float, paint: display.Numbers, name: str) -> None:
+    """The commonest categories in colours of their own, the others and the missing in grey."""
+    labels = paint.labels or ()
+    missing = np.isnan(paint.values)
+    codes = np.where(missing, -1, paint.values).astype(np.int64)
+    common = np.argsort(-np.bincount(codes[~missing], minlength=len(labels)), kind="stable")[: len(style.SERIES)]
+    for i, code in enumerate(np.sort(common)):
+        at = codes == code
+        label = style.plain(display.shortened(labels[code], 24))
+        ax.scatter(x[at], y[at], s=size, color=style.SERIES[i], linewidths=0, zorder=3, label=label)
+    rare = ~np.isin(codes, common) & ~missing
+    for at, marker, label in ((rare, "o", "other"), (missing, "s", display.MISSING)):
+        if at.any():
+            ax.scatter(x[at], y[at], s=size, color=style.NEUTRAL, linewidths=0, zorder=2, marker=marker, label=label)
+    ax.legend(title=name, frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -1,0 +1,169 @@
+"""What the pictures share: colours that colour-blind readers tell apart, labels, and what counts as too much to draw.
+
+Text and lines take matplotlib's own colours, so a dark style gives a dark picture; the colours here have enough
+contrast on white and on black.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import display
+from ..errors import InputError
+from ..explanation import Explanation
+from ..optional import require
+
+POSITIVE = "#dd6b0d"
+NEGATIVE = "#2b83ba"
+NEUTRAL = "#8c8c8c"
+# after Okabe and Ito, without the colours that vanish on white or on black
+SERIES = ("#2b83ba", "#dd6b0d", "#009e73", "#cc79a7", "#c9a400", "#56b4e9", "#a0522d", "#7b61b8")
+NAME_WIDTH = 34
+SEED = 0
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, or a MissingDependencyError that names the extra."""
+    return require("matplotlib.pyplot", "plot")
+
+
+def new_axes(width: float, height: float) -> Any:
+    """Axes of a new figure, `width` by `height` inches, whose margins fit its labels."""
+    return pyplot().subplots(figsize=(width, height), layout="constrained")[1]
+
+
+def listed_axes(labels: Sequence[str], line: float, more: float = 1.4) -> Any:
+    """Axes for one line a label, `line` inches high, as wide as the longest label asks for."""
+    return new_axes(max(7.0, 5.6 + 0.075 * max(map(len, labels))), more + line * len(labels))
+
+
+def low_to_high() -> Any:
+    """Colours from low to high values that are seen on white and on black alike."""
+    colors = require("matplotlib.colors", "plot")
+    return colors.LinearSegmentedColormap.from_list("gigrad", ["#2b83ba", "#8f8aa8", "#dd6b0d"])
+
+
+def against_to_for() -> Any:
+    """Colours from negative over nothing to positive, for filled pictures."""
+    colors = require("matplotlib.colors", "plot")
+    shades = ["#1b5e8c", "#2b83ba", "#a6cee3", "#f7f7f7", "#f6c59a", "#dd6b0d", "#9c4500"]
+    return colors.LinearSegmentedColormap.from_list("gigrad diverging", shades)
+
+
+def ink() -> Any:
+    """The colour of text in the style in use: dark on light, light on dark."""
+    return pyplot().rcParams["text.color"]
+
+
+def sign_color(credit: float) -> str:
+    """The colour of a credit: for a higher score, or against it."""
+    return POSITIVE if credit > 0 else NEGATIVE
+
+
+def one_output(e: Explanation, what: str) -> Explanation:
+    """The explanation, if it has one output and something to draw; a clear error elsewhere."""
+    if not isinstance(e, Explanation):
+        raise InputError(f"{what} draws an Explanation; a {type(e).__name__} came.")
+    if e.values.ndim == 3:
+        if len(e.output_names) > 1:
+            names = ", ".join(map(repr, e.output_names[:8]))
+            raise InputError(f"{what} draws one output; pick one of {names}, say e[:, :, {e.output_names[0]!r}].")
+        e = e[:, :, 0]
+    if len(e) == 0:
+        raise InputError(f"{what} needs at least one row; this explanation has none.")
+    return e
+
+
+def one_row(e: Explanation, what: str) -> Explanation:
+    """The explanation, if it has one output and one row; a clear error elsewhere."""
+    e = one_output(e, what)
+    if len(e) != 1:
+        raise InputError(f"{what} draws one row; this explanation has {len(e):,}. Pick one, say e[0].")
+    return e
+
+
+def count(value: Any, what: str) -> int:
+    """A positive whole number that a caller asked for."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+        raise InputError(f"{what} must be a positive whole number; {value!r} came.")
+    return int(value)
+
+
+def ranked(size: NDArray[np.float64], top: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The features to show, largest first, and those to gather: one alone is shown rather than gathered."""
+    order = np.argsort(-size, kind="stable")
+    cut = top if len(order) > top + 1 else len(order)
+    return order[:cut], order[cut:]
+
+
+def name_and_value(e: Explanation, feature: int) -> str:
+    """`income = 1200` for the only row of an explanation; the name alone for a group."""
+    raw = e.raw(int(feature))
+    if raw is None:
+        return short_name(e, feature)
+    value = display.shortened(display.text(raw[0]), 24)
+    return plain(f"{display.shortened(e.feature_names[feature], NAME_WIDTH)} = {value}")
+
+
+def short_name(e: Explanation, feature: int) -> str:
+    """A feature's name, cut in the middle where it is very long."""
+    return plain(display.shortened(e.feature_names[feature], NAME_WIDTH))
+
+
+def others(number: int) -> str:
+    """What the bar of all that is gathered is called."""
+    return f"{number} others"
+
+
+def plain(text: str) -> str:
+    """Text that matplotlib shows as it is: a dollar sign would begin a formula, a line break a second line."""
+    return " ".join(text.split()).replace("$", r"\$")
+
+
+def score_name(e: Explanation) -> str:
+    """What the score is called on an axis: "class 1 (margin)"."""
+    name = display.shortened(e.output_names[0], 40)
+    asked = str(e.provenance.get("output", {}).get("asked", "prediction")).split("(")[0]
+    named = f"class {name}" if name.isdigit() else name
+    return plain(named if asked == "prediction" else f"{named} ({asked})")
+
+
+def sampled(e: Explanation, most: int) -> tuple[Explanation, str]:
+    """At most `most` rows, drawn at random with a fixed seed, and the words that say so."""
+    if len(e) <= most:
+        return e, f"{len(e):,} rows"
+    rows = np.sort(np.random.default_rng(SEED).choice(len(e), most, replace=False))
+    return e[rows], f"{most:,} of {len(e):,} rows, drawn at random"
+
+
+def quiet_frame(ax: Any, *keep: str) -> None:
+    """Only the spines that carry an axis."""
+    for side, spine in ax.spines.items():
+        spine.set_visible(side in keep)
+
+
+def zero_line(ax: Any, axis: str = "x") -> None:
+    """Where a credit is nothing."""
+    line = ax.axvline if axis == "x" else ax.axhline
+    line(0, color=ink(), linewidth=0.8, alpha=0.6, zorder=1)
+
+
+def name_rows(ax: Any, labels: Sequence[str]) -> None:
+    """Names down the left side, first on top."""
+    ax.set_yticks(range(len(labels)), labels)
+    ax.set_ylim(len(labels) - 0.4, -0.6)
+    ax.tick_params(axis="y", length=0)
+
+
+def few_ticks(ax: Any) -> None:
+    """Numbers under the picture that do not run into each other."""
+    ax.locator_params(axis="x", nbins=6)
+
+
+def title(ax: Any, text: str) -> None:
+    """What is drawn, quietly, at the upper left."""
+    ax.set_title(plain(text), loc="left", fontsize="medium")

@@ -1,0 +1,83 @@
+"""From the reference's score to the row's, one bar a feature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .. import display
+from ..explanation import Explanation
+from . import style
+
+
+def waterfall(e: Explanation, *, top: int = 10, ax: Any = None) -> Any:
+    """Draw how the credits of one row lead from the base value to the score.
+
+    Parameters
+    ----------
+    e : Explanation of one row and one output, say `e[3]`
+    top : int
+        How many features get a bar of their own; the others are gathered in one.
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    e = style.one_row(e, "waterfall")
+    bars = _bars(e, style.count(top, "top"))
+    base, prediction = float(e.base_values[0]), float(e.predictions[0])
+    ends = base + np.cumsum([credit for _, credit in bars])
+    starts = np.concatenate([[base], ends[:-1]])
+    labels = ["reference", *(label for label, _ in bars), "this row"]
+    if ax is None:
+        ax = style.listed_axes(labels, 0.34)
+    places = display.decimals(max(abs(credit) for _, credit in bars))
+    _frame(ax, base, prediction, ends, places)
+    for i, (start, end, (_, credit)) in enumerate(zip(starts, ends, bars, strict=True), start=1):
+        _bar(ax, i, start, end, credit, places)
+    style.name_rows(ax, labels)
+    style.few_ticks(ax)
+    ax.set_xlabel(style.score_name(e))
+    style.title(ax, f"row {e.ids[0]}")
+    return ax
+
+
+def _bars(e: Explanation, top: int) -> list[tuple[str, float]]:
+    """Label and credit of each bar: the largest features, then what is gathered."""
+    credit = e.values[0]
+    shown, gathered = style.ranked(np.abs(credit), top)
+    bars = [(style.name_and_value(e, j), float(credit[j])) for j in shown]
+    if len(gathered):
+        bars.append((style.others(len(gathered)), float(credit[gathered].sum())))
+    if e.rest[0] != 0:
+        bars.append(("features left out", float(e.rest[0])))
+    if abs(e.gap[0]) > 1e-3 * max(abs(c) for _, c in bars):  # too large to be rounding: show it as what it is
+        bars.append(("gap of the numerics", float(e.gap[0])))
+    return bars
+
+
+def _frame(ax: Any, base: float, prediction: float, ends: Any, places: int) -> None:
+    """Limits with room for the numbers, the two scores, and the lines that join one bar to the next."""
+    low, high = min(base, *ends), max(base, *ends)
+    room = 0.16 * (high - low or 1.0)
+    ax.set_xlim(low - room, high + room)
+    for y, score in ((0, base), (len(ends) + 1, prediction)):
+        ax.plot([score], [y], marker="D", markersize=6, color=style.ink(), linestyle="none", zorder=4)
+        ax.annotate(
+            display.score(score, places), (score, y), (9, 0), textcoords="offset points", va="center",
+            fontweight="bold", zorder=5,
+        )  # fmt: skip
+    for y, x in enumerate([base, *ends]):
+        ax.plot([x, x], [y, y + 1], color=style.ink(), linewidth=0.8, alpha=0.5, zorder=1)
+    style.quiet_frame(ax, "bottom")
+
+
+def _bar(ax: Any, y: int, start: float, end: float, credit: float, places: int) -> None:
+    ax.barh(y, end - start, left=start, height=0.66, color=style.sign_color(credit), zorder=2)
+    side = 1 if credit >= 0 else -1
+    ax.annotate(
+        display.credit(credit, places), (end, y), (4 * side, 0), textcoords="offset points", va="center",
+        ha="left" if side > 0 else "right", fontsize="small", zorder=5,
+    )  # fmt: skip
