@@ -15,12 +15,15 @@ from .errors import (
     UnfinishedRunError,
     UnsupportedModelError,
 )
+from .examination import Verification, verify_reasons
 from .explain import Explainer, explain, explain_pairs
 from .explanation import Explanation
+from .gaps import ScoreGap, explain_gap
 from .graph import Graph
 from .importers import import_model, register_importer, supported
 from .reasons import reasons, replay_reasons
 from .references import Reference
+from .stability import Stability, reason_stability
 
 __version__ = "0.1.0"
 
@@ -37,18 +40,24 @@ __all__ = [
     "NotFittedError",
     "OutputError",
     "Reference",
+    "ScoreGap",
     "SmoothedECDF",
+    "Stability",
     "StatementWarning",
     "UnfinishedRunError",
     "UnsupportedModelError",
+    "Verification",
     "average",
     "explain",
+    "explain_gap",
     "explain_pairs",
     "import_model",
+    "reason_stability",
     "reasons",
     "references",
     "register_importer",
     "replay_reasons",
     "stack",
     "supported",
+    "verify_reasons",
 ]

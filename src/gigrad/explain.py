@@ -60,7 +60,7 @@ class Explainer:
         seed: int = 0,
     ) -> None:
         scorer = Scorer.of(model, output, target)
-        settings = _settings(tol, n_threads, seed)
+        settings = checked_settings(tol, n_threads, seed)
         table, weights = open_reference(reference, weights)
         rows = read_rows(table, scorer.graph, what="reference")
         if len(rows) == 0:
@@ -156,7 +156,7 @@ def explain_pairs(
 ) -> Explanation:
     """Explain for every i why the score of end[i] differs from that of start[i]. See `Explainer` for the arguments."""
     scorer = Scorer.of(model, output, target)
-    settings = _settings(tol, n_threads, seed)
+    settings = checked_settings(tol, n_threads, seed)
     starts = read_rows(start, scorer.graph, what="start")
     ends = read_rows(end, scorer.graph, what="end")
     if len(starts) != len(ends):
@@ -207,7 +207,8 @@ class Scorer:
         return Explanation(values, base, predictions, gap, error, rows.table, rows.names, self.output_names, record)
 
 
-def _settings(tol: float, n_threads: int | None, seed: int) -> Settings:
+def checked_settings(tol: float, n_threads: int | None, seed: int) -> Settings:
+    """How to compute, once it has been seen to make sense."""
     if not 0 < tol < 1:
         raise InputError(f"tol must lie between 0 and 1; {tol!r} came.")
     if n_threads is not None and (not isinstance(n_threads, int) or n_threads < 1):

@@ -1,0 +1,222 @@
+"""Why one population scores differently from another: the difference of two means, split over the variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from . import display, provenance
+from .engine import Settings
+from .errors import InputError
+from .explain import Scorer, checked_settings
+from .graph import Array
+from .optional import require
+from .references.population import checked_weights
+from .references.wiring import open_reference, reference_note
+from .resampling import bootstrap_weights, credits_by_start
+from .tables import Rows, read_rows
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreGap:
+    """The difference in mean score between two populations, split over the variables.
+
+    Attributes
+    ----------
+    feature_names : tuple of str
+    values : (p,)
+        The credits: `values.sum() + gap == difference`.
+    low, high : (p,)
+        Bootstrap interval of each credit.
+    mean_a, mean_b, difference : float
+        The mean scores, as the model itself gives them, and mean_a - mean_b.
+    difference_low, difference_high : float
+        Bootstrap interval of the difference.
+    level : float
+        The intervals' level.
+    gap, error : float
+        What the numerics lost; the estimated largest error of a credit.
+    provenance : dict
+    """
+
+    feature_names: tuple[str, ...]
+    values: Array
+    low: Array
+    high: Array
+    mean_a: float
+    mean_b: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    level: float
+    gap: float
+    error: float
+    provenance: dict[str, Any]
+
+    def to_frame(self, *, library: Literal["pandas", "polars"] = "pandas") -> Any:
+        """A line for each variable, largest credit first: feature, credit, low, high, share of the difference."""
+        if library not in ("pandas", "polars"):
+            raise InputError(f'library must be "pandas" or "polars"; {library!r} came.')
+        order = self._order()
+        share = self.values / self.difference if self.difference else np.full(len(self.values), np.nan)
+        columns = {"credit": self.values, "low": self.low, "high": self.high, "share": share}
+        made = {"feature": [self.feature_names[j] for j in order]}
+        return require(library, "frames").DataFrame(made | {name: array[order] for name, array in columns.items()})
+
+    def _order(self) -> Any:
+        return np.argsort(-np.abs(self.values), kind="stable")
+
+    def __str__(self) -> str:
+        places = display.decimals(float(max(np.abs(self.values).max(initial=0.0), abs(self.difference))))
+        percent = f"{100 * self.level:g}%"
+        lines = [
+            f"mean score {self.mean_a:.{places}f} against {self.mean_b:.{places}f}: difference "
+            f"{self.difference:+.{places}f} ({percent} interval {self.difference_low:+.{places}f} to "
+            f"{self.difference_high:+.{places}f})"
+        ]
+        width = max((len(name) for name in self.feature_names), default=0)
+        for j in self._order():
+            sure = " " if self.low[j] <= 0 <= self.high[j] else "*"
+            lines.append(
+                f"  {self.feature_names[j]:<{width}}  {self.values[j]:+.{places}f} {sure} "
+                f"({self.low[j]:+.{places}f} to {self.high[j]:+.{places}f})"
+            )
+        return "\n".join([*lines, "  * the interval excludes zero"])
+
+
+def explain_gap(
+    model: Any,
+    group_a: Any,
+    group_b: Any,
+    *,
+    weights_a: Any = None,
+    weights_b: Any = None,
+    output: Any = None,
+    target: int | str | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    level: float = 0.95,
+    bootstrap: int = 200,
+    tol: float = 1e-6,
+    n_threads: int | None = None,
+    seed: int = 0,
+) -> ScoreGap:
+    """Split the difference in mean score, group_a minus group_b, over the variables.
+
+    Every member of a is explained against every member of b, so the credits sum to the difference exactly, and the
+    work grows with the product of their sizes: thin large groups first, by `gigrad.references.sample` or `distill`.
+
+    Parameters
+    ----------
+    model : fitted model or Graph
+    group_a, group_b : table or Reference
+    weights_a, weights_b : arrays, optional
+        One weight a row; equal by default.
+    output, target, tol, n_threads, seed
+        As in `Explainer`; one output must be left.
+    groups : mapping of str to sequence of str, optional
+        Columns whose credits are added up.
+    level : float
+        Level of the intervals: percentiles of the bootstrap, in which both groups are drawn anew.
+    bootstrap : int
+        How many times; 0 for no intervals (NaN).
+    """
+    if not 0 < level < 1:
+        raise InputError(f"level must lie between 0 and 1; {level!r} came.")
+    if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 0:
+        raise InputError(f"bootstrap must be a whole number, 0 or more; {bootstrap!r} came.")
+    scorer, settings = Scorer.of(model, output, target), checked_settings(tol, n_threads, seed)
+    if scorer.node.width != 1:
+        outputs = ", ".join(map(repr, scorer.output_names))
+        raise InputError(f"A gap is about one score; this model has the outputs {outputs}. Pick one with target=.")
+    a = _Group.read("group_a", group_a, weights_a, scorer)
+    b = _Group.read("group_b", group_b, weights_b, scorer)
+    random = np.random.default_rng(seed)
+    # Sample 0 is the groups as they are, the others are the bootstrap's.
+    samples_a, samples_b = a.samples(bootstrap, random), b.samples(bootstrap, random)
+    credits, error = _mean_credits(scorer, settings, a, b, samples_a, samples_b)
+    names, credits = _grouped(a.rows.names, credits, groups)
+    difference = samples_a @ a.own - samples_b @ b.own
+    low, high = _interval(credits[1:], level)
+    difference_low, difference_high = _interval(difference[1:, None], level)
+    return ScoreGap(
+        feature_names=names,
+        values=credits[0],
+        low=low,
+        high=high,
+        mean_a=float(a.weights @ a.own),
+        mean_b=float(b.weights @ b.own),
+        difference=float(difference[0]),
+        difference_low=float(difference_low[0]),
+        difference_high=float(difference_high[0]),
+        level=level,
+        gap=float(difference[0] - credits[0].sum()),
+        error=error,
+        provenance={
+            **scorer.record,
+            "group_a": a.record,
+            "group_b": b.record,
+            "settings": provenance.settings_record(tol, seed, groups) | {"bootstrap": bootstrap, "level": level},
+        },
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    rows: Rows
+    weights: Array  # (n,)
+    own: Array  # (n,), the model's own scores
+    record: dict[str, Any]
+
+    @classmethod
+    def read(cls, what: str, table: Any, weights: Any, scorer: Scorer) -> _Group:
+        opened, given = open_reference(table, weights)
+        rows = read_rows(opened, scorer.graph, what=what)
+        if len(rows) == 0:
+            raise InputError(f"{what} must have at least one row; it is empty.")
+        shares = checked_weights(given, len(rows))
+        record = provenance.reference_record(rows, shares, reference_note(table))
+        return cls(rows, shares, scorer.own(rows)[:, 0], record)
+
+    def samples(self, times: int, random: np.random.Generator) -> Array:
+        """The group's weights, then those of `times` samples drawn from it: (1 + times, n)."""
+        return np.vstack([self.weights, bootstrap_weights(self.weights, times, random)])
+
+
+def _mean_credits(
+    scorer: Scorer, settings: Settings, a: _Group, b: _Group, samples_a: Array, samples_b: Array
+) -> tuple[Array, float]:
+    """The mean credit of a's rows against b's in every sample, (samples, columns), and the mean error of sample 0."""
+    values = np.zeros((len(samples_a), a.rows.matrix.shape[1]))
+    error = 0.0
+    for part, credits, uncertain in credits_by_start(
+        scorer.node, scorer.graph.input, b.rows.matrix, a.rows.matrix, settings
+    ):
+        against_b = np.tensordot(samples_b, credits, axes=([1], [1]))  # (samples, ends in the part, columns)
+        values += np.einsum("sa,sap->sp", samples_a[:, part], against_b)
+        error += float(a.weights[part] @ uncertain @ b.weights)
+    return values, error
+
+
+def _interval(samples: Array, level: float) -> tuple[Array, Array]:
+    """Percentiles that hold `level` of the samples, (columns,); NaN where there are none."""
+    if len(samples) == 0:
+        nothing = np.full(samples.shape[1], np.nan)
+        return nothing, nothing
+    low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    return low, high
+
+
+def _grouped(
+    names: tuple[str, ...], values: Array, groups: Mapping[str, Sequence[str]] | None
+) -> tuple[tuple[str, ...], Array]:
+    """Credits added up within groups, by the explanation's own rule for names and order."""
+    if not groups:
+        return names, values
+    from .explanation import Explanation
+
+    zero = np.zeros(len(values))
+    grouped = Explanation(values, zero, zero, zero, zero, None, names, ("score",)).group(groups)
+    return grouped.feature_names, grouped.values

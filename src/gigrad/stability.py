@@ -1,0 +1,307 @@
+"""How often an applicant's reasons change when what should not matter much is changed.
+
+Three changes: the reference is drawn anew (bootstrap), the score is explained in another space (margin, prediction,
+rank), and the applicant's values move within their measurement error.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .compose import SmoothedECDF
+from .engine import Population, attribute
+from .errors import InputError
+from .explain import Explainer
+from .explanation import Explanation
+from .graph import Array, Node, evaluate, pick
+from .optional import require
+from .reasons import reasons
+from .reasons.ranking import Rules, choose
+from .resampling import bootstrap_weights, credits_by_start
+from .tables import read_rows
+
+Listed = tuple[str, ...]  # an applicant's reasons, worst first
+
+
+@dataclass(frozen=True)
+class Change:
+    """How one applicant's reasons fared under one kind of change.
+
+    Attributes
+    ----------
+    row_id
+    kind : str
+        "reference", "measurement", or the name of another score space.
+    trials : int
+    changed : float
+        Share of the trials with another set of reasons.
+    reordered : float
+        Share with another set or another order.
+    first_changed : float
+        Share with another principal reason.
+    kept : dict of str to float
+        For each reason given, the share of the trials in which it stays a reason.
+    entered : dict of str to float
+        What became a reason instead, and in which share of the trials.
+    """
+
+    row_id: Any
+    kind: str
+    trials: int
+    changed: float
+    reordered: float
+    first_changed: float
+    kept: dict[str, float]
+    entered: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How stable reasons are, for each applicant and over all; see `reason_stability`."""
+
+    changes: tuple[Change, ...]
+    reference: str
+    settings: dict[str, Any]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(c.kind for c in self.changes))
+
+    def of(self, row_id: Any) -> tuple[Change, ...]:
+        """What happened to one applicant."""
+        return tuple(c for c in self.changes if c.row_id == row_id)
+
+    @property
+    def overall(self) -> dict[str, dict[str, float]]:
+        """By kind of change: the mean shares over the applicants, and the share whose reasons never changed."""
+        out = {}
+        for kind in self.kinds:
+            found = [c for c in self.changes if c.kind == kind]
+            out[kind] = {
+                "applicants": float(len(found)),
+                "changed": float(np.mean([c.changed for c in found])),
+                "reordered": float(np.mean([c.reordered for c in found])),
+                "first_changed": float(np.mean([c.first_changed for c in found])),
+                "never_changed": float(np.mean([c.changed == 0 for c in found])),
+            }
+        return out
+
+    def to_frame(self, *, library: Literal["pandas", "polars"] = "pandas") -> Any:
+        """A line for each applicant and kind of change."""
+        if library not in ("pandas", "polars"):
+            raise InputError(f'library must be "pandas" or "polars"; {library!r} came.')
+        names = ("row_id", "kind", "trials", "changed", "reordered", "first_changed")
+        columns: dict[str, list[Any]] = {name: [getattr(c, name) for c in self.changes] for name in names}
+        columns["least_kept"] = [min(c.kept, key=lambda name: c.kept[name], default=None) for c in self.changes]
+        columns["most_entered"] = [max(c.entered, key=lambda n: c.entered[n], default=None) for c in self.changes]
+        return require(library, "frames").DataFrame(columns)
+
+    def __str__(self) -> str:
+        lines = [f"{'':<14}{'reasons change':>16}{'order changes':>16}{'first changes':>16}{'never changed':>16}"]
+        for kind, shares in self.overall.items():
+            cells = "".join(
+                f"{100 * shares[name]:>15.1f}%" for name in ("changed", "reordered", "first_changed", "never_changed")
+            )
+            lines.append(f"{kind:<14}{cells}")
+        return "\n".join(lines)
+
+
+def reason_stability(
+    model: Any,
+    X: Any,
+    reference: Any,
+    *,
+    output: Any = None,
+    target: int | str | None = None,
+    higher_is_better: bool | None = None,
+    top: int = 4,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    exclude: Sequence[str] | None = None,
+    min_share: float = 0.0,
+    bootstrap: int = 100,
+    spaces: Mapping[str, Any] | None = None,
+    measurement_error: Mapping[str, float | str] | None = None,
+    draws: int = 20,
+    tol: float = 1e-6,
+    n_threads: int | None = None,
+    seed: int = 0,
+) -> Stability:
+    """How often the reasons of each row of X change, and over all.
+
+    Parameters
+    ----------
+    model, X, reference, output, target, tol, n_threads
+        As in `gigrad.explain`: what the reasons are given for.
+    higher_is_better, top, groups, exclude, min_share
+        As in `gigrad.reasons`.
+    bootstrap : int
+        How many times the reference is drawn anew, rows with replacement; 0 for never.
+    spaces : mapping of str to output, optional
+        Other outputs to explain, by name; each must run in the same direction. By default the margin, the prediction
+        and the rank, as far as they differ from `output`. The default rank is a SmoothedECDF of the scores of the
+        reference and of X together: give your own where you have one.
+    measurement_error : mapping of str to number or text, optional
+        For each column the half-width of the interval in which its true value may lie, as a number in its unit or as
+        a percentage of the value, "5%". Values are drawn evenly from it; columns of whole numbers stay whole.
+    draws : int
+        How many times values are drawn.
+    seed : int
+    """
+    for name, count in (("bootstrap", bootstrap), ("draws", draws)):
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise InputError(f"{name} must be a whole number, 0 or more; {count!r} came.")
+    explainer = Explainer(model, reference, output=output, target=target, tol=tol, n_threads=n_threads, seed=seed)
+    e = explainer(X)
+    found = reasons(e, top, None, groups, exclude, min_share, higher_is_better=higher_is_better)
+    trial = _Trial(explainer, e, found.context.rules, groups, np.random.default_rng(seed))
+    given = [tuple(r.feature for r in a.reasons) for a in found]
+    ids = [a.row_id for a in found]
+    changes: list[Change] = []
+    if bootstrap:
+        changes += _compared(ids, given, trial.references(bootstrap), "reference")
+    for name, space in (_default_spaces(trial, output) if spaces is None else spaces).items():
+        changes += _compared(ids, given, trial.space(space), name)
+    if measurement_error and draws:
+        half_width = _half_widths(measurement_error, trial)
+        changes += _compared(ids, given, trial.measurements(half_width, draws), "measurement")
+    order = {row_id: i for i, row_id in enumerate(ids)}
+    note = e.provenance["reference"].get("note", "")
+    settings = {"bootstrap": bootstrap, "draws": draws, "seed": seed, "rules": found.context.rules.as_record()}
+    return Stability(tuple(sorted(changes, key=lambda c: order[c.row_id])), note, settings)
+
+
+class _Trial:
+    """Explains the same applicants again under a change, and lists the reasons that come out."""
+
+    def __init__(self, explainer: Explainer, e: Explanation, rules: Rules, groups: Any, random: Any) -> None:
+        self.explainer, self.e, self.rules, self.groups, self.random = explainer, e, rules, groups, random
+        self.rows: Array = read_rows(e.data, explainer.scorer.graph, what="X").matrix
+
+    def references(self, times: int) -> list[list[Listed]]:
+        """The reference drawn anew: for each applicant, the reasons of every draw."""
+        x, scorer = self.explainer, self.explainer.scorer
+        weights = bootstrap_weights(x.weights, times, self.random)
+        base = weights @ self._values(scorer.node, x.reference.matrix)
+        out: list[list[Listed]] = []
+        for part, credits, error in credits_by_start(
+            scorer.node, scorer.graph.input, x.reference.matrix, self.rows, x.settings
+        ):
+            for i, one, uncertain in zip(range(part.start, part.stop), credits, error, strict=True):
+                drawn = weights @ one
+                out.append(self._listed(drawn, base, np.full(times, self.e.predictions[i]), weights @ uncertain))
+        return out
+
+    def space(self, output: Any) -> list[list[Listed]]:
+        """Another output of the model: for each applicant, the reasons there."""
+        node = self._node(output)
+        values = self._values(node, self.rows)
+        base = self.explainer.weights @ self._values(node, self.explainer.reference.matrix)
+        credits, error = self._explained(node, self.rows)
+        listed = self._listed(credits, np.full(len(values), base), values, error)
+        return [[one] for one in listed]
+
+    def measurements(self, half_width: Array, draws: int) -> list[list[Listed]]:
+        """Values moved within their error: for each applicant, the reasons of every draw."""
+        whole = np.array([_is_whole(column) for column in self.rows.T])
+        node = self.explainer.scorer.node
+        out: list[list[Listed]] = [[] for _ in self.rows]
+        base = np.full(len(self.rows), float(self.explainer.base[0]))
+        for _ in range(draws):
+            moved = self.rows + self.random.uniform(-1.0, 1.0, self.rows.shape) * half_width
+            moved = np.where(whole, np.rint(moved), moved)
+            credits, error = self._explained(node, moved)
+            for held, one in zip(out, self._listed(credits, base, self._values(node, moved), error), strict=True):
+                held.append(one)
+        return out
+
+    def _node(self, output: Any) -> Node:
+        graph, names = self.explainer.scorer.graph, self.explainer.scorer.output_names
+        node, all_names = graph.output(output)
+        return pick(node, all_names, names[0] if len(all_names) > 1 else None)[0]
+
+    def _values(self, node: Node, matrix: Array) -> Array:
+        return evaluate((node,), {self.explainer.scorer.graph.input: matrix})[node][:, 0]
+
+    def _explained(self, node: Node, matrix: Array) -> tuple[Array, Array]:
+        x = self.explainer
+        credit = attribute(node, x.scorer.graph.input, Population(x.reference.matrix, x.weights, matrix), x.settings)
+        return credit.values[:, :, 0], credit.error[:, 0]
+
+    def _listed(self, credits: Array, base: Array, predictions: Array, error: Array) -> list[Listed]:
+        zero = np.zeros(len(credits))
+        flat = Explanation(credits, base, predictions, zero, error, None, self.e.feature_names, ("score",))
+        grouped = flat.group(self.groups) if self.groups else flat
+        names = self.rules.features
+        chosen = (
+            choose(grouped.values[i], float(base[i]), float(predictions[i]), float(error[i]), self.rules).chosen
+            for i in range(len(credits))
+        )
+        return [tuple(names[j] for j in one) for one in chosen]
+
+
+def _compared(ids: Sequence[Any], given: Sequence[Listed], trials: list[list[Listed]], kind: str) -> list[Change]:
+    return [_change(row_id, kind, own, seen) for row_id, own, seen in zip(ids, given, trials, strict=True)]
+
+
+def _change(row_id: Any, kind: str, given: Listed, seen: Sequence[Listed]) -> Change:
+    count = len(seen)
+    hits = Counter(name for one in seen for name in one)
+    return Change(
+        row_id=row_id,
+        kind=kind,
+        trials=count,
+        changed=sum(set(one) != set(given) for one in seen) / count,
+        reordered=sum(one != given for one in seen) / count,
+        first_changed=sum(one[:1] != given[:1] for one in seen) / count,
+        kept={name: hits[name] / count for name in given},
+        entered={name: n / count for name, n in hits.most_common() if name not in given},
+    )
+
+
+def _default_spaces(trial: _Trial, output: Any) -> dict[str, Any]:
+    """Margin, prediction and rank, without the one that the reasons were given in and without repetitions."""
+    scorer = trial.explainer.scorer
+    prediction = trial._node(None)
+    out: dict[str, Any] = {}
+    if trial._node("margin") not in (prediction, scorer.node):
+        out["margin"] = "margin"
+    if prediction is not scorer.node:
+        out["prediction"] = None
+    scores = np.concatenate([trial._values(prediction, m) for m in (trial.explainer.reference.matrix, trial.rows)])
+    if not isinstance(output, SmoothedECDF) and len(np.unique(scores)) > 1:
+        out["rank"] = SmoothedECDF.fit(scores)
+    return out
+
+
+def _half_widths(measurement_error: Mapping[str, float | str], trial: _Trial) -> Array:
+    """The half-width of every value, (rows, columns)."""
+    out = np.zeros_like(trial.rows)
+    columns = trial.explainer.scorer.graph.columns
+    for name, size in measurement_error.items():
+        found = [j for j, known in enumerate(trial.e.columns) if known == name]
+        if not found:
+            raise InputError(f"measurement_error must name columns of the model; {name!r} is none of them.")
+        if columns[found[0]].kind != "number":
+            raise InputError(f"measurement_error is for numbers; {name!r} is a category.")
+        relative = isinstance(size, str) and size.endswith("%")
+        try:
+            width = float(str(size).removesuffix("%")) / (100.0 if relative else 1.0)
+        except ValueError:
+            width = -1.0
+        if not 0 <= width < np.inf:
+            raise InputError(
+                f"The measurement error of {name!r} must be a number, 0 or more, or a percentage such as '5%'; "
+                f"{size!r} came."
+            )
+        out[:, found[0]] = width * np.abs(trial.rows[:, found[0]]) if relative else width
+    return np.where(np.isnan(out), 0.0, out)
+
+
+def _is_whole(values: Array) -> bool:
+    present = values[~np.isnan(values)]
+    return bool((present == np.rint(present)).all())
