@@ -1,0 +1,270 @@
+"""Covertype: a forest and a net, raw and ranked, joined by linear and by net heads, each explained exactly.
+
+Extra trees (100 of depth 10) and a net of 1000-1000 ReLU and 1000 tanh units tell lodgepole pine from the other covers.
+Each gives a raw score and its smoothed rank; a linear and a net head join the raw scores, another two the ranks; and
+each of these four is ranked as well: twelve models, all on the 54 columns as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import matplotlib
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import torch
+from common import DATA, Run, progress
+from scipy.stats import spearmanr
+from sklearn.ensemble import ExtraTreesClassifier
+from sklearn.linear_model import LinearRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import train_test_split
+from torch import nn
+
+import gigrad as gig
+from gigrad import kernels
+
+matplotlib.use("Agg")
+
+LODGEPOLE_PINE = 2
+
+
+def splits(quick: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """The four parts: to train on, to validate and train heads on, to validate heads on, to test on."""
+    path = DATA / "covertype.parquet"
+    if path.exists():
+        table = pd.read_parquet(path)
+    else:  # where there is a network
+        from sklearn.datasets import fetch_covtype
+
+        table = fetch_covtype(as_frame=True).frame.rename(columns={"Cover_Type": "cover_type"})
+    if quick:
+        table = table.sample(12_000, random_state=0)
+    X = table.drop(columns="cover_type").to_numpy(np.float64)
+    y = (table["cover_type"] == LODGEPOLE_PINE).to_numpy(int)
+    train, rest, y_train, y_rest = train_test_split(X, y, train_size=0.6, random_state=0)
+    early, rest, y_early, y_rest = train_test_split(rest, y_rest, train_size=0.4, random_state=0)
+    late, test, y_late, y_test = train_test_split(rest, y_rest, train_size=0.5, random_state=0)
+    return {"train": (train, y_train), "early": (early, y_early), "late": (late, y_late), "test": (test, y_test)}
+
+
+def names() -> list[str]:
+    path = DATA / "covertype.parquet"
+    return (
+        [c for c in pd.read_parquet(path).columns if c != "cover_type"]
+        if path.exists()
+        else [f"x{j}" for j in range(54)]
+    )
+
+
+def fit_net(layers: list[nn.Module], X: np.ndarray, y: np.ndarray, epochs: int, what: str) -> nn.Sequential:
+    """A net trained by Adam with Nesterov momentum and an L2 penalty; its scaling of the inputs is folded into it."""
+    torch.manual_seed(0)
+    mean, scale = X.mean(axis=0), X.std(axis=0) + 1e-12
+    net = nn.Sequential(*layers)
+    optimiser = torch.optim.NAdam(net.parameters(), lr=1e-3, weight_decay=1e-5)
+    inputs = torch.tensor((X - mean) / scale, dtype=torch.float32)
+    target = torch.tensor(y, dtype=torch.float32)[:, None]
+    loss = nn.BCELoss()
+    size, began = 500, time.perf_counter()
+    for epoch in range(epochs):
+        order = torch.randperm(len(X), generator=torch.Generator().manual_seed(epoch))
+        for batch in order.split(size):
+            optimiser.zero_grad()
+            loss(net(inputs[batch]), target[batch]).backward()
+            optimiser.step()
+        progress(epoch + 1, epochs, what, began)
+    net = net.double().eval()
+    first = net[0]
+    with torch.no_grad():
+        first.weight /= torch.tensor(scale)
+        first.bias -= first.weight @ torch.tensor(mean)
+    return net
+
+
+def mlp(quick: bool) -> list[nn.Module]:
+    units = 100 if quick else 1000
+    return [
+        nn.Linear(54, units), nn.ReLU(), nn.Linear(units, units), nn.ReLU(), nn.Linear(units, units), nn.Tanh(),
+        nn.Linear(units, 1), nn.Sigmoid(),
+    ]  # fmt: skip
+
+
+def head(quick: bool) -> list[nn.Module]:
+    units = 100 if quick else 1000
+    return [nn.Linear(2, units), nn.Tanh(), nn.Linear(units, 1), nn.Sigmoid()]
+
+
+def saved(run: Run, name: str, layers: list[nn.Module], X: np.ndarray, y: np.ndarray, epochs: int) -> nn.Sequential:
+    """A trained net, or the one an earlier run trained."""
+    net = nn.Sequential(*layers).double().eval()
+    arrays = run.stage(
+        name,
+        lambda: {k: v.numpy() for k, v in fit_net(layers, X, y, epochs, f"training {name}").state_dict().items()},
+    )
+    net.load_state_dict({k: torch.tensor(v) for k, v in arrays.items()})
+    return net
+
+
+def models(run: Run, parts: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, gig.Graph]:
+    """The twelve models, by the paper's names."""
+    X, y = parts["train"]
+    forest = ExtraTreesClassifier(100, max_depth=10, min_samples_leaf=2, random_state=0, n_jobs=2).fit(X, y)
+    etf = gig.import_model(forest)
+    net = gig.import_model(saved(run, "net", mlp(run.quick), X, y, 3 if run.quick else 4))
+    early, y_early = parts["early"]
+
+    def ranked(graph: gig.Graph) -> gig.Graph:
+        return graph.then(gig.SmoothedECDF.fit(graph.predict(early)))
+
+    found = {"ETF": etf, "ECDF(ETF)": ranked(etf), "MLP": net, "ECDF(MLP)": ranked(net)}
+    for kind, below in (("raw", [etf, net]), ("normalised", [found["ECDF(ETF)"], found["ECDF(MLP)"]])):
+        scores = np.column_stack([g.predict(early) for g in below])
+        linear = gig.stack(below, head=LinearRegression().fit(scores, y_early))
+        deep = gig.stack(
+            below, head=saved(run, f"head_{kind}", head(run.quick), scores, y_early, 3 if run.quick else 10)
+        )
+        for name, graph in ((f"linear of {kind}", linear), (f"MLP of {kind}", deep)):
+            found |= {name: graph, f"ECDF({name})": ranked(graph)}
+    return found
+
+
+def credits(graph: gig.Graph, rows: np.ndarray, reference: np.ndarray, name: str) -> dict[str, np.ndarray]:
+    explainer = gig.Explainer(graph, reference)
+    began, parts = time.perf_counter(), []
+    for i in range(len(rows)):
+        parts.append(explainer(rows[i : i + 1]))
+        progress(i + 1, len(rows), name, began)
+    return {
+        "values": np.concatenate([e.values for e in parts]),
+        "gap": np.concatenate([e.gap for e in parts]),
+        "error": np.concatenate([e.error for e in parts]),
+        "seconds": np.array((time.perf_counter() - began) / len(rows) / len(reference)),
+    }
+
+
+def radix(graph: gig.Graph, rows: np.ndarray, reference: np.ndarray) -> tuple[int, int]:
+    """How many crossings the paths have, and how many of them are corners of two or more variables."""
+    trees = next(iter(forests(graph)))
+    starts, ends = np.tile(reference, (len(rows), 1)), np.repeat(rows, len(reference), axis=0)
+    found = kernels.jumps(trees.forest, starts, ends)
+    pair = np.repeat(np.arange(len(starts)), np.diff(found.offsets))
+    _, size = np.unique(np.column_stack([pair, found.time]), axis=0, return_counts=True)
+    return len(size), int((size > 1).sum())
+
+
+def forests(graph: gig.Graph) -> Iterator[Any]:
+    from gigrad.graph import TreeEnsemble, topological
+
+    return (n for n in topological(graph.score) if isinstance(n, TreeEnsemble))
+
+
+def top_table(run: Run, title: str, columns: dict[str, np.ndarray], labels: list[str], signed: bool) -> None:
+    """Two models side by side as in the paper: the 15 largest variables, scaled so that the largest is 1."""
+    cells = []
+    for values in columns.values():
+        size = values.mean(axis=0) if signed else np.abs(values).mean(axis=0)
+        size = size / np.abs(size).max()
+        order = np.argsort(-np.abs(size), kind="stable")[:15]
+        cells.append([(labels[j], f"{size[j]:.3f}") for j in order])
+    rows = [[*a, *b] for a, b in zip(*cells, strict=True)]
+    run.table(title, [c for name in columns for c in (name, "credit")], rows)
+
+
+def draw(run: Run, found: dict[str, gig.Graph], X: np.ndarray) -> None:
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.4))
+    for ax, kind, title in zip(axes, ("{}", "ECDF({})"), ("scores", "ranks"), strict=True):
+        mlp_score, etf_score = (found[kind.format(m)].predict(X) for m in ("MLP", "ETF"))
+        ax.scatter(mlp_score, etf_score, s=2, alpha=0.3, color="#0072B2", linewidths=0)
+        ax.set(xlabel=f"MLP, {title}", ylabel=f"ETF, {title}")
+    run.figure(figure, "scores")
+    plt.close(figure)
+
+
+def main() -> None:
+    run = Run.from_command_line("covertype", __doc__)
+    parts = splits(run.quick)
+    found = models(run, parts)
+    test, y_test = parts["test"]
+    draw(run, found, test[:2_000])
+    rng = np.random.default_rng(0)
+    rows = test[rng.choice(len(test), 4 if run.quick else 24, replace=False)]
+    reference = parts["late"][0][rng.choice(len(parts["late"][0]), 4 if run.quick else 12, replace=False)]
+    results = {
+        name: run.stage(f"credits {name}".replace(" ", "_"), lambda g=graph, n=name: credits(g, rows, reference, n))
+        for name, graph in found.items()
+    }
+    report(run, found, results, test, y_test, rows, reference)
+    run.finish()
+
+
+def report(
+    run: Run,
+    found: dict[str, gig.Graph],
+    results: dict[str, dict[str, np.ndarray]],
+    test: np.ndarray,
+    y_test: np.ndarray,
+    rows: np.ndarray,
+    reference: np.ndarray,
+) -> None:
+    labels = names()
+    values = {name: r["values"] for name, r in results.items()}
+    some = slice(0, 5_000)
+    run.table(
+        "Every model: quality, completeness, time",
+        ["model", "AUC", "largest gap", "largest error", "ms a pair", "crossings", "radix above 1"],
+        [
+            [
+                name, f"{roc_auc_score(y_test[some], graph.predict(test[some])):.3f}", f"{np.abs(r['gap']).max():.1e}",
+                f"{r['error'].max():.1e}", f"{r['seconds'] * 1e3:.1f}", *crossings(graph, rows, reference),
+            ]
+            for (name, graph), r in zip(found.items(), results.values(), strict=True)
+        ],
+    )  # fmt: skip
+    top_table(run, "MLP and ETF (mean credit)", {k: values[k] for k in ("MLP", "ETF")}, labels, signed=True)
+    top_table(
+        run, "MLP and its rank (mean |credit|)", {k: values[k] for k in ("MLP", "ECDF(MLP)")}, labels, signed=False
+    )
+    ensembles = ("ECDF(linear of normalised)", "ECDF(MLP of normalised)")
+    top_table(run, "Ranked ensembles (mean |credit|)", {k: values[k] for k in ensembles}, labels, signed=False)
+    size = {name: np.abs(v).mean(axis=0) for name, v in values.items()}
+    pairs = [(a, f"ECDF({a})") for a in values if not a.startswith("ECDF")]
+    pairs += [(s, e) for e in ensembles for s in ("ECDF(ETF)", "ECDF(MLP)")]
+    rank = {p: float(spearmanr(size[p[0]], size[p[1]]).statistic) for p in pairs}
+    run.table(
+        "Rank correlation of mean |credit|", ["one", "other", "Spearman"], [[*p, f"{r:.3f}"] for p, r in rank.items()]
+    )
+    moved = [
+        p for p in pairs if not np.allclose(size[p[0]] / size[p[0]].max(), size[p[1]] / size[p[1]].max(), atol=0.01)
+    ]
+    run.claim(
+        "sizes change under the ECDF and under ensembling", "order and magnitude change",
+        f"in {len(moved)} of {len(pairs)} pairs some variable's share moves by over 0.01", len(moved) == len(pairs),
+    )  # fmt: skip
+    reordered = sum(r < 1 for r in rank.values())
+    run.claim("order changes", "order changes", f"in {reordered} of {len(pairs)} pairs", reordered > len(pairs) // 2)
+    gap = max(float(np.abs(r["gap"]).max()) for r in results.values())
+    error = max(float(r["error"].max()) for r in results.values())
+    run.claim(
+        "completeness for every model", "efficient", f"largest gap {gap:.1e}, largest error {error:.1e}", gap < 1e-5
+    )
+    total, corners = radix(found["ETF"], rows, reference)
+    share = corners / total
+    run.claim(
+        "corners are rare", "no more than a few intersections in a thousand have radix above 1",
+        f"{1000 * share:.1f} in a thousand of {total} crossings", share < 0.01,
+    )  # fmt: skip
+
+
+def crossings(graph: gig.Graph, rows: np.ndarray, reference: np.ndarray) -> list[str]:
+    if not any(forests(graph)):
+        return ["none", "none"]
+    total, corners = radix(graph, rows, reference)
+    return [str(total), f"{corners} ({1000 * corners / total:.1f} in 1000)"]
+
+
+if __name__ == "__main__":
+    main()
