@@ -21,6 +21,7 @@ from .explanation import Explanation
 from .gaps import ScoreGap, explain_gap
 from .graph import Graph
 from .importers import import_model, register_importer, supported
+from .importers.function import function
 from .reasons import reasons, replay_reasons
 from .references import Reference
 from .stability import Stability, reason_stability
@@ -51,6 +52,7 @@ __all__ = [
     "explain",
     "explain_gap",
     "explain_pairs",
+    "function",
     "import_model",
     "reason_stability",
     "reasons",

@@ -7,7 +7,7 @@ from .merge import merge
 from .model import Graph, Transform, pick
 from .node import Array, Concat, Input, Node, Select, Smooth, evaluate, needed, topological
 from .rewire import attach, rewire
-from .smooth import Affine, Elementwise, Opaque, PiecewiseLinear, Product, Softmax, Sum
+from .smooth import Affine, Elementwise, LogSoftmax, Opaque, PiecewiseLinear, Product, Softmax, Sum
 from .trees import Tree, TreeEnsemble, assemble
 from .witness import Witness, own_values
 
@@ -23,6 +23,7 @@ __all__ = [
     "Input",
     "IsMissing",
     "KernelMachine",
+    "LogSoftmax",
     "Lookup",
     "Node",
     "Opaque",

@@ -119,6 +119,25 @@ class Softmax(Smooth):
 
 
 @dataclass(frozen=True, eq=False)
+class LogSoftmax(Smooth):
+    """The logarithm of the softmax over the columns, without underflow."""
+
+    source: Node
+
+    @property
+    def width(self) -> int:
+        return self.source.width
+
+    def forward(self, *inputs: Array) -> Array:
+        shifted = inputs[0] - inputs[0].max(axis=1, keepdims=True)
+        out: Array = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        return out
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        return (cotangent - np.exp(self.forward(*inputs)) * cotangent.sum(axis=1, keepdims=True),)
+
+
+@dataclass(frozen=True, eq=False)
 class Sum(Smooth):
     """Elementwise sum of nodes of one width."""
 

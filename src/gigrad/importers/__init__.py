@@ -97,6 +97,8 @@ _declare("sklearn_kernel:import_svm", "sklearn", "NuSVC", "NuSVR", "OneClassSVM"
 _declare("sklearn_kernel:import_kernel_ridge", "sklearn", "KernelRidge")
 _declare("sklearn_kernel:import_gaussian_process", "sklearn", "GaussianProcessRegressor")
 _declare("sklearn_isotonic:import_isotonic", "sklearn", "IsotonicRegression")
+_declare("torch_net:import_module", "torch", "Module")
+_declare("skorch_net:import_skorch", "skorch", "NeuralNet")
 
 
 def register_importer(name: str) -> Callable[[Importer], Importer]:

@@ -1,0 +1,135 @@
+"""Any function with a gradient as a model: a formula, a torch callable, a model of another library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..graph import Array, Column, Graph, Input, Opaque, Witness
+from ..tables import Rows
+from .links import plain_outputs
+from .torch_call import InHalves, Largest, TorchGradient, TorchValue, require_eval_mode
+
+
+def function(
+    value: Callable[[Any], Any],
+    gradient: Callable[[Array], Any] | str,
+    columns: int | Sequence[str],
+    *,
+    outputs: int | Sequence[str] = 1,
+    label: str | None = None,
+) -> Graph:
+    """A smooth function of the columns as a model, to be explained alone or inside `stack` and `average`.
+
+    Parameters
+    ----------
+    value : callable
+        Takes rows (n, p) in float64, gives (n,) or (n, outputs); each row by itself. A torch module may be given too.
+    gradient : callable or "autograd"
+        Takes rows (n, p), gives the derivatives (n, p), or (n, outputs, p) for several outputs. "autograd" for a
+        `value` that works on torch tensors in float64.
+    columns : int or sequence of str
+        How many columns it reads, or their names.
+    outputs : int or sequence of str
+        How many numbers it gives a row, or their names.
+    label : str, optional
+        What to call it in messages.
+
+    Notes
+    -----
+    The function must be continuous. A wrong gradient shows in the explanation's `gap`.
+    """
+    names, read = _columns(columns)
+    output_names = plain_outputs(outputs) if isinstance(outputs, int) else tuple(map(str, outputs))
+    label = label or _name(value)
+    if not callable(value):
+        raise InputError(f"value must be a function of rows; a {type(value).__name__} came.")
+    if isinstance(gradient, str):
+        if gradient != "autograd":
+            raise InputError(f'gradient must be a function or "autograd"; {gradient!r} came.')
+        return _by_autograd(value, read, names is not None, output_names, label)
+    source = Input(len(read))
+    size = len(output_names)
+    node = Opaque(source, size, _Columns(value), _Pullback(gradient, size, label), label)
+    witness = Witness(node, _OnRows(value), label, rtol=1e-9, scale=Largest(value), exact=InHalves(value, label))
+    return Graph(read, source, node, node, output_names, witnesses=(witness,), named=names is not None, label=label)
+
+
+def _by_autograd(value: Any, columns: tuple[Column, ...], named: bool, names: tuple[str, ...], label: str) -> Graph:
+    try:
+        import torch
+    except ImportError:
+        from ..errors import MissingDependencyError
+
+        raise MissingDependencyError('gradient="autograd" needs torch: pip install "gigrad[torch]".') from None
+    if isinstance(value, torch.nn.Module):
+        from .torch_net import graph_of
+
+        require_eval_mode(value)
+        graph = graph_of(value, columns, named)
+        if graph.score.width != len(names):
+            raise InputError(f"{label} gives {graph.score.width} numbers a row, and outputs says {len(names)}.")
+        return Graph(
+            columns, graph.input, graph.score, graph.margin, names, witnesses=graph.witnesses, named=named, label=label
+        )
+    call = TorchValue(value, label)
+    source = Input(len(columns))
+    node = Opaque(source, len(names), call, TorchGradient(call), label)
+    witness = Witness(node, _OnRows(call), label, rtol=1e-9, scale=Largest(call), exact=InHalves(call, label))
+    return Graph(columns, source, node, node, names, witnesses=(witness,), named=named, label=label)
+
+
+def _columns(columns: int | Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
+    if isinstance(columns, int):
+        if columns < 1:
+            raise InputError(f"columns must be the number of columns or their names; {columns} came.")
+        return None, tuple(Column(f"x{j}", missing=False) for j in range(columns))
+    names = tuple(map(str, columns))
+    if not names or isinstance(columns, str) or len(set(names)) < len(names):
+        raise InputError(f"columns must be the number of columns or their names, all different; {columns!r} came.")
+    return names, tuple(Column(n, missing=False) for n in names)
+
+
+def _name(value: Any) -> str:
+    return str(getattr(value, "__name__", type(value).__name__))
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """The value with one column where it gives none."""
+
+    value: Callable[[Array], Any]
+
+    def __call__(self, x: Array) -> Array:
+        out = np.asarray(self.value(x), np.float64)
+        return out[:, None] if out.ndim == 1 else out
+
+
+@dataclass(frozen=True)
+class _OnRows:
+    value: Callable[[Array], Any]
+
+    def __call__(self, rows: Rows) -> Any:
+        return self.value(rows.matrix)
+
+
+@dataclass(frozen=True)
+class _Pullback:
+    """A user's gradient turned into what a node gives back."""
+
+    gradient: Callable[[Array], Any]
+    outputs: int
+    label: str
+
+    def __call__(self, x: Array, cotangent: Array) -> Array:
+        slopes = np.asarray(self.gradient(x), np.float64)
+        wanted = x.shape if self.outputs == 1 and slopes.ndim == 2 else (len(x), self.outputs, x.shape[1])
+        if slopes.shape != wanted:
+            raise InputError(
+                f"The gradient of {self.label} must have shape {wanted}; for {len(x)} rows it gave {slopes.shape}."
+            )
+        return np.asarray(np.einsum("nk,nkp->np", cotangent, slopes.reshape(len(x), self.outputs, -1)))
