@@ -17,7 +17,20 @@ from numpy.typing import NDArray
 
 from .errors import InputError, ModelMismatchError
 from .explain import explain_pairs
-from .graph import Array, Graph, Input, Node, Smooth, TreeEnsemble, evaluate, needed, own_values, pick, topological
+from .graph import (
+    Array,
+    Column,
+    Graph,
+    Input,
+    Node,
+    Smooth,
+    TreeEnsemble,
+    evaluate,
+    needed,
+    own_values,
+    pick,
+    topological,
+)
 from .importers import import_model
 from .kernels import TIE
 from .tables import Rows, read_rows
@@ -110,10 +123,11 @@ def find_corners(graph: Graph, node: Node, start: Array, end: Array) -> Iterator
         if jumping[column]:
             continue
         low, high = sorted((start[column], end[column]))
-        for t in values[(low <= values) & (values < high)].tolist():
+        rising = end[column] > start[column]
+        between = values[(low <= values) & (values < high)]
+        for t in (between if rising else between[::-1]).tolist():  # in the order of the path, even at one time
             time = float(np.clip((t - start[column]) / (end[column] - start[column]), 0.0, 1.0))
             above = float(np.nextafter(t, np.inf))
-            rising = end[column] > start[column]
             crossings.append((time, column, t if rising else above, above if rising else t))
     crossings.sort(key=lambda c: c[0])
     while crossings:
@@ -257,20 +271,15 @@ def check_importer(
             f"The graph of {graph.label} carries no witness, so it cannot be compared with the model."
         )
     rng = np.random.default_rng(seed)
-    tables = [X, *edge_tables(graph, X, rng)]
-    for table in tables:
-        rows = read_rows(table, graph, what="X")
-        for node in {graph.score, graph.margin}:
+    outputs = ("margin",) if graph.no_score else (None,) if graph.margin is graph.score else (None, "margin")
+    read = [read_rows(table, graph, what="X") for table in (X, *edge_tables(graph, X, rng))]
+    for rows in read:
+        for node in {graph.output(output)[0] for output in outputs}:
             own_values(node, graph.witnesses, graph.input, rows)
-    matrix = read_rows(X, graph, what="X").matrix
-    ends = matrix[rng.integers(0, len(matrix), pairs)]
-    starts = ends.copy()
-    for i in range(pairs):
-        columns = rng.choice(matrix.shape[1], min(changes, matrix.shape[1]), replace=False)
-        starts[i, columns] = matrix[rng.integers(0, len(matrix)), columns]
+    starts, ends = _some_pairs(np.concatenate([rows.matrix for rows in read]), pairs, changes, rng)
     bare = replace(graph, witnesses=())
     gap = difference = 0.0
-    for output in (None, "margin") if graph.margin is not graph.score else (None,):
+    for output in outputs:
         node, _ = graph.output(output)
         explained = explain_pairs(bare, _encoded(bare, starts), _encoded(bare, ends), output=output, tol=tol)
         got = explained.values.reshape(pairs, -1, node.width)
@@ -284,7 +293,17 @@ def check_importer(
             f"The credits of {graph.label} must add up and equal the definition to {tol:g}; the gap is {gap:.3g} and "
             f"the difference {difference:.3g}."
         )
-    return ImporterReport(sum(len(t) for t in tables), gap, difference)
+    return ImporterReport(sum(len(rows) for rows in read), gap, difference)
+
+
+def _some_pairs(pool: Array, pairs: int, changes: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    """Pairs of rows of the pool, the start with the values of a third row in a few columns."""
+    ends = pool[rng.integers(0, len(pool), pairs)]
+    starts = ends.copy()
+    for i in range(pairs):
+        columns = rng.choice(pool.shape[1], min(changes, pool.shape[1]), replace=False)
+        starts[i, columns] = pool[rng.integers(0, len(pool)), columns]
+    return starts, ends
 
 
 def _encoded(graph: Graph, matrix: Array) -> Rows:
@@ -292,19 +311,34 @@ def _encoded(graph: Graph, matrix: Array) -> Rows:
 
 
 def edge_tables(graph: Graph, X: Any, rng: np.random.Generator, each: int = 3) -> Iterator[Any]:
-    """Copies of rows of X with one numeric column at a time at thresholds, beside them, and missing where allowed."""
+    """Copies of rows of X with one column at a time changed: numbers at thresholds and beside them; categories that are
+    known and, where the model takes them, unknown; missing values where it takes those."""
     split = thresholds(graph, graph.score) if _reads_rows(graph) else {}
     for j, column in enumerate(graph.columns):
-        if column.kind != "number":
-            continue
-        values = split.get(j, np.zeros(0))
-        picked = rng.choice(values, min(each, len(values)), replace=False) if len(values) else values
-        near = [f(t) for t in picked for f in _NEIGHBOURS]
+        if column.kind == "category":
+            values = _some_categories(column, rng, each)
+        else:
+            values = _near(split.get(j, np.zeros(0)), rng, each)
+            if column.missing_value is not None:
+                values.append(column.missing_value)
         if column.missing:
-            near += [np.nan]
-        near = [v for v in near if not abs(v) > _LARGEST]  # NaN stays
-        if near:
-            yield _with_column(X, j, column.name, np.array(near), rng)
+            values.append(np.nan if column.labels is None else None)
+        if values:
+            yield _with_column(X, j, column, values, rng)
+
+
+def _near(thresholds: Array, rng: np.random.Generator, each: int) -> list[Any]:
+    picked = rng.choice(thresholds, min(each, len(thresholds)), replace=False)
+    return [v for t in picked for v in (f(t) for f in _NEIGHBOURS) if abs(v) <= _LARGEST]
+
+
+def _some_categories(column: Column, rng: np.random.Generator, each: int) -> list[Any]:
+    if column.labels is None:
+        return [float(code) for code in (0, 1, 2, 31, 32, 10**6)]
+    known = [column.labels[i] for i in rng.integers(0, len(column.labels), each)] if column.labels else []
+    if column.unknown == "refuse":
+        return known
+    return [*known, "never seen" if all(isinstance(v, str) for v in column.labels) else 987654]
 
 
 _LARGEST = float(np.finfo(np.float32).max)  # several libraries refuse larger numbers
@@ -322,7 +356,7 @@ def _reads_rows(graph: Graph) -> bool:
     return all(t.source is graph.input for t in topological(graph.score) if isinstance(t, TreeEnsemble))
 
 
-def _with_column(X: Any, position: int, name: str, values: Array, rng: np.random.Generator) -> Any:
+def _with_column(X: Any, position: int, column: Column, values: list[Any], rng: np.random.Generator) -> Any:
     """Random rows of X, as many as there are values, with one column replaced by them."""
     index = rng.integers(0, len(X), len(values))
     if isinstance(X, np.ndarray):
@@ -332,6 +366,7 @@ def _with_column(X: Any, position: int, name: str, values: Array, rng: np.random
     import narwhals as nw
 
     frame = nw.from_native(X, eager_only=True)[index.tolist()]
-    column = name if name in frame.columns else frame.columns[position]
-    series = nw.new_series(column, values, nw.Float64, backend=frame.implementation)
+    name = column.name if column.name in frame.columns else frame.columns[position]
+    kind: Any = nw.String() if any(isinstance(v, str) for v in values) else nw.Float64()
+    series = nw.new_series(name, values, kind, backend=frame.implementation)
     return frame.with_columns(series).to_native()

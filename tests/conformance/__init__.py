@@ -1,0 +1,1 @@
+"""The one table of models that gigrad supports, and what drives it: see `table.py`."""

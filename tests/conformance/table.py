@@ -1,0 +1,12 @@
+"""The one table of models that gigrad imports. It drives the conformance tests and the support tables of the docs.
+
+To add a kind of model, add a `Row` to one of the lists below (or a list of a new library). Reading the table imports no
+model library; `row.build()` does.
+"""
+
+from __future__ import annotations
+
+from . import rows_lightgbm, rows_sklearn_trees, rows_xgboost
+from .row import Row
+
+ROWS: tuple[Row, ...] = (*rows_xgboost.ROWS, *rows_lightgbm.ROWS, *rows_sklearn_trees.ROWS)

@@ -1,0 +1,23 @@
+"""Every row of the table: predictions, completeness and the definition, as `gigrad.testing.check_importer` asks."""
+
+from __future__ import annotations
+
+import pytest
+
+from gigrad.testing import check_importer
+
+from .row import Row
+from .table import ROWS
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_model_is_imported_exactly(row: Row) -> None:
+    pytest.importorskip(row.package)
+    model, X = row.build()
+    report = check_importer(model, X, tol=row.tol)
+    assert report.rows > len(X)
+
+
+def test_rows_have_names_of_their_own() -> None:
+    names = [(row.library, row.name) for row in ROWS]
+    assert len(set(names)) == len(names)
