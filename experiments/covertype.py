@@ -26,6 +26,7 @@ from torch import nn
 
 import gigrad as gig
 from gigrad import kernels
+from gigrad.graph import Affine, TreeEnsemble, topological
 
 matplotlib.use("Agg")
 
@@ -109,11 +110,23 @@ def saved(run: Run, name: str, layers: list[nn.Module], X: np.ndarray, y: np.nda
     return net
 
 
+def forest(parts: dict[str, tuple[np.ndarray, np.ndarray]]) -> ExtraTreesClassifier:
+    return ExtraTreesClassifier(100, max_depth=10, min_samples_leaf=2, random_state=0, n_jobs=2).fit(*parts["train"])
+
+
+def linear_weights(graph: gig.Graph) -> tuple[float, float]:
+    """The weights of forest and net in the linear head."""
+    score = graph.score
+    if not isinstance(score, Affine):
+        raise TypeError(f"the linear ensemble must end in an Affine node; it ends in {type(score).__name__}")
+    first, second = score.weight[0]
+    return float(first), float(second)
+
+
 def models(run: Run, parts: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, gig.Graph]:
     """The twelve models, by the paper's names."""
     X, y = parts["train"]
-    forest = ExtraTreesClassifier(100, max_depth=10, min_samples_leaf=2, random_state=0, n_jobs=2).fit(X, y)
-    etf = gig.import_model(forest)
+    etf = gig.import_model(forest(parts))
     net = gig.import_model(saved(run, "net", mlp(run.quick), X, y, 3 if run.quick else 4))
     early, y_early = parts["early"]
 
@@ -157,8 +170,6 @@ def radix(graph: gig.Graph, rows: np.ndarray, reference: np.ndarray) -> tuple[in
 
 
 def forests(graph: gig.Graph) -> Iterator[Any]:
-    from gigrad.graph import TreeEnsemble, topological
-
     return (n for n in topological(graph.score) if isinstance(n, TreeEnsemble))
 
 
