@@ -20,8 +20,6 @@ The first statement whose conditions all hold is taken; one without conditions a
 
 from __future__ import annotations
 
-import csv
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
@@ -150,10 +148,14 @@ def _read_file(path: Path) -> tuple[Statement, ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"The statements in {path} cannot be read: {error}.") from None
     if suffix == ".toml":
+        import tomllib
+
         try:
             return read_statements(tomllib.loads(text))
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"{path} is not a TOML file: {error}.") from None
+    import csv
+
     reader = csv.DictReader(text.splitlines(keepends=True), restkey="(more cells than columns)")
     absent = {"feature", "statement"} - set(reader.fieldnames or ())
     if absent:
