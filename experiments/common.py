@@ -43,8 +43,9 @@ class Run:
     def from_command_line(cls, name: str, description: str | None) -> Run:
         parser = argparse.ArgumentParser(description=description)
         parser.add_argument("--quick", action="store_true", help="fewer rows, in seconds; results go to results/quick")
-        quick = parser.parse_args().quick
-        folder = HERE / "results" / "quick" if quick else HERE / "results"
+        parser.add_argument("--folder", type=Path, help="where results go instead")
+        found = parser.parse_args()
+        quick, folder = found.quick, found.folder or (HERE / "results" / "quick" if found.quick else HERE / "results")
         folder.mkdir(parents=True, exist_ok=True)
         return cls(name, quick, folder)
 
@@ -63,7 +64,7 @@ class Run:
         """The arrays of one stage: computed, or read back where an earlier run got this far."""
         path = self.folder / "stages" / f"{self.name}_{name}.npz"
         if path.exists():
-            print(f"  {name}: taken from an earlier run (remove {path.relative_to(HERE)} to do it again)")
+            print(f"  {name}: taken from an earlier run (remove stages/{path.name} to do it again)")
             with np.load(path, allow_pickle=False) as found:
                 return {key: found[key] for key in found.files}
         began = time.perf_counter()
