@@ -7,7 +7,7 @@ STAMPS := $(VENV)/.stamps
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/gigrad/kernels/*.cpp src/gigrad/kernels/*.hpp)
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
 
-.PHONY: demo test check sanitize clean
+.PHONY: help demo test check sanitize paper clean
 .DEFAULT_GOAL := help
 
 help:
@@ -52,6 +52,10 @@ build/sanitize: tests/native/sanitize.cpp $(NATIVE)
 
 sanitize: build/sanitize
 	@build/sanitize
+
+# The paper's experiments, in full: under an hour. A run that was cut off goes on where it stopped.
+paper: $(STAMPS)/test
+	cd experiments && for name in figures moons ovals covertype comparison page; do ../$(PY) $$name.py || exit 1; done
 
 clean:
 	rm -rf $(VENV) build
