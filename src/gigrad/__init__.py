@@ -22,7 +22,7 @@ from .gaps import ScoreGap, explain_gap
 from .graph import Graph
 from .importers import import_model, register_importer, supported
 from .importers.function import function
-from .reasons import reasons, replay_reasons
+from .reasons import Reasons, reasons, replay_reasons
 from .references import Reference
 from .stability import Stability, reason_stability
 
@@ -40,6 +40,7 @@ __all__ = [
     "ModelMismatchError",
     "NotFittedError",
     "OutputError",
+    "Reasons",
     "Reference",
     "ScoreGap",
     "SmoothedECDF",

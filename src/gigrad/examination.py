@@ -80,7 +80,7 @@ def verify_reasons(
     names = explainer.reference.names
     if (*content["feature_credits"],) != names:
         return Verification(found, (*differences, "the model has other columns than the record"), float("nan"))
-    row = _encoded(content["applicant"]["values"], names, explainer.scorer.graph)
+    row = _encoded(content["applicant"], names, explainer.scorer.graph)
     credits, prediction = _explained(explainer, row)
     recorded = np.array(list(content["feature_credits"].values()))
     far = float(np.abs(credits - recorded).max(initial=0.0))

@@ -26,23 +26,24 @@ FORMAT = "gigrad.reasons/1"
 def records(found: Reasons) -> list[dict[str, Any]]:
     """See `Reasons.audit`."""
     e = found.explanation
-    shared = {**found.context.as_record(), "output": list(e.output_names), "provenance": e.provenance}
+    shared = _through_json(
+        {"format": FORMAT, **found.context.as_record(), "output": list(e.output_names), "provenance": e.provenance}
+    )
+    marks = {key: _mark(value) for key, value in shared.items()}
     out = []
     for i, (case, applicant) in enumerate(zip(found.cases, found.applicants, strict=True)):
-        record = {
-            "format": FORMAT,
-            "row_id": case.row_id,
-            "applicant": {"values": dict(case.values), "fingerprint": fingerprint(dict(case.values))},
-            "score": {"prediction": case.prediction, "base": case.base, "gap": case.gap, "error": case.error},
-            "credits": dict(case.credits),
-            "feature_credits": dict(zip(e.feature_names, e.values[i].tolist(), strict=True)),
-            **shared,
-            "outcome": applicant.as_record(),
-        }
-        # Through JSON and back, so that a record in memory and one read from a file are the same thing.
-        made = json.loads(json.dumps(record, allow_nan=False, default=str))
-        made["fingerprint"] = fingerprint(made)
-        out.append(made)
+        own = _through_json(
+            {
+                "row_id": case.row_id,
+                "applicant": dict(case.values),
+                "score": {"prediction": case.prediction, "base": case.base, "gap": case.gap, "error": case.error},
+                "credits": dict(case.credits),
+                "feature_credits": dict(zip(e.feature_names, e.values[i].tolist(), strict=True)),
+                "outcome": applicant.as_record(),
+            }
+        )
+        marked = _mark({**marks, **{key: _mark(value) for key, value in own.items()}})
+        out.append({**shared, **own, "fingerprint": marked})
     return out
 
 
@@ -71,7 +72,7 @@ def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
     """
     checked = read_record(record)
     again = reasons_of(_case(checked), Context.from_record(checked))
-    if json.loads(json.dumps(again.as_record())) != checked["outcome"]:
+    if _through_json(again.as_record()) != checked["outcome"]:
         raise InputError(
             f"The reasons in the record of {checked['row_id']!r} do not follow from its credits and rules."
         )
@@ -94,16 +95,26 @@ def read_record(record: Mapping[str, Any] | str) -> dict[str, Any]:
     return made
 
 
-def fingerprint(content: Any) -> str:
-    """SHA-256 of plain content, whatever the order of its keys."""
-    text = json.dumps(content, sort_keys=True, allow_nan=False, ensure_ascii=True, default=str)
+def fingerprint(record: Mapping[str, Any]) -> str:
+    """SHA-256 of a record, of the SHA-256 of each of its parts: most parts are the same for all applicants."""
+    return _mark({key: _mark(value) for key, value in record.items()})
+
+
+def _mark(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _through_json(content: dict[str, Any]) -> dict[str, Any]:
+    """Content as it is after it was written and read: a record in memory and one from a file are the same thing."""
+    out: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False, default=str))
+    return out
 
 
 def _case(record: Mapping[str, Any]) -> Case:
     return Case(
         row_id=record["row_id"],
         credits=record["credits"],
-        values=record["applicant"]["values"],
+        values=record["applicant"],
         **record["score"],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -101,10 +101,8 @@ class ApplicantReasons:
 
     def as_record(self) -> dict[str, Any]:
         """Plain dicts and lists, ready for JSON."""
-        plain_record = asdict(self)
-        plain_record["reasons"] = list(plain_record["reasons"])
-        plain_record["excluded"] = list(plain_record["excluded"])
-        return plain_record
+        listed = {"reasons": [dict(vars(r)) for r in self.reasons], "excluded": [dict(vars(x)) for x in self.excluded]}
+        return {**vars(self), **listed}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -61,7 +62,7 @@ class Rules:
                 "group cannot be excluded alone: exclude the group, or take it out of the group."
             )
 
-    @property
+    @cached_property
     def features(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.ranges)
 
