@@ -27,10 +27,12 @@ from gigrad.graph import (
     Graph,
     Input,
     IsMissing,
+    LogSoftmax,
     Lookup,
     Node,
     Opaque,
     PiecewiseLinear,
+    PiecewisePolynomial,
     Product,
     Select,
     Softmax,
@@ -64,7 +66,10 @@ def every_node() -> Graph:
     looked = Lookup(source, 2, rng.normal(size=(7, 3)), rng.normal(size=3), rng.normal(size=3))
     both = Product(Sum((numbers, looked, IsMissing(numbers))), Affine(looked, rng.normal(size=(1, 3)), np.ones(1)))
     trees = random_forest(rng, (columns[0], columns[0], columns[2]), source, outputs=3)
-    wide = Concat((Elementwise(both, "leaky_relu", 0.1), Softmax(trees), _kernel_machine(looked)))
+    curves = PiecewisePolynomial(Select(numbers, (0,)), np.array([-1.0, 1.0]), rng.normal(size=(3, 4, 2)))
+    wide = Concat(
+        (Elementwise(both, "leaky_relu", 0.1), Softmax(trees), LogSoftmax(trees), curves, _kernel_machine(looked))
+    )
     score = PiecewiseLinear(
         Affine(wide, rng.normal(size=(2, wide.width)), np.zeros(2)), np.array([-9.0, 0, 9]), np.arange(3.0)
     )

@@ -84,7 +84,7 @@ def _read_array(X: NDArray[Any], columns: Sequence[Column], what: str) -> Rows:
     if X.shape[1] != len(columns):
         raise InputError(f"{what} must have the model's {len(columns)} columns; it has {X.shape[1]}.")
     matrix = np.empty(X.shape, dtype=np.float64)
-    if X.dtype != object and all(c.labels is None for c in columns):
+    if X.dtype != object and all(c.labels is None and c.kind != "unused" for c in columns):
         if not (np.issubdtype(X.dtype, np.number) or X.dtype == bool) or np.iscomplexobj(X):
             raise InputError(f"{what} must hold real numbers; its dtype is {X.dtype}.")
         matrix[:] = X
@@ -118,6 +118,8 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
 
 
 def _encode_series(series: nw.Series[Any], column: Column, what: str) -> NDArray[Any]:
+    if column.kind == "unused":
+        return np.zeros(len(series))
     if column.labels is None and (series.dtype.is_numeric() or series.dtype == nw.Boolean):
         if series.dtype.is_float() and not series.is_null().any():
             return series.to_numpy()
@@ -127,6 +129,8 @@ def _encode_series(series: nw.Series[Any], column: Column, what: str) -> NDArray
 
 def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float64]:
     """One column of Python values as float64: numbers, or the codes of labels."""
+    if column.kind == "unused":
+        return np.zeros(len(values))
     missing = np.array([v is None or v != v or type(v).__name__ in ("NAType", "NaTType") for v in values], dtype=bool)
     out = np.full(len(values), np.nan)
     present = values[~missing]

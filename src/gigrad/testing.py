@@ -315,6 +315,8 @@ def edge_tables(graph: Graph, X: Any, rng: np.random.Generator, each: int = 3) -
     known and, where the model takes them, unknown; missing values where it takes those."""
     split = thresholds(graph, graph.score) if _reads_rows(graph) else {}
     for j, column in enumerate(graph.columns):
+        if column.kind == "unused":
+            continue
         if column.kind == "category":
             values = _some_categories(column, rng, each)
         else:

@@ -6,6 +6,7 @@ from .kernel_machine import Factor, KernelMachine
 from .merge import merge
 from .model import Graph, Transform, pick
 from .node import Array, Concat, Input, Node, Select, Smooth, evaluate, needed, topological
+from .polynomials import PiecewisePolynomial
 from .rewire import attach, rewire
 from .smooth import Affine, Elementwise, LogSoftmax, Opaque, PiecewiseLinear, Product, Softmax, Sum
 from .trees import Tree, TreeEnsemble, assemble
@@ -28,6 +29,7 @@ __all__ = [
     "Node",
     "Opaque",
     "PiecewiseLinear",
+    "PiecewisePolynomial",
     "Product",
     "Select",
     "Smooth",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["number", "category"]
+Kind = Literal["number", "category", "unused"]
 Unknown = Literal["refuse", "missing", "other"]
 
 
@@ -16,8 +16,9 @@ class Column:
     Attributes
     ----------
     name : str
-    kind : "number" or "category"
-        A number moves along the path from start to end; a category changes all at once, half-way.
+    kind : "number", "category" or "unused"
+        A number moves along the path from start to end; a category changes all at once, half-way. What an unused
+        column holds is never looked at: it may be anything, and earns nothing.
     labels : tuple or None
         Categories: the label that each code stands for. None where the table itself holds integer codes.
     missing : bool

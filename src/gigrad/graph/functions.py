@@ -58,7 +58,33 @@ def _silu_slope(x: Array, _: float) -> Array:
     return np.asarray(s * (1.0 + x * (1.0 - s)))
 
 
-# The parameter is the leaky slope or ELU's alpha; the others ignore it.
+def _box_cox(x: Array, power: float) -> Array:
+    return np.log(x) if power == 0.0 else np.asarray(np.expm1(power * np.log(x)) / power)
+
+
+def _yeo_johnson(x: Array, power: float) -> Array:
+    """Box-Cox of 1 + x above zero, and of 1 - x with the power 2 - `power`, mirrored, below."""
+    far = 1.0 + np.abs(x)
+    return np.where(x >= 0, _box_cox(far, power), -_box_cox(far, 2.0 - power))
+
+
+def _yeo_johnson_slope(x: Array, power: float) -> Array:
+    return np.asarray((1.0 + np.abs(x)) ** np.where(x >= 0, power - 1.0, 1.0 - power))
+
+
+def _normal_score(u: Array, _: float) -> Array:
+    """The standard normal number whose distribution function is u."""
+    from scipy.special import ndtri  # comes with scikit-learn, whose QuantileTransformer alone needs this
+
+    return np.asarray(ndtri(u))
+
+
+def _normal_score_slope(u: Array, _: float) -> Array:
+    z = _normal_score(u, 0.0)
+    return np.asarray(np.sqrt(2.0 * np.pi) * np.exp(0.5 * z * z))
+
+
+# The parameter is a power, the leaky slope or ELU's alpha; the others ignore it.
 FUNCTIONS: dict[str, Function] = {
     "identity": Function(lambda x, _: x, lambda x, _: np.ones_like(x)),
     "relu": Function(lambda x, _: np.maximum(x, 0.0), lambda x, _: (x > 0).astype(np.float64), (0.0,)),
@@ -83,5 +109,8 @@ FUNCTIONS: dict[str, Function] = {
     "signed_square": Function(lambda x, _: np.sign(x) * x * x, lambda x, _: 2.0 * np.abs(x)),
     "reciprocal": Function(lambda x, _: np.asarray(1.0 / x), lambda x, _: np.asarray(-1.0 / (x * x))),
     "abs": Function(lambda x, _: np.abs(x), lambda x, _: np.sign(x), (0.0,)),
+    "box_cox": Function(_box_cox, lambda x, a: np.asarray(x ** (a - 1.0))),
+    "yeo_johnson": Function(_yeo_johnson, _yeo_johnson_slope, (0.0,)),
+    "normal_score": Function(_normal_score, _normal_score_slope),
     "logit": Function(lambda x, _: np.asarray(np.log(x) - np.log1p(-x)), _logit_slope),
 }

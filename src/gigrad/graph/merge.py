@@ -10,7 +10,8 @@ Columns are matched by name where models know names, by position elsewhere:
 A column that all read as a number is a number, and may be missing where all take a missing value. Where a model reads
 it as a category with labels, it is a category for all, since a variable either moves or changes at once: the labels are
 joined, and a model that reads the column as it comes (a number, an integer code) reads the label itself. Labels that a
-model would refuse are refused; so are labels that none knows, unless the models agree on what becomes of them.
+model would refuse are refused; so are labels that none knows, unless the models agree on what becomes of them. A model
+that does not use a column has no say in what it is.
 """
 
 from __future__ import annotations
@@ -90,6 +91,7 @@ def _unmatched(graph: Graph, first: Graph, named: bool, width: int) -> str:
 
 def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
     """One column for all who read it."""
+    readers = [(g, c) for g, c in readers if c.kind != "unused"] or readers[:1]
     columns = [c for _, c in readers]
     missing = all(c.missing for c in columns)
     if len({c.missing_value for c in columns}) > 1:
@@ -144,7 +146,7 @@ class _Reader:
         out: dict[int, Array] = {}
         for j, (place, column) in enumerate(zip(self.places, self.own, strict=True)):
             labels = self.joined[place].labels
-            if labels is None or labels == column.labels:
+            if labels is None or labels == column.labels or column.kind == "unused":
                 continue
             if column.labels is None:
                 out[j] = np.array([float(v) for v in labels])

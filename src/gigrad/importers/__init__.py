@@ -99,6 +99,7 @@ _declare("sklearn_kernel:import_gaussian_process", "sklearn", "GaussianProcessRe
 _declare("sklearn_isotonic:import_isotonic", "sklearn", "IsotonicRegression")
 _declare("torch_net:import_module", "torch", "Module")
 _declare("skorch_net:import_skorch", "skorch", "NeuralNet")
+_declare("pipeline:import_pipeline", "sklearn", "Pipeline")
 
 
 def register_importer(name: str) -> Callable[[Importer], Importer]:

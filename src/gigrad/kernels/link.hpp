@@ -45,6 +45,28 @@ inline double stable_sigmoid(double x) {
     return (x >= 0 ? 1.0 : tail) / (1.0 + tail);
 }
 
+inline double box_cox(double x, double power) {
+    return power == 0.0 ? std::log(x) : std::expm1(power * std::log(x)) / power;
+}
+
+inline double yeo_johnson(double x, double power) {
+    return x >= 0 ? box_cox(1.0 + x, power) : -box_cox(1.0 - x, 2.0 - power);
+}
+
+// The standard normal number whose distribution function is u: a tail expansion, then Newton's method on the logarithm of
+// the lower tail, whose steps stay good however small u is.
+inline double normal_score(double u, double) {
+    if (!(u > 0.0 && u < 1.0)) return u == 0.0 ? -HUGE_VAL : u == 1.0 ? HUGE_VAL : std::nan("");
+    if (u > 0.5) return -normal_score(1.0 - u, 0.0);
+    const double t = std::sqrt(-2.0 * std::log(u));
+    double z = (2.30753 + t * 0.27061) / (1.0 + t * (0.99229 + t * 0.04481)) - t;
+    for (int i = 0; i < 4; ++i) {
+        const double tail = 0.5 * std::erfc(-z * std::sqrt(0.5));
+        z -= tail * (std::log(tail) - std::log(u)) * 2.5066282746310002 * std::exp(0.5 * z * z);
+    }
+    return z;
+}
+
 inline Link::Scalar Link::scalar(const std::string& name) {
     static const struct {
         const char* name;
@@ -70,6 +92,9 @@ inline Link::Scalar Link::scalar(const std::string& name) {
         {"sqrt", [](double x, double) { return std::sqrt(x); }},
         {"reciprocal", [](double x, double) { return 1.0 / x; }},
         {"abs", [](double x, double) { return std::abs(x); }},
+        {"box_cox", box_cox},
+        {"yeo_johnson", yeo_johnson},
+        {"normal_score", normal_score},
         {"logit", [](double x, double) { return std::log(x) - std::log1p(-x); }},
     };
     for (const auto& entry : table)

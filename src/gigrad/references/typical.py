@@ -24,10 +24,13 @@ def typical_values(matrix: Array, weights: Array, columns: Sequence[Column]) -> 
     weights : (m,), summing to 1
     columns : p columns of the model
     """
-    return [
-        weighted_median(values, weights) if column.kind == "number" else _label(weighted_mode(values, weights), column)
-        for values, column in zip(matrix.T, columns, strict=True)
-    ]
+    return [_typical(values, weights, column) for values, column in zip(matrix.T, columns, strict=True)]
+
+
+def _typical(values: Array, weights: Array, column: Column) -> Any:
+    if column.kind == "number":
+        return weighted_median(values, weights)
+    return _label(weighted_mode(values, weights), column) if column.kind == "category" else None
 
 
 def weighted_median(values: Array, weights: Array) -> float | None:

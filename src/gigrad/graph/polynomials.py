@@ -1,0 +1,61 @@
+"""Curves of one number that are polynomials between breaks: spline bases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import InputError
+from .node import Array, Node, Smooth
+
+
+@dataclass(frozen=True, eq=False)
+class PiecewisePolynomial(Smooth):
+    """Several continuous curves of one column, each a polynomial between neighbouring breaks.
+
+    On the piece that begins at break b a curve is the sum over powers n of `coefficients[piece, n] * (x - b)**n`; the
+    first piece lies below all breaks and is written around the first.
+    """
+
+    source: Node
+    breaks: Array  # (pieces - 1,), strictly increasing
+    coefficients: Array  # (pieces, powers, width)
+
+    def __post_init__(self) -> None:
+        if self.source.width != 1 or len(self.breaks) < 1 or not (np.diff(self.breaks) > 0).all():
+            raise InputError("PiecewisePolynomial needs one column and strictly increasing breaks.")
+        if self.coefficients.ndim != 3 or len(self.coefficients) != len(self.breaks) + 1:
+            raise InputError(
+                f"PiecewisePolynomial needs coefficients of shape (pieces, powers, curves) for {len(self.breaks) + 1} "
+                f"pieces; their shape is {self.coefficients.shape}."
+            )
+
+    @property
+    def width(self) -> int:
+        return int(self.coefficients.shape[2])
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The inputs at which another polynomial takes over."""
+        return tuple(self.breaks.tolist())
+
+    def forward(self, *inputs: Array) -> Array:
+        offset, coefficients = self._at(inputs[0])
+        out = coefficients[:, -1].copy()
+        for power in range(coefficients.shape[1] - 2, -1, -1):
+            out = out * offset + coefficients[:, power]
+        return out
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        offset, coefficients = self._at(inputs[0])
+        slope = np.zeros_like(coefficients[:, 0])
+        for power in range(coefficients.shape[1] - 1, 0, -1):
+            slope = slope * offset + power * coefficients[:, power]
+        return ((cotangent * slope).sum(axis=1, keepdims=True),)
+
+    def _at(self, x: Array) -> tuple[Array, Array]:
+        """Each row's distance (n, 1) from the break its piece begins at, and the piece's coefficients."""
+        piece = np.searchsorted(self.breaks, x[:, 0], side="right")
+        begin = self.breaks[np.maximum(piece - 1, 0)]
+        return x - begin[:, None], self.coefficients[piece]

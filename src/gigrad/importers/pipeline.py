@@ -1,0 +1,246 @@
+"""scikit-learn pipelines, explained on their raw columns.
+
+The model at the end is imported over the transformed columns; then its rows are replaced by what the steps make of the
+raw ones. Trees are rewritten as trees on the raw columns, everything else reads the steps as nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import NotFittedError, UnsupportedModelError
+from ..graph import Column, Concat, Graph, Input, Node, Select, TreeEnsemble, Witness, topological
+from ..graph.rewire import with_parents
+from ..graph.witness import Predict
+from ..tables import Rows, read_rows
+from . import import_model
+from .preprocess.asking import as_fitted
+from .preprocess.compose import column_positions, through
+from .preprocess.nodes import Values
+from .preprocess.raw import raw_columns, uses
+from .preprocess.steps import AsMissing, Encode, Step
+from .preprocess.table import Constant, Derived, Feature, Table
+from .preprocess.trees import on_raw
+
+# The steps as nodes may round in another order than the transformers do: scaled columns cancel, normal scores are
+# steep. A step that is wrong is wrong by far more than this.
+STEPS_RTOL, STEPS_ATOL = 1e-9, 1e-12
+
+
+def import_pipeline(model: Any) -> Graph:
+    """The graph of a fitted sklearn Pipeline that ends in a model."""
+    from sklearn.exceptions import NotFittedError as SklearnNotFitted
+    from sklearn.utils.validation import check_is_fitted
+
+    *steps, last = (step for _, step in model.steps)
+    if last is None or isinstance(last, str):
+        raise UnsupportedModelError(f"A pipeline must end in a model to be explained; this one ends in {last!r}.")
+    try:
+        for step in (*steps, last):
+            if step is not None and not isinstance(step, str):
+                check_is_fitted(step)
+    except SklearnNotFitted:
+        raise NotFittedError("This Pipeline has not been fitted; fit it first.") from None
+    steps = [s for s in steps if s is not None and s != "passthrough"]
+    inner = import_model(last)
+    if not steps:
+        return inner
+    names, named, needed = _raw_names(steps[0])
+    kept = [j for j in range(len(names)) if needed[j]]
+    places = {j: i for i, j in enumerate(kept)}
+    raw = Table(tuple(Derived(places[j]) if j in places else Constant(np.nan) for j in range(len(names))))
+    table = through(steps, raw)
+    features = _matched(inner, table, steps)
+    return behind(inner, features, _absent(table, last), [names[j] for j in kept], named, steps)
+
+
+def _raw_names(first: Any) -> tuple[list[str], bool, list[bool]]:
+    """The raw columns' names, whether the pipeline knows them by name, and which must be in a table.
+
+    A ColumnTransformer that knows names asks only for the columns it reads; every other step asks for all.
+    """
+    named = getattr(first, "feature_names_in_", None)
+    if named is None:
+        size = int(first.n_features_in_)
+        return [f"x{j}" for j in range(size)], False, [True] * size
+    names = [str(n) for n in named]
+    needed = [True] * len(names)
+    if type(first).__name__ == "ColumnTransformer":
+        read = {
+            j
+            for _, step, columns in first.transformers_
+            if not (isinstance(step, str) and step == "drop")
+            for j in column_positions(first, columns)
+        }
+        needed = [j in read for j in range(len(names))]
+    return names, True, needed
+
+
+def _matched(inner: Graph, table: Table, steps: Sequence[Any]) -> list[Feature]:
+    """The transformed column that each column of the model at the end is."""
+    if len(table) == len(inner.columns):
+        return list(table.features)
+    if not inner.named:
+        raise UnsupportedModelError(
+            f"{inner.label} at the end of the pipeline has {len(inner.columns)} columns and the steps before it give "
+            f"{len(table)}; they have not been fitted together."
+        )
+    names: list[str] = []
+    for step in steps:
+        names = [str(n) for n in (step.get_feature_names_out(names) if names else step.get_feature_names_out())]
+    return [table.features[names.index(c.name)] for c in inner.columns]
+
+
+def _absent(table: Table, last: Any) -> bool:
+    """Whether the zeros of a sparse table are missing values to the model: they are to XGBoost."""
+    if not table.sparse:
+        return False
+    if type(last).__module__.split(".")[0] == "xgboost":
+        return True
+    inside = [v for v in last.get_params(deep=True).values() if type(v).__module__.split(".")[0] == "xgboost"]
+    if inside:
+        raise UnsupportedModelError(
+            f"The steps hand a sparse matrix to a {type(last).__name__} with XGBoost inside, to which its zeros are "
+            "missing values. Use OneHotEncoder(sparse_output=False), or ColumnTransformer(sparse_threshold=0)."
+        )
+    return False
+
+
+# ---------------------------------------------------------------- a graph behind steps
+
+
+def behind(
+    inner: Graph, features: Sequence[Feature], absent: bool, names: Sequence[str], named: bool, steps: Sequence[Any]
+) -> Graph:
+    """A model over transformed columns as a model over the raw ones."""
+    ready = [_as_read(f, c, absent) for f, c in zip(features, inner.columns, strict=True)]
+    columns = raw_columns(names, list(uses(ready, inner.columns)))
+    move = _Move(inner.input, Input(len(columns)), columns, ready)
+    prepare = Prepare(tuple(steps), inner, columns, named, absent)
+    witnesses = tuple(_witness(w, move, prepare) for w in inner.witnesses)
+    return replace(
+        inner, columns=columns, input=move.source, score=move.node(inner.score), margin=move.node(inner.margin),
+        witnesses=witnesses, named=named,
+    )  # fmt: skip
+
+
+def _as_read(feature: Feature, column: Column, absent: bool) -> Feature:
+    """A transformed column and what the model itself does to it first: zeros and sentinels missing, labels coded."""
+    steps: list[Step] = []
+    if absent:
+        steps.append(AsMissing(0.0, 0.0))
+    if column.missing_value is not None:
+        steps.append(_sentinel(column.missing_value))
+    if column.labels is not None:
+        codes = np.arange(float(len(column.labels)))
+        unknown = {"other": -1.0, "missing": np.nan, "refuse": None}[column.unknown]
+        steps.append(Encode(column.labels, codes, unknown, np.nan))
+    for step in steps:
+        feature = Table((feature,)).then([step], "the model").features[0]
+    return feature
+
+
+def _sentinel(value: float) -> AsMissing:
+    """The float64 numbers that are `value` in float32, in which XGBoost compares."""
+    single = np.float32(value)
+    low, high = (float(np.nextafter(single, np.float32(d))) for d in (-np.inf, np.inf))
+    edges = [(float(single) + side) / 2 for side in (low, high)]
+    inside = [e if np.float32(e) == single else float(np.nextafter(e, float(single))) for e in edges]
+    return AsMissing(inside[0], inside[1], value)
+
+
+class _Move:
+    """Rebuilds the nodes of a model over the raw rows."""
+
+    def __init__(self, old: Input, source: Input, columns: tuple[Column, ...], features: Sequence[Feature]) -> None:
+        self.old, self.source, self.columns, self.features = old, source, columns, features
+        self._done: dict[Node, Node] = {}
+
+    def node(self, node: Node) -> Node:
+        if node not in self._done:
+            self._done[node] = self._moved(node)
+        return self._done[node]
+
+    def reads_values(self, node: Node) -> bool:
+        """Whether a rebuilt node reads the steps as nodes, rather than through rewritten trees alone."""
+        return self.old in self._done and self._done[self.old] in topological(node)
+
+    def _moved(self, node: Node) -> Node:
+        if node is self.old:
+            return Values(self.source, self.columns).node(self.features)
+        if isinstance(node, TreeEnsemble):
+            read = _columns_of(node.source)
+            if any(base is self.old for base, _ in read):
+                return self._trees(node, read)
+        return with_parents(node, {p: self.node(p) for p in node.parents})
+
+    def _trees(self, trees: TreeEnsemble, read: Sequence[tuple[Node, int]]) -> TreeEnsemble:
+        """Trees that read transformed columns, maybe beside other models' scores."""
+        others = list(dict.fromkeys(base for base, _ in read if base is not self.old))
+        starts = dict(zip(others, np.cumsum([0, *(n.width for n in others)]).tolist(), strict=False))
+        places: list[int | Feature] = [self.features[k] if base is self.old else starts[base] + k for base, k in read]
+        if not others:
+            return on_raw(trees, self.source, places, self.columns, 0)
+        source = Concat((*(self.node(n) for n in others), self.source))
+        return on_raw(trees, source, places, self.columns, source.width - self.source.width)
+
+
+def _columns_of(node: Node) -> list[tuple[Node, int]]:
+    """What each column of a node is, seen through selections and concatenations."""
+    if isinstance(node, Select):
+        below = _columns_of(node.source)
+        return [below[i] for i in node.columns]
+    if isinstance(node, Concat):
+        return [column for source in node.sources for column in _columns_of(source)]
+    return [(node, k) for k in range(node.width)]
+
+
+# ---------------------------------------------------------------- the model's own word
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """The rows as the model at the end gets them: transformed by the fitted steps themselves."""
+
+    steps: tuple[Any, ...]
+    inner: Graph
+    columns: tuple[Column, ...]
+    named: bool
+    absent: bool
+
+    def __call__(self, rows: Rows) -> Rows:
+        table = as_fitted(rows, self.columns, self.named)
+        for step in self.steps:
+            table = step.transform(table)
+        if type(table).__module__.startswith("scipy.sparse"):
+            table = table.toarray()
+            if self.absent:
+                table = np.where(table == 0, np.nan, table)
+        return read_rows(table, self.inner, what="the transformed table")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A prediction of the model at the end, asked with the raw rows."""
+
+    predict: Predict
+    prepare: Prepare
+
+    def __call__(self, rows: Rows) -> Any:
+        return self.predict(self.prepare(rows))
+
+
+def _witness(witness: Witness, move: _Move, prepare: Prepare) -> Witness:
+    node = move.node(witness.node)
+    if witness.source is not None:
+        return replace(witness, node=node, source=move.node(witness.source))
+    exact = None if witness.exact is None else Prepared(witness.exact, prepare)
+    scale = Prepared(witness.scale, prepare) if callable(witness.scale) else witness.scale
+    moved = replace(witness, node=node, predict=Prepared(witness.predict, prepare), exact=exact, scale=scale)
+    if not move.reads_values(node):
+        return moved  # trees ask the raw columns themselves, so the steps' rounding is no part of their answer
+    return replace(moved, rtol=max(witness.rtol, STEPS_RTOL), atol=max(witness.atol, STEPS_ATOL))

@@ -1,0 +1,52 @@
+"""The user's rows in the form in which a fitted scikit-learn model takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from ...graph import Column
+from ...tables import Rows
+
+
+def as_fitted(rows: Rows, columns: Sequence[Column], named: bool) -> Any:
+    """A frame under the model's names where it was fitted on one, an array elsewhere.
+
+    Numbers in single precision are widened first: the steps would round in it, while an explanation moves through
+    numbers that have no single-precision form.
+    """
+    if not named:
+        return _array(rows)
+    if isinstance(rows.table, np.ndarray):
+        import pandas as pd
+
+        return pd.DataFrame(_array(rows), columns=[c.name for c in columns]).infer_objects()
+    frame = nw.from_native(rows.table, eager_only=True)
+    single = [n for n in frame.columns if frame[n].dtype == nw.Float32]
+    frame = frame.with_columns(nw.col(n).cast(nw.Float64) for n in single) if single else frame
+    labelled = [n for n, c in zip(frame.columns, columns, strict=True) if c.kind == "category"]
+    return _one_missing(frame, labelled)
+
+
+def _array(rows: Rows) -> Any:
+    table = rows.table
+    if not isinstance(table, np.ndarray):
+        frame = nw.from_native(table, eager_only=True)
+        numeric = all(frame[n].dtype.is_numeric() or frame[n].dtype == nw.Boolean for n in frame.columns)
+        table = frame.to_numpy() if numeric else np.array([frame[n].to_list() for n in frame.columns], object).T
+    return table.astype(np.float64) if table.dtype in (np.float32, np.float16) else table
+
+
+def _one_missing(frame: nw.DataFrame[Any], labelled: Sequence[str]) -> Any:
+    """The native frame, as pandas where it must be: encoders tell None and NaN apart, so all missing labels are NaN."""
+    gaps = [n for n in labelled if frame[n].is_null().any()]
+    if frame.implementation.is_polars() and not gaps:
+        return frame.to_native()
+    table = frame.to_pandas()
+    for name in gaps:
+        if table[name].dtype == object:
+            table[name] = table[name].where(table[name].notna(), np.nan)
+    return table

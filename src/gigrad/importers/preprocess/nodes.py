@@ -1,0 +1,146 @@
+"""Transformed columns as nodes over the raw rows: what smooth models behind a pipeline read.
+
+Columns of one kind share a node: all that come from one category are one lookup, all step functions of numbers one sum
+of small trees on the raw columns, and numeric columns that pass the same kinds of steps go through them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...graph import Affine, Array, Column, Concat, Input, Lookup, Node, Select, Sum, Tree, TreeEnsemble, assemble
+from .pieces import LARGEST
+from .raw import image_of_missing, images
+from .steps import Stairs, Step
+from .table import Blend, Block, Constant, Derived, Feature, cuts, numbers
+
+
+class Values:
+    """Builds the node of any list of features over the rows `source`; blocks that several read are built once."""
+
+    def __init__(self, source: Input, columns: Sequence[Column]) -> None:
+        self.source = source
+        self.columns = columns
+        self._blocks: dict[Block, Node] = {}
+
+    def node(self, features: Sequence[Feature]) -> Node:
+        """A node whose columns are the features, in order."""
+        groups: dict[object, list[int]] = {}
+        for i, feature in enumerate(features):
+            groups.setdefault(self._group(feature), []).append(i)
+        parts, order = [], []
+        for members in groups.values():
+            parts.append(self._part([features[i] for i in members]))
+            order += members
+        whole = parts[0] if len(parts) == 1 else Concat(tuple(parts))
+        if order == list(range(len(order))):
+            return whole
+        return Select(whole, tuple(np.argsort(order).tolist()))
+
+    def _group(self, feature: Feature) -> object:
+        if isinstance(feature, Constant):
+            return "constant"
+        if isinstance(feature, Blend):
+            return feature.block
+        if self.columns[feature.column].kind == "category":
+            return feature.column
+        return "flat" if feature.flat else tuple(type(step) for step in feature.steps)
+
+    def _part(self, features: Sequence[Feature]) -> Node:
+        """One group's node."""
+        one = features[0]
+        if isinstance(one, Constant):
+            values = np.array([f.value for f in features if isinstance(f, Constant)])
+            return Affine(self.source, np.zeros((len(values), self.source.width)), values)
+        if isinstance(one, Blend):
+            if one.block not in self._blocks:
+                self._blocks[one.block] = one.block.build(self.node(one.block.inputs))
+            return Select(self._blocks[one.block], tuple(f.index for f in features if isinstance(f, Blend)))
+        derived = [f for f in features if isinstance(f, Derived)]
+        if self.columns[one.column].kind == "category":
+            return self._lookup(derived)
+        return self._stairs(derived) if one.flat else self._chain(derived)
+
+    def _lookup(self, features: Sequence[Derived]) -> Node:
+        column = self.columns[features[0].column]
+        if column.labels is None:  # codes that the model reads as they are
+            return Select(self.source, tuple(f.column for f in features))
+        found = [images(f, column) for f in features]
+        return Lookup(
+            self.source,
+            features[0].column,
+            np.stack([table for table, _, _ in found], axis=1),
+            np.array([unknown for _, unknown, _ in found]),
+            np.array([missing for _, _, missing in found]),
+        )
+
+    def _chain(self, features: Sequence[Derived]) -> Node:
+        """Continuous steps, one node for each level; what jumps in a step is a stair on the raw column beside it."""
+        node: Node = Select(self.source, tuple(f.column for f in features))
+        for level in range(len(features[0].steps)):
+            steps = [f.steps[level] for f in features]
+            node = type(steps[0]).nodes(steps, node)
+            jumps = [step.jumps() for step in steps]
+            if any(j is not None for j in jumps):
+                none = Stairs(np.zeros(0), np.zeros(1), 0.0)
+                flights = [
+                    Derived(f.column, (*f.steps[:level], j or none)) for f, j in zip(features, jumps, strict=True)
+                ]
+                node = Sum((node, self._stairs(flights)))
+        return node
+
+    def _stairs(self, features: Sequence[Derived]) -> TreeEnsemble:
+        trees = [self._stair(feature, output) for output, feature in enumerate(features)]
+        return assemble(self.source, trees, np.zeros(len(features)))
+
+    def _stair(self, feature: Derived, output: int) -> Tree:
+        """A step function of one number as a balanced tree, with a first split for missing values where they may be."""
+        column = self.columns[feature.column]
+        edges, values = stairs(feature.steps)
+        if column.missing:
+            return _balanced(feature.column, edges, values, output, image_of_missing(feature, column))
+        return _balanced(feature.column, edges, values, output, None)
+
+
+def stairs(steps: Sequence[Step]) -> tuple[Array, Array]:
+    """A flat chain of steps as raw edges, and the values up to each and beyond the last."""
+    function, ends = numbers(steps), np.append(cuts(steps), LARGEST)
+    values = function(ends)
+    differs = np.append(values[1:] != values[:-1], True)
+    return ends[differs][:-1], values[differs]
+
+
+def _balanced(column: int, edges: Array, values: Array, output: int, missing: float | None) -> Tree:
+    feature: list[int] = []
+    threshold: list[float] = []
+    children: list[tuple[int, int]] = []
+    leaves: list[float] = []
+
+    def add(split: int, at: float, leaf: float) -> int:
+        feature.append(split)
+        threshold.append(at)
+        children.append((-1, -1))
+        leaves.append(leaf)
+        return len(feature) - 1
+
+    if missing is not None:
+        add(column, LARGEST, 0.0)
+    waiting = [(0, len(values) - 1, -1)]
+    while waiting:
+        low, high, parent = waiting.pop()
+        middle = (low + high) // 2
+        me = add(column, float(edges[middle]), 0.0) if low < high else add(-1, 0.0, float(values[low]))
+        if parent >= 0:
+            left, right = children[parent]
+            children[parent] = (me, right) if left < 0 else (left, me)
+        if low < high:
+            waiting += [(middle + 1, high, me), (low, middle, me)]  # the last is taken first: the left child
+    if missing is not None:
+        children[0] = (1, add(-1, 0.0, missing))
+    pairs = np.array(children)
+    return Tree(
+        np.array(feature), np.array(threshold), pairs[:, 0], pairs[:, 1], np.zeros(len(feature), bool),
+        np.array(leaves), output,
+    )  # fmt: skip

@@ -1,0 +1,116 @@
+"""Where a test on a function of one number changes its answer, found exactly among the float64 numbers.
+
+A transformer maps a raw number x to z = F(x) and a tree asks `z <= T`. The raw thresholds that ask the same are found
+with the transformer's own arithmetic, by bisection over the ordered floats, so no rounding can put a row on the wrong
+side. F must be monotone, up or down, on each *piece* `(cut, next cut]`; nothing else is asked of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...graph.node import Array
+
+LARGEST = float(np.finfo(np.float64).max)
+_CELLS = 4_000_000  # answers held at once: bounds the memory of many thresholds on a function of many pieces
+
+Function = Callable[[Array], Array]
+Test = Callable[[Array, NDArray[np.intp]], NDArray[np.bool_]]  # (z, which test) -> answer, elementwise
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """For each of several yes-or-no tests on a number: the answer at the far left, and the edges where it flips.
+
+    Test t flips after each of `edges[offsets[t]:offsets[t + 1]]`, in increasing order: the answer on `x <= edge` ends
+    there.
+    """
+
+    first: Bools  # (tests,)
+    offsets: NDArray[np.int64]  # (tests + 1,)
+    edges: Array
+
+    def of(self, test: int) -> Array:
+        """The edges of one test."""
+        return self.edges[self.offsets[test] : self.offsets[test + 1]]
+
+
+def before(x: Array) -> Array:
+    """The largest float64 below each x: `v < x` is `v <= before(x)`."""
+    return np.nextafter(x, -np.inf)
+
+
+def changes(function: Function, cuts: Array, test: Test, tests: int) -> Changes:
+    """Where each of `tests` tests of `function(x)` flips, for x over all finite float64 numbers.
+
+    Parameters
+    ----------
+    function : callable
+        Elementwise, monotone on every piece between neighbouring `cuts`.
+    cuts : (pieces - 1,)
+        Finite and strictly increasing; a piece includes its right end.
+    test : callable
+        `test(z, which)`: the answers of the tests `which` on the values z. On a monotone stretch of z it may flip once.
+    """
+    low = np.concatenate([[-LARGEST], np.nextafter(cuts, np.inf)])
+    high = np.concatenate([cuts, [LARGEST]])
+    with np.errstate(all="ignore"):
+        z_low, z_high = function(low), function(high)
+        block = max(1, _CELLS // len(low))
+        parts = [
+            _flips(function, test, np.arange(begin, min(begin + block, tests)), low, high, z_low, z_high)
+            for begin in range(0, tests, block)
+        ]
+    first = np.concatenate([p[0] for p in parts]) if parts else np.zeros(0, bool)
+    which = np.concatenate([p[1] for p in parts]) if parts else np.zeros(0, np.intp)
+    edges = np.concatenate([p[2] for p in parts]) if parts else np.zeros(0)
+    order = np.lexsort((edges, which))
+    return Changes(first, np.searchsorted(which[order], np.arange(tests + 1)), edges[order])
+
+
+def _flips(
+    function: Function, test: Test, which: NDArray[np.intp], low: Array, high: Array, z_low: Array, z_high: Array
+) -> tuple[Bools, NDArray[np.intp], Array]:
+    """The first answer of the tests `which`, and their flips as (test, edge) in no order."""
+    shape = (len(which), len(low))
+    grid = np.broadcast_to(which[:, None], shape).ravel()
+    at_low = test(np.broadcast_to(z_low, shape).ravel(), grid).reshape(shape)
+    at_high = test(np.broadcast_to(z_high, shape).ravel(), grid).reshape(shape)
+    between_t, between_p = np.nonzero(at_high[:, :-1] != at_low[:, 1:])
+    inside_t, inside_p = np.nonzero(at_low != at_high)
+    found = _bisect(function, test, which[inside_t], low[inside_p], high[inside_p], at_low[inside_t, inside_p])
+    return (
+        at_low[:, 0],
+        np.concatenate([which[between_t], which[inside_t]]),
+        np.concatenate([high[between_p], found]),
+    )
+
+
+def _bisect(function: Function, test: Test, which: NDArray[np.intp], low: Array, high: Array, answer: Bools) -> Array:
+    """The last float in [low, high) at which each test still gives `answer`, which it no longer does at `high`."""
+    a, b = _keys(low), _keys(high)
+    while True:
+        # the two keys may have opposite signs and their difference overflow, so halve before adding
+        middle = (a >> 1) + (b >> 1) + (a & b & 1)
+        open_ = middle > a
+        if not open_.any():
+            return _floats(a)
+        same = test(function(_floats(middle)), which) == answer
+        a = np.where(open_ & same, middle, a)
+        b = np.where(open_ & ~same, middle, b)
+
+
+def _keys(x: Array) -> NDArray[np.int64]:
+    """Whole numbers in the order of the floats, one apart for neighbours; both zeros are 0."""
+    bits = np.ascontiguousarray(x, np.float64).view(np.int64)
+    return np.where(bits >= 0, bits, np.iinfo(np.int64).min - bits)
+
+
+def _floats(keys: NDArray[np.int64]) -> Array:
+    bits = np.where(keys >= 0, keys, np.iinfo(np.int64).min - keys)
+    return np.ascontiguousarray(bits).view(np.float64)

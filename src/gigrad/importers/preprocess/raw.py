@@ -1,0 +1,141 @@
+"""What the raw table must hold, found from how the steps and the model read each of its columns.
+
+- A column that only encoders (and the imputers before them) read is ONE category: its labels are all that any of them
+  knows, and it changes at once.
+- A column that anything reads as a number is a number. An encoder of numeric labels on such a column is a set of tests
+  of equality on the number; an encoder of text makes the two uses contradict each other, and is refused.
+- A column that nothing reads is unused: it never earns credit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import UnsupportedModelError
+from ...graph import Array, Column
+from .steps import UNKNOWN, AsMissing, Encode, Refused
+from .table import Blend, Derived, Feature, fills, run
+
+
+@dataclass(frozen=True, eq=False)
+class Use:
+    """A transformed column that something reads, and whether that something takes a missing value."""
+
+    feature: Derived
+    missing: bool
+    column: Column | None  # the model's own description, where the model reads it
+
+
+def uses(features: Sequence[Feature], wanted: Sequence[Column]) -> Iterator[Use]:
+    """Every column of one raw column that the model reads, itself or through steps that mix columns."""
+    seen: set[int] = set()
+    for feature, column in zip(features, wanted, strict=True):
+        if column.kind == "unused":
+            continue
+        if isinstance(feature, Derived):
+            yield Use(feature, column.missing, column)
+        elif isinstance(feature, Blend):
+            yield from _mixed(feature, seen)
+
+
+def _mixed(feature: Blend, seen: set[int]) -> Iterator[Use]:
+    if id(feature.block) in seen:
+        return
+    seen.add(id(feature.block))
+    for part in feature.block.inputs:
+        if isinstance(part, Derived):
+            yield Use(part, feature.block.takes_missing, None)
+        elif isinstance(part, Blend):
+            yield from _mixed(part, seen)
+
+
+def raw_columns(names: Sequence[str], found: Sequence[Use]) -> tuple[Column, ...]:
+    """One Column for each raw column."""
+    readers: list[list[Use]] = [[] for _ in names]
+    for use in found:
+        readers[use.feature.column].append(use)
+    return tuple(_column(name, of) for name, of in zip(names, readers, strict=True))
+
+
+def _column(name: str, readers: Sequence[Use]) -> Column:
+    if not readers:
+        return Column(name, kind="unused")
+    codes = [u.column for u in readers if u.column and u.column.kind == "category" and not u.feature.steps]
+    if codes:
+        return _codes(name, [c for c in codes if c], len(readers))
+    kinds = {use.feature.reads for use in readers} - {"any"}
+    if "number" in kinds:
+        for encode in filter(None, (_encoder(u) for u in readers)):
+            if not encode.numeric:
+                raise UnsupportedModelError(
+                    f"Column {name!r} is read as a number by one step and as text by another (its labels include "
+                    f"{next(v for v in encode.labels if isinstance(v, str))!r}). Give the pipeline two columns instead."
+                )
+        missing = all(_takes(u, np.array([np.nan])) for u in readers)
+        return Column(name, missing=missing, missing_value=_sentinel(readers))
+    return _category(name, readers)
+
+
+def _sentinel(readers: Sequence[Use]) -> float | None:
+    """The number that all readers take for a missing value before anything else; None where there is none."""
+    first = [u.feature.steps[0] if u.feature.steps else None for u in readers]
+    values = {step.value if isinstance(step, AsMissing) else None for step in first}
+    return values.pop() if len(values) == 1 else None
+
+
+def _codes(name: str, columns: Sequence[Column], readers: int) -> Column:
+    """A column of whole-number codes that the model itself reads as categories."""
+    if len(columns) < readers:
+        raise UnsupportedModelError(
+            f"Column {name!r} holds category codes for the model and is also read by a step. Give the pipeline two "
+            "columns instead, or a column of labels."
+        )
+    return Column(name, "category", None, all(c.missing for c in columns), unknown=columns[0].unknown)
+
+
+def _category(name: str, readers: Sequence[Use]) -> Column:
+    labels: dict[Any, None] = {}
+    for use in readers:
+        encode = _encoder(use)
+        labels.update(dict.fromkeys([*(encode.labels if encode else ()), *fills(use.feature.steps)]))
+    known = tuple(v for v in labels if all(_takes(u, objects([v])) for u in readers))
+    unknown = all(_takes(u, objects([UNKNOWN])) for u in readers) and len(known) == len(labels)
+    missing = all(_takes(u, objects([np.nan])) for u in readers)
+    return Column(name, "category", known, missing, unknown="other" if unknown else "refuse")
+
+
+def _encoder(use: Use) -> Encode | None:
+    return next((s for s in use.feature.steps if isinstance(s, Encode)), None) if use.feature.reads == "label" else None
+
+
+def _takes(use: Use, value: NDArray[Any]) -> bool:
+    """Whether the steps take a value, and the reader what becomes of it."""
+    try:
+        out = run(use.feature.steps, value)
+    except Refused:
+        return False
+    return use.missing or not np.isnan(np.asarray(out, np.float64)).any()
+
+
+def objects(values: Sequence[Any]) -> NDArray[Any]:
+    out = np.empty(len(values), object)
+    out[:] = list(values)
+    return out
+
+
+def images(feature: Derived, column: Column) -> tuple[Array, float, float]:
+    """What each label of a category column becomes, and what an unknown and a missing one do (0 where refused)."""
+    table = np.array([float(run(feature.steps, objects([v]))[0]) for v in column.labels or ()])
+    unknown = float(run(feature.steps, objects([UNKNOWN]))[0]) if column.unknown == "other" else 0.0
+    missing = float(run(feature.steps, objects([np.nan]))[0]) if column.missing else 0.0
+    return table, unknown, missing
+
+
+def image_of_missing(feature: Derived, column: Column) -> float:
+    """What NaN becomes on a column of numbers (0 where the column takes none)."""
+    return float(run(feature.steps, np.array([np.nan]))[0]) if column.missing else 0.0

@@ -1,0 +1,325 @@
+"""What a fitted transformer does to ONE column, as data: evaluated in its own arithmetic, cut into monotone pieces.
+
+A step maps numbers to numbers. Those that read labels (encoders, imputers) also take object arrays, in which NaN is a
+missing value and `UNKNOWN` a label that no encoder of the column knows.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import UnsupportedModelError
+from ...graph import Affine, Array, Concat, Elementwise, Fill, Node, Select
+from .pieces import before
+
+Reads = Literal["number", "label", "any"]
+
+
+class Unknown:
+    """The label that stands for every label an encoder never saw."""
+
+    def __repr__(self) -> str:
+        return "a label never seen"
+
+
+UNKNOWN = Unknown()
+NO_CUTS: Array = np.zeros(0)
+
+
+class Refused(Exception):
+    """The transformer takes no such value: a missing one, or a label it never saw."""
+
+
+@dataclass(frozen=True, eq=False)
+class Step(ABC):
+    """One transformer's effect on one column."""
+
+    reads: ClassVar[Reads] = "number"
+    """What the column must hold: "any" passes the question on to the next step."""
+    takes_missing: ClassVar[bool] = True
+    flat: ClassVar[bool] = False
+    """Whether the output is constant between the cuts."""
+
+    @abstractmethod
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        """The outputs, in the transformer's own arithmetic."""
+
+    def check(self, z: NDArray[Any]) -> None:
+        """Raise Refused for values that the transformer does not take."""
+        if not self.takes_missing and is_missing(z).any():
+            raise Refused("a missing value")
+
+    def cuts(self) -> Array:
+        """Inputs that end a piece: on `(cut, next cut]` the step is monotone. Strictly increasing."""
+        return NO_CUTS
+
+    def node(self, source: Node) -> Node:
+        """The step as a node over one column. Only for steps that are continuous."""
+        raise UnsupportedModelError(
+            f"A smooth model cannot read numbers that a step has taken for missing ones ({self})."
+        )
+
+    def jumps(self) -> Stairs | None:
+        """The part of a step that jumps, as a step function of its input; `node` is the rest. None for most."""
+        return None
+
+    @classmethod
+    def nodes(cls, steps: Sequence[Any], source: Node) -> Node:
+        """Steps of one kind as one node, column by column of `source`."""
+        parts = tuple(step.node(Select(source, (i,))) for i, step in enumerate(steps))
+        return parts[0] if len(parts) == 1 else Concat(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Step):
+    """`(x - minus) / over * times + plus`, each operation rounded on its own and left out where it is None."""
+
+    minus: float | None = None
+    over: float | None = None
+    times: float | None = None
+    plus: float | None = None
+
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        if self.minus is not None:
+            z = z - self.minus
+        if self.over is not None:
+            z = z / self.over
+        if self.times is not None:
+            z = z * self.times
+        return z if self.plus is None else z + self.plus
+
+    @classmethod
+    def nodes(cls, steps: Sequence[Linear], source: Node) -> Node:
+        slope = np.array([(s.times if s.times is not None else 1.0) / (s.over or 1.0) for s in steps])
+        shift = np.array([s.minus or 0.0 for s in steps])
+        plus = np.array([s.plus or 0.0 for s in steps])
+        return Affine(source, np.diag(slope), plus - shift * slope)
+
+
+@dataclass(frozen=True, eq=False)
+class Clip(Step):
+    """The number held between two bounds."""
+
+    low: float
+    high: float
+
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(np.clip(z, self.low, self.high))
+
+    def node(self, source: Node) -> Node:
+        from ...graph import PiecewiseLinear
+
+        bounds = np.array([self.low, self.high])
+        return PiecewiseLinear(source, bounds, bounds)
+
+
+@dataclass(frozen=True, eq=False)
+class Ufunc(Step):
+    """A NumPy function of one number, by its name in `graph.functions`."""
+
+    name: str
+    where: tuple[float, ...] = ()  # the cuts
+
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        return np.asarray(getattr(np, self.name)(z))
+
+    def cuts(self) -> Array:
+        return np.array(self.where)
+
+    def node(self, source: Node) -> Node:
+        return Elementwise(source, self.name)
+
+
+@dataclass(frozen=True, eq=False)
+class Stairs(Step):
+    """A step function: `values[i]` on the piece that ends at `edges[i]`, the last value beyond the last edge."""
+
+    flat: ClassVar[bool] = True
+    edges: Array
+    values: Array
+    missing: float | None = None  # what NaN becomes; None where the transformer refuses it
+
+    @property
+    def takes_missing(self) -> bool:  # type: ignore[override]
+        return self.missing is not None
+
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        z = np.asarray(z, np.float64)
+        out = self.values[np.searchsorted(self.edges, z, side="left")]
+        return out if self.missing is None else np.where(np.isnan(z), self.missing, out)
+
+    def cuts(self) -> Array:
+        return self.edges
+
+
+@dataclass(frozen=True, eq=False)
+class Power(Step):
+    """A whole power by repeated multiplication, as polynomial features are made."""
+
+    takes_missing: ClassVar[bool] = False
+    exponent: int
+
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        out = z
+        for _ in range(self.exponent - 1):
+            out = out * z
+        return out
+
+    def cuts(self) -> Array:
+        return np.array([0.0]) if self.exponent % 2 == 0 else NO_CUTS
+
+    def node(self, source: Node) -> Node:
+        from ...graph import Product
+
+        node = source
+        for _ in range(self.exponent - 1):
+            node = Product(node, source)
+        return node
+
+
+@dataclass(frozen=True, eq=False)
+class Single(Step):
+    """The number rounded to single precision, as a transformer with dtype float32 does first."""
+
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        return z.astype(np.float32).astype(np.float64)
+
+    def node(self, source: Node) -> Node:
+        return source  # within single precision; what follows is a step function, which is exact
+
+
+@dataclass(frozen=True, eq=False)
+class Present(Step):
+    """The number as it is, by a transformer that takes no missing ones."""
+
+    reads: ClassVar[Reads] = "any"
+    takes_missing: ClassVar[bool] = False
+
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        return z
+
+    @classmethod
+    def nodes(cls, steps: Sequence[Present], source: Node) -> Node:
+        return source
+
+
+@dataclass(frozen=True, eq=False)
+class AsMissing(Step):
+    """Numbers from `low` to `high` taken for missing ones: a sentinel, or the zeros that a sparse matrix leaves out."""
+
+    low: float
+    high: float
+    value: float | None = None  # the sentinel itself
+
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        return np.where((z >= self.low) & (z <= self.high), np.nan, z)
+
+    def cuts(self) -> Array:
+        return np.array([np.nextafter(self.low, -np.inf), self.high])
+
+
+@dataclass(frozen=True, eq=False)
+class Impute(Step):
+    """Missing values replaced: by a number, or by a label in a column of labels.
+
+    A `marker` other than None is the label that stands for a missing value, say "?"; NaN is then refused.
+    """
+
+    reads: ClassVar[Reads] = "any"
+    fill: Any
+    marker: Any = None
+
+    @property
+    def takes_missing(self) -> bool:  # type: ignore[override]
+        return self.marker is None
+
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        missing = is_missing(z) if self.marker is None else np.array([v == self.marker for v in z.tolist()], dtype=bool)
+        if not missing.any():
+            return z
+        out = z.astype(object if isinstance(self.fill, str) else z.dtype)
+        out[missing] = self.fill
+        return out
+
+    @classmethod
+    def nodes(cls, steps: Sequence[Impute], source: Node) -> Node:
+        return Fill(source, np.array([float(s.fill) for s in steps]))
+
+
+@dataclass(frozen=True, eq=False)
+class Indicator(Step):
+    """1 where the value is missing, 0 elsewhere."""
+
+    reads: ClassVar[Reads] = "any"
+    flat: ClassVar[bool] = True
+
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        return is_missing(z).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Encode(Step):
+    """A label turned into a number: one of `values`, or what the encoder does with the others (None: it refuses)."""
+
+    reads: ClassVar[Reads] = "label"
+    flat: ClassVar[bool] = True
+    labels: tuple[Any, ...]
+    values: Array  # (labels,)
+    unknown: float | None
+    missing: float | None
+
+    def check(self, z: NDArray[Any]) -> None:
+        missing = is_missing(z)
+        if self.missing is None and missing.any():
+            raise Refused("a missing value")
+        known = set(self.labels)
+        if self.unknown is None and any(v not in known for v in z[~missing].tolist()):
+            raise Refused("a label never seen")
+
+    @property
+    def numeric(self) -> bool:
+        """Whether every label is a number, so that the column can be one."""
+        return all(isinstance(v, (int, float, np.number, np.bool_)) for v in self.labels)
+
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        if z.dtype != object:
+            return self._numbers(z)
+        known = dict(zip(self.labels, self.values.tolist(), strict=True))
+        unknown, missing = self._others()
+        gone = is_missing(z).tolist()
+        return np.array([missing if g else known.get(v, unknown) for v, g in zip(z.tolist(), gone, strict=True)])
+
+    def _others(self) -> tuple[float, float]:
+        """What unknown and missing labels become; 0 where the encoder refuses them, on the way between two it takes."""
+        return 0.0 if self.unknown is None else self.unknown, 0.0 if self.missing is None else self.missing
+
+    def _numbers(self, z: NDArray[Any]) -> Array:
+        """The same on a column of numbers: every label is a test of equality."""
+        labels, values = self.sorted_numbers()
+        unknown, missing = self._others()
+        if not len(labels):
+            return np.where(np.isnan(z), missing, unknown)
+        place = np.minimum(np.searchsorted(labels, z), len(labels) - 1)
+        return np.where(np.isnan(z), missing, np.where(labels[place] == z, values[place], unknown))
+
+    def sorted_numbers(self) -> tuple[Array, Array]:
+        labels = np.array(self.labels, np.float64)
+        order = np.argsort(labels)
+        return labels[order], self.values[order]
+
+    def cuts(self) -> Array:
+        labels = self.sorted_numbers()[0]
+        return np.unique(np.concatenate([before(labels), labels]))
+
+
+def is_missing(z: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a value is NaN, None, or pandas' or NumPy's own mark of a missing value."""
+    if z.dtype != object:
+        return np.asarray(np.isnan(z))
+    return np.array([v is None or v != v or type(v).__name__ in ("NAType", "NaTType") for v in z.tolist()], dtype=bool)

@@ -1,0 +1,220 @@
+"""Trees behind per-column steps, rewritten as trees on the raw columns.
+
+A split `z <= T` on z = F(x) becomes the raw thresholds at which its answer flips (one for a monotone F); on a category
+it becomes the set of labels that go left. A missing raw value goes where what the steps make of it goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import UnsupportedModelError
+from ...graph import Array, Column, Node, TreeEnsemble
+from ...graph.sets import contains, pack
+from .pieces import LARGEST, changes
+from .raw import image_of_missing, images
+from .table import Blend, Constant, Derived, Feature, cuts, numbers
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """Distinct splits on one transformed column: `z <= threshold`, or z's code in a set; NaN by `missing_left`."""
+
+    threshold: Array
+    category_set: NDArray[np.int32]
+    missing_left: Bools
+    trees: TreeEnsemble
+
+    def __len__(self) -> int:
+        return len(self.threshold)
+
+    def goes_left(self, z: Array, which: NDArray[np.intp]) -> Bools:
+        answer: Bools = z <= self.threshold[which]
+        for one in np.unique(self.category_set[which]):
+            if one >= 0:
+                chosen = self.category_set[which] == one
+                words = self.trees.set_words[self.trees.set_start[one] : self.trees.set_start[one + 1]]
+                answer[chosen] = contains(words, np.nan_to_num(z[chosen], nan=-1.0))
+        return np.where(np.isnan(z), self.missing_left[which], answer)
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """A split on a raw column: side `first` up to the first edge, the other side up to the next, and so on.
+
+    For a category, `labels` are the codes on side `first` and all others are on the other side (edges is empty).
+    """
+
+    first: bool
+    edges: Array
+    missing: bool
+    labels: Ints | None = None
+
+    @property
+    def constant(self) -> bool:
+        return self.labels is None and not len(self.edges) and self.missing == self.first
+
+
+def on_raw(
+    trees: TreeEnsemble, source: Node, places: Sequence[int | Feature], columns: Sequence[Column], first: int
+) -> TreeEnsemble:
+    """The same trees over `source`.
+
+    Parameters
+    ----------
+    places : one entry for each column the trees read now
+        Its new position in `source`, or what it is made of.
+    columns : the raw columns
+    first : int
+        Where the raw columns begin in `source`.
+    """
+    answers: list[Answer] = []
+    answer = np.full(len(trees.feature), -1)  # which answer replaces a split; -1 keeps it
+    feature = trees.feature.astype(np.int64)
+    for old in np.unique(trees.feature[trees.feature >= 0]).tolist():
+        nodes = np.nonzero(trees.feature == old)[0]
+        place = places[old]
+        if isinstance(place, int):
+            feature[nodes] = place
+            continue
+        if isinstance(place, Blend):
+            raise UnsupportedModelError(
+                f"Trees behind {place.block.name} split on numbers that it makes from several columns or by a curve, "
+                "so their boundaries are not tests on one raw column, which GIG needs. Leave it out before trees, or "
+                "use a smooth model behind it."
+            )
+        feature[nodes] = 0 if isinstance(place, Constant) else first + place.column
+        if isinstance(place, Derived) and not place.steps:
+            continue
+        keys = np.stack([trees.threshold[nodes], trees.category_set[nodes], trees.missing_left[nodes]], axis=1)
+        distinct, which = np.unique(keys, axis=0, return_inverse=True)
+        splits = Splits(distinct[:, 0], distinct[:, 1].astype(np.int32), distinct[:, 2].astype(bool), trees)
+        answer[nodes] = len(answers) + which.ravel()
+        answers += _answers(splits, place, columns)
+    return _rebuilt(trees, source, feature, answer, answers)
+
+
+def _answers(splits: Splits, place: Derived | Constant, columns: Sequence[Column]) -> list[Answer]:
+    """What each split on a transformed column asks of the raw one."""
+    which = np.arange(len(splits))
+    if isinstance(place, Constant):
+        side = splits.goes_left(np.full(len(splits), place.value), which)
+        return [Answer(bool(s), np.zeros(0), bool(s)) for s in side]
+    column = columns[place.column]
+    if column.kind == "category":
+        table, unknown, missing = images(place, column)
+        grid = np.repeat(which, len(table))
+        left = splits.goes_left(np.tile(table, len(splits)), grid).reshape(len(splits), len(table))
+        other = splits.goes_left(np.full(len(splits), unknown), which)
+        nan = splits.goes_left(np.full(len(splits), missing), which)
+        return [_of_labels(left[i], bool(other[i]), bool(nan[i]), column) for i in range(len(splits))]
+    found = changes(numbers(place.steps), cuts(place.steps), splits.goes_left, len(splits))
+    nan = splits.goes_left(np.full(len(splits), image_of_missing(place, column)), which)
+    return [
+        Answer(bool(found.first[i]), found.of(i), bool(nan[i]) if column.missing else bool(found.first[i]))
+        for i in range(len(splits))
+    ]
+
+
+def _of_labels(left: Bools, unknown: bool, missing: bool, column: Column) -> Answer:
+    if column.unknown != "other":
+        unknown = bool(left.all())
+    codes = np.nonzero(left != unknown)[0]
+    if not column.missing:
+        missing = unknown
+    if not len(codes) and missing == unknown:
+        return Answer(unknown, np.zeros(0), unknown)
+    return Answer(not unknown, np.zeros(0), missing, codes)
+
+
+def _rebuilt(
+    trees: TreeEnsemble, source: Node, feature: Ints, answer: NDArray[np.intp], answers: Sequence[Answer]
+) -> TreeEnsemble:
+    """The trees with every answered split replaced by a chain of splits that share its two children."""
+    kept = Answer(True, np.zeros(1), True)  # stands for the splits and leaves that stay: index -1
+    every = [*answers, kept]
+    constant = np.array([a.constant for a in every])[answer]
+    first = np.array([a.first for a in every])[answer]
+    missing = np.where(answer < 0, trees.missing_left, np.array([a.missing for a in every])[answer])
+    count = np.where(constant, 0, np.array([max(len(a.edges), 1) for a in every])[answer])
+    begin = np.cumsum(count) - count
+    target = _targets(trees, constant, first)
+    owner = np.repeat(np.arange(len(count)), count)
+    place = np.arange(len(owner)) - begin[owner]
+    leaf = trees.feature[owner] < 0
+    left, right = (begin[target[np.where(leaf, 0, child[owner])]] for child in (trees.left, trees.right))
+    here = first[owner] ^ (place % 2 == 1)  # the side up to this link's edge: True is the old left child
+    beyond = np.where(here, right, left)
+    last = place == count[owner] - 1
+    sets, starts, words = _sets(trees, answer, every)
+    arrays = {
+        "feature": np.where(leaf, -1, feature[owner]),
+        "threshold": _thresholds(trees, owner, place, answer[owner], every),
+        "left": np.where(here, left, right),
+        "right": np.where(last, beyond, np.arange(len(owner)) + 1),
+        "missing_left": ~leaf & np.where(place == 0, missing[owner] == here, place == 1),
+        "category_set": sets[owner],
+        "value": trees.value[owner],
+    }
+    arrays, roots = _reached(arrays, leaf, begin[target[trees.roots]])
+    return replace(trees, source=source, set_start=starts, set_words=words, roots=roots, **arrays)
+
+
+def _targets(trees: TreeEnsemble, constant: Bools, first: Bools) -> Ints:
+    """Where an arrow to each node leads now: past the splits that always go one way."""
+    target = np.arange(len(constant))
+    for node in np.nonzero(constant)[0][::-1].tolist():  # children come after their parents
+        target[node] = target[trees.left[node] if first[node] else trees.right[node]]
+    return target
+
+
+def _thresholds(
+    trees: TreeEnsemble, owner: Ints, place: Ints, answer: NDArray[np.intp], every: Sequence[Answer]
+) -> Array:
+    """The threshold of each link; one that only a missing value tells apart lets every number pass."""
+    pool = [a.edges if len(a.edges) else np.array([LARGEST]) for a in every]
+    starts = np.cumsum([0, *(len(p) for p in pool)])
+    answer = np.where(answer < 0, len(every) - 1, answer)
+    return np.where(answer == len(every) - 1, trees.threshold[owner], np.concatenate(pool)[starts[answer] + place])
+
+
+def _sets(
+    trees: TreeEnsemble, answer: NDArray[np.intp], every: Sequence[Answer]
+) -> tuple[Ints, NDArray[np.int32], NDArray[np.uint32]]:
+    """The category set of every node: the old ones, then one for each answer in labels."""
+    ids = np.full(len(every), -1)
+    words = [trees.set_words]
+    starts = [*trees.set_start.tolist()]
+    for i, one in enumerate(every):
+        if one.labels is not None:
+            bits = pack(one.labels)
+            ids[i] = len(starts) - 1
+            words.append(bits)
+            starts.append(starts[-1] + len(bits))
+    sets = np.where(answer < 0, trees.category_set, ids[answer])
+    return sets, np.array(starts, np.int32), np.concatenate(words)
+
+
+def _reached(arrays: dict[str, Any], leaf: Bools, roots: Ints) -> tuple[dict[str, Any], NDArray[np.int32]]:
+    """Only the nodes that the roots lead to, renumbered in their order."""
+    reached = np.zeros(len(leaf), bool)
+    level = roots
+    while len(level):
+        reached[level] = True
+        split = level[~leaf[level]]
+        level = np.unique(np.concatenate([arrays["left"][split], arrays["right"][split]]))
+        level = level[~reached[level]]
+    number = np.cumsum(reached) - 1
+    for side in ("left", "right"):
+        arrays[side] = np.where(leaf, -1, number[np.where(leaf, 0, arrays[side])])
+    types = {"threshold": np.float64, "missing_left": np.bool_}
+    kept = {name: values[reached].astype(types.get(name, np.int32)) for name, values in arrays.items()}
+    return kept, number[roots].astype(np.int32)
