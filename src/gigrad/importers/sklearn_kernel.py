@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import UnsupportedModelError
+from ..errors import NotFittedError, UnsupportedModelError
 from ..graph import Array, Factor, Graph, Input, KernelMachine, Node, Sum
 from .estimator import Ask, label_of, names_of, number_columns, require_fitted
 from .links import class_outputs, plain_outputs
@@ -63,7 +63,7 @@ def import_gaussian_process(model: Any) -> Graph:
     """GaussianProcessRegressor: the posterior mean, for sums and products of the kernels in `_gp_factor`."""
     require_fitted(model)
     if "X_train_" not in vars(model):
-        raise UnsupportedModelError("A GaussianProcessRegressor must be fitted to data: before that its mean is 0.")
+        raise NotFittedError("This GaussianProcessRegressor has not been fitted; call fit first.")
     support = np.asarray(model.X_train_, np.float64)
     alpha = np.asarray(model.alpha_, np.float64).reshape(len(support), -1).T
     spread, mean = np.atleast_1d(model._y_train_std)[:, None], np.atleast_1d(model._y_train_mean)
