@@ -66,7 +66,7 @@ def every_node() -> Graph:
     looked = Lookup(source, 2, rng.normal(size=(7, 3)), rng.normal(size=3), rng.normal(size=3))
     both = Product(Sum((numbers, looked, IsMissing(numbers))), Affine(looked, rng.normal(size=(1, 3)), np.ones(1)))
     trees = random_forest(rng, (columns[0], columns[0], columns[2]), source, outputs=3)
-    curves = PiecewisePolynomial(Select(numbers, (0,)), np.array([-1.0, 1.0]), rng.normal(size=(3, 4, 2)))
+    curves = PiecewisePolynomial(Select(numbers, (0,)), np.array([-1.0, 1.0]), rng.normal(size=(12, 2)))
     wide = Concat(
         (Elementwise(both, "leaky_relu", 0.1), Softmax(trees), LogSoftmax(trees), curves, _kernel_machine(looked))
     )

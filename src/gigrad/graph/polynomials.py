@@ -14,26 +14,30 @@ from .node import Array, Node, Smooth
 class PiecewisePolynomial(Smooth):
     """Several continuous curves of one column, each a polynomial between neighbouring breaks.
 
-    On the piece that begins at break b a curve is the sum over powers n of `coefficients[piece, n] * (x - b)**n`; the
-    first piece lies below all breaks and is written around the first.
+    On the piece that begins at break b a curve is the sum over powers n of `coefficients[piece * powers + n] *
+    (x - b)**n`; the first piece lies below all breaks and is written around the first.
     """
 
     source: Node
     breaks: Array  # (pieces - 1,), strictly increasing
-    coefficients: Array  # (pieces, powers, width)
+    coefficients: Array  # (pieces * powers, width)
 
     def __post_init__(self) -> None:
         if self.source.width != 1 or len(self.breaks) < 1 or not (np.diff(self.breaks) > 0).all():
             raise InputError("PiecewisePolynomial needs one column and strictly increasing breaks.")
-        if self.coefficients.ndim != 3 or len(self.coefficients) != len(self.breaks) + 1:
+        if self.coefficients.ndim != 2 or not len(self.coefficients) or len(self.coefficients) % self._pieces:
             raise InputError(
-                f"PiecewisePolynomial needs coefficients of shape (pieces, powers, curves) for {len(self.breaks) + 1} "
-                f"pieces; their shape is {self.coefficients.shape}."
+                f"PiecewisePolynomial needs as many rows of coefficients for each of its {self._pieces} pieces; the "
+                f"shape of its coefficients is {self.coefficients.shape}."
             )
 
     @property
     def width(self) -> int:
-        return int(self.coefficients.shape[2])
+        return int(self.coefficients.shape[1])
+
+    @property
+    def _pieces(self) -> int:
+        return len(self.breaks) + 1
 
     @property
     def kinks(self) -> tuple[float, ...]:
@@ -58,4 +62,4 @@ class PiecewisePolynomial(Smooth):
         """Each row's distance (n, 1) from the break its piece begins at, and the piece's coefficients."""
         piece = np.searchsorted(self.breaks, x[:, 0], side="right")
         begin = self.breaks[np.maximum(piece - 1, 0)]
-        return x - begin[:, None], self.coefficients[piece]
+        return x - begin[:, None], self.coefficients.reshape(self._pieces, -1, self.width)[piece]

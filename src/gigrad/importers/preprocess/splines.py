@@ -49,21 +49,17 @@ def _curves(breaks: Array, coefficients: Array, zeros: bool) -> Any:
 
 
 def polynomials(spline: Any, extrapolation: str) -> tuple[Array, Array]:
-    """The breaks (m,) and coefficients (m + 1, degree + 1, splines) of all B-splines of one column.
-
-    On the piece that begins at a break b a spline is the sum of `coefficients[:, power] * (x - b)**power`; the first
-    piece, below all breaks, is written around the first one.
-    """
+    """The breaks and coefficients of all B-splines of one column, as PiecewisePolynomial takes them."""
     degree = int(spline.k)
     breaks = np.unique(spline.t[degree : len(spline.t) - degree])
     inside = np.stack([spline(breaks[:-1], nu=n) / factorial(n) for n in range(degree + 1)], axis=1)
-    below, above = inside[0], inside[-1]  # "continue" and "error": the same polynomial goes on
+    below = inside[0]  # "continue" and "error": the same polynomial goes on
     if extrapolation in ("constant", "linear"):
         slopes = extrapolation == "linear"
         below = _beyond(spline, breaks[0], slopes, degree, first=True)
         above = _beyond(spline, breaks[-1], slopes, degree, first=False)
-        return breaks, np.concatenate([below[None], inside, above[None]])
-    return breaks[:-1], np.concatenate([below[None], inside])
+        return breaks, np.concatenate([below, *inside, above])
+    return breaks[:-1], np.concatenate([below, *inside])
 
 
 def _beyond(spline: Any, end: float, slopes: bool, degree: int, *, first: bool) -> Array:
