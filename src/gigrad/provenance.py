@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .graph import Graph, Node, Opaque, topological
+from .graph import Graph, Input, Node, Opaque, Transform, topological
 from .tables import Rows
 
 
@@ -75,6 +75,8 @@ def model_record(graph: Graph, model: Any, output: Any, node: Node, output_names
         },
         "output": {"asked": asked, "names": list(output_names), "fingerprint": node_fingerprint(node)},
     }
+    if isinstance(output, Transform):
+        record["output"]["transform"] = node_fingerprint(output.apply(Input(graph.score.width)))
     opaque = opaque_parts(graph.score, graph.margin, node)
     if opaque:
         record["model"]["not_in_fingerprint"] = opaque

@@ -115,6 +115,12 @@ class Reasons:
             raise InputError(f"row_id must be the id of one explained applicant; {len(found)} have {row_id!r}.")
         return found[0]
 
+    @property
+    def reference(self) -> str:
+        """The line that says whom the applicants were compared with."""
+        facts = self.explanation.provenance.get("reference", {})
+        return str(facts.get("note") or f"a reference of {facts.get('rows', 'unknown')} rows without a description")
+
     # ------------------------------------------------------------ what the book of statements lacks
 
     @property
@@ -153,7 +159,10 @@ class Reasons:
     # ------------------------------------------------------------ outputs
 
     def to_frame(self, *, library: Literal["pandas", "polars"] | None = None) -> Any:
-        """One line a reason: row_id, rank, code, statement, feature, credit, share, value, typical (both as text)."""
+        """One line a reason: row_id, rank, code, statement, feature, credit, share, value, typical, reference.
+
+        Values and typical values are texts, since one column holds those of many features.
+        """
         from . import output
 
         return output.to_frame(self, library)
@@ -206,6 +215,8 @@ def _check(e: Explanation) -> None:
             f"Reasons are about one score; this explanation has the outputs {', '.join(map(repr, e.output_names))}. "
             "Pick one: e[:, :, name], or target= in gigrad.explain."
         )
+    if len(set(e.feature_names)) < len(e.feature_names):
+        raise InputError("Reasons name features, so every feature needs a name of its own; some share one.")
     if np.any(e.rest):
         raise InputError("Features were sliced away from this explanation; no principal reason may be left out.")
     if not (np.isfinite(e.values).all() and np.isfinite(e.predictions).all() and np.isfinite(e.base_values).all()):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .build import Reasons
     from .case import ApplicantReasons
 
-COLUMNS = ("row_id", "rank", "code", "statement", "feature", "credit", "share", "value", "typical")
+COLUMNS = ("row_id", "rank", "code", "statement", "feature", "credit", "share", "value", "typical", "reference")
 
 
 def columns(found: Reasons) -> dict[str, list[Any]]:
@@ -24,7 +24,7 @@ def columns(found: Reasons) -> dict[str, list[Any]]:
     for applicant in found.applicants:
         for r in applicant.reasons:
             line = (applicant.row_id, r.rank, r.code, r.statement, r.feature, r.credit, r.share, as_value(r.value),
-                    as_value(r.typical))  # fmt: skip
+                    as_value(r.typical), found.reference)  # fmt: skip
             for name, cell in zip(COLUMNS, line, strict=True):
                 out[name].append(cell)
     if len({type(v) for v in out["row_id"]}) > 1:
@@ -90,9 +90,8 @@ def _harmless(cell: Any) -> Any:
 
 def to_json(found: Reasons, path: str | Path | None) -> str:
     """See `Reasons.to_json`."""
-    reference = found.explanation.provenance.get("reference", {})
     content = {
-        "reference": reference.get("note", f"{reference.get('rows', '?')} reference rows"),
+        "reference": found.reference,
         "higher_is_better": found.context.rules.higher_is_better,
         "reasons_without_statement": found.reasons_without_statement,
         "features_without_statement": list(found.features_without_statement) if found.statements else [],
@@ -117,7 +116,7 @@ def as_value(value: Any) -> str | None:
 
 def as_text(found: Reasons, most: int = 5) -> str:
     """The reasons of the first few applicants, to be read."""
-    parts = [applicant_text(a) for a in found.applicants[:most]]
+    parts = [f"Compared with {found.reference}", *(applicant_text(a) for a in found.applicants[:most])]
     if len(found) > most:
         parts.append(f"... and {len(found) - most} more applicants")
     return "\n\n".join(parts)
