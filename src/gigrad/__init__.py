@@ -1,6 +1,6 @@
 """gigrad: exact, axiomatic credit for the scores of diverse ensembles (Generalized Integrated Gradients)."""
 
-from . import references
+from . import batch, references
 from .compose import SmoothedECDF, average, stack
 from .errors import (
     AccuracyWarning,
@@ -50,6 +50,7 @@ __all__ = [
     "UnsupportedModelError",
     "Verification",
     "average",
+    "batch",
     "explain",
     "explain_gap",
     "explain_pairs",

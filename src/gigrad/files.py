@@ -82,11 +82,21 @@ def load(path: str | Path) -> Explanation:
         feature_names=tuple(head["feature_names"]),
         output_names=tuple(head["output_names"]),
         provenance=head["provenance"],
-        ids=np.asarray(first.column("id").to_pylist()),
+        ids=_ids(first, head.get("ids", ["id"])),
         rest=figure("rest"),
         columns=tuple(head["columns"]),
         groups={name: tuple(members) for name, members in head["groups"].items()},
         paths=None if head["paths"] is None else _read_paths(table, head["paths"], shape, len(head["feature_names"])),
+    )
+
+
+def _ids(table: Any, names: list[str]) -> Any:
+    """The ids of the rows: a column, several joined, or the rows' numbers where a batch carried none along."""
+    if not names:
+        return np.arange(table.num_rows)
+    columns = [table.column(name).to_pylist() for name in names]
+    return np.asarray(
+        columns[0] if len(columns) == 1 else [" / ".join(map(str, row)) for row in zip(*columns, strict=True)]
     )
 
 

@@ -30,7 +30,8 @@ def to_frame(e: Explanation, layout: str, library: str | None, data: bool) -> An
 def to_arrow(e: Explanation, data: bool) -> Any:
     """See `Explanation.to_arrow`."""
     pa = require("pyarrow", "frames")
-    columns = {name: pa.array(column) for name, column in (_scores(e) | _credits(e)).items()}
+    text = {"output": pa.string()}  # which a column of no rows could not tell
+    columns = {name: pa.array(column, text.get(name)) for name, column in (_scores(e) | _credits(e)).items()}
     if data:
         table = raw_arrow(e)
         columns |= {f"value_{name}": table.column(name).take(pa.array(_lines(e)[0])) for name in e.columns}

@@ -110,11 +110,12 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
     elif len(frame.columns) != len(columns):
         raise InputError(f"{what} must have the model's {len(columns)} columns; it has {len(frame.columns)}.")
     matrix = np.empty((len(frame), len(columns)), dtype=np.float64)
+    given = frame.columns
     for j, column in enumerate(columns):
-        matrix[:, j] = _encode_series(frame.get_column(frame.columns[j]), column, what)
+        matrix[:, j] = _encode_series(frame.get_column(given[j]), column, what)
     _mark_missing(matrix, columns)
     _check(matrix, columns, what)
-    return Rows(matrix, frame.to_native(), tuple(map(str, frame.columns)))
+    return Rows(matrix, frame.to_native(), tuple(map(str, given)))
 
 
 def _encode_series(series: nw.Series[Any], column: Column, what: str) -> NDArray[Any]:
@@ -172,7 +173,7 @@ def bad_rows(table: Any, graph: Graph) -> dict[int, str]:
     matrix = np.zeros((len(frame), len(graph.columns)))
     found: dict[int, str] = {}
     for j, column in enumerate(graph.columns):
-        series = frame[frame.columns[j]]
+        series = frame.get_column(frame.columns[j])
         try:
             matrix[:, j] = _encode_series(series, column, "it")
         except InputError:

@@ -1,0 +1,69 @@
+"""From tables to tables: one pure function for a batch of rows, and a runner for tables on disk.
+
+explain_batch   RecordBatch in, RecordBatch out: what Spark, Dask and Ray call
+run             a file or folder in, a file or folder out, streaming and resumable
+
+sources.py, readers.py   tables on disk in pieces of a fixed number of rows
+layout.py, tasks.py      which column is what; good rows explained, bad rows named
+workspace.py             what an unfinished run has done, safe from crashes
+targets.py, rejects.py   the finished result, whole or not at all
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InputError
+from ..optional import require
+from .run import Summary, run
+from .tasks import OnError, credit_task
+
+if TYPE_CHECKING:
+    from ..explain import Explainer
+
+__all__ = ["Summary", "explain_batch", "output_schema", "run"]
+
+
+def explain_batch(
+    explainer: Explainer,
+    batch: Any,
+    *,
+    id_columns: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    on_error: OnError = "fail",
+) -> Any:
+    """Explain the rows of one batch. A pure function: it depends on its arguments and changes nothing.
+
+    Parameters
+    ----------
+    explainer : Explainer
+    batch : pyarrow.RecordBatch
+    id_columns : sequence of str
+        Columns to carry along.
+    columns : sequence of str, optional
+        The model's columns by the batch's names, in the model's order. By default they are matched by name.
+    on_error : "fail", "skip" or "null"
+        What to do about rows that cannot be explained: raise, leave them out, or keep them with empty cells.
+
+    Returns
+    -------
+    pyarrow.RecordBatch
+        The ids, then `output` where there are several outputs (a line for each), `base_value`, `prediction`, `gap`,
+        `error` and `credit_<column>` for every column of the model.
+    """
+    pa = require("pyarrow", "cli")
+    if not isinstance(batch, pa.RecordBatch):
+        raise InputError(f"explain_batch takes a pyarrow.RecordBatch; a {type(batch).__name__} came.")
+    if on_error not in ("fail", "skip", "null"):
+        raise InputError(f'on_error must be "fail", "skip" or "null"; {on_error!r} came.')
+    task = credit_task(explainer, batch.schema, id_columns=id_columns, columns=columns)
+    table, _ = task(pa.Table.from_batches([batch]), on_error)
+    return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], task.schema)
+
+
+def output_schema(
+    explainer: Explainer, schema: Any, *, id_columns: Sequence[str] = (), columns: Sequence[str] | None = None
+) -> Any:
+    """The pyarrow schema of what `explain_batch` gives for batches of a schema."""
+    return credit_task(explainer, schema, id_columns=id_columns, columns=columns).schema

@@ -1,0 +1,99 @@
+"""Which column of a table is what: ids that are carried along, and the model's columns, as the model reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InputError
+from ..graph import Column, Graph
+from ..optional import require
+from ..tables import listed
+
+# How files spell a missing number, beside an empty cell
+MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where a table holds what.
+
+    Attributes
+    ----------
+    ids : tuple of str
+        Columns that are carried along.
+    columns : tuple of str
+        The model's columns by the table's names, in the model's order.
+    names : tuple of str
+        What those columns are called for the model, and in the output.
+    """
+
+    ids: tuple[str, ...]
+    columns: tuple[str, ...]
+    names: tuple[str, ...]
+
+    @property
+    def needed(self) -> list[str]:
+        """Every column to read, each once."""
+        return list(dict.fromkeys((*self.ids, *self.columns)))
+
+    def model_table(self, table: Any, graph: Graph) -> Any:
+        """The model's columns under the model's names; text is read as what the column must hold."""
+        chosen = [_typed(table.column(name), c) for name, c in zip(self.columns, graph.columns, strict=True)]
+        return require("pyarrow", "cli").table(chosen, names=list(self.names))
+
+
+def match(names: Sequence[str], graph: Graph, ids: Sequence[str] = (), columns: Sequence[str] | None = None) -> Layout:
+    """Find the ids and the model's columns among a table's columns.
+
+    `columns` says which they are, in the model's order, where the table calls them otherwise. Without it they are
+    matched by name; by position only where the model itself knows no names and as many columns are left.
+    """
+    wanted = graph.feature_names
+    twice = next((n for n in [*ids] if list(ids).count(n) > 1), None)
+    if twice is not None:
+        raise InputError(f"Each id column must be named once; {twice!r} came twice.")
+    _need(names, ids, "id column")
+    if columns is not None:
+        if len(columns) != len(wanted):
+            raise InputError(f"columns must name the model's {len(wanted)} columns, in its order; {len(columns)} came.")
+        _need(names, columns, "column")
+        return Layout(tuple(ids), tuple(columns), wanted if graph.named else tuple(columns))
+    if graph.named or set(wanted) <= set(names):
+        _need(names, wanted, "column")
+        return Layout(tuple(ids), wanted, wanted)
+    rest = tuple(n for n in names if n not in ids)
+    if len(rest) != len(wanted):
+        raise InputError(
+            f"This model knows its {len(wanted)} columns by position only, and the table has {len(rest)} beside the "
+            "ids; name the model's columns, in its order (--columns, or columns=...)."
+        )
+    return Layout(tuple(ids), rest, rest)
+
+
+def _need(names: Sequence[str], wanted: Sequence[str], what: str) -> None:
+    absent = [n for n in wanted if n not in names]
+    if absent:
+        raise InputError(
+            f"The table must have the {what}{'s' if len(absent) > 1 else ''} {listed(absent)}; "
+            f"its columns are {listed(list(names))}."
+        )
+
+
+def _typed(values: Any, column: Column) -> Any:
+    """Text cells as the numbers or truth values that a column holds; what cannot be read so is left as it is."""
+    pa, pc = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
+    if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+        return values
+    labels = column.labels
+    if labels is not None and not all(isinstance(v, (bool, int, float)) for v in labels):
+        return values
+    text = pc.utf8_trim_whitespace(values)
+    text = pc.if_else(pc.is_in(text, value_set=pa.array((*MISSING, ""), text.type)), pa.scalar(None, text.type), text)
+    try:
+        if labels is not None and all(isinstance(v, bool) for v in labels):
+            return pc.cast(text, pa.bool_())
+        return pc.cast(text, pa.float64())
+    except pa.ArrowInvalid:
+        return text

@@ -1,0 +1,159 @@
+"""How each file format is read, in batches, with what goes wrong said in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from ..errors import GigradError, InputError
+from ..optional import require
+
+Broken = list[tuple[int, str]]
+"""Lines of a CSV file that are no rows: where they stand among the rows, counted from 0, and why."""
+
+
+class Reader(Protocol):
+    """One file. `batches` gives tables of any size from row `skip` on, each with the broken lines met by its end."""
+
+    def schema(self) -> Any: ...
+    def rows(self) -> int: ...
+    def batches(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]: ...
+
+
+class ParquetReader:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with reading(path):
+            self.file = require("pyarrow.parquet", "cli").ParquetFile(path, pre_buffer=False)
+
+    def schema(self) -> Any:
+        return self.file.schema_arrow
+
+    def rows(self) -> int:
+        return int(self.file.metadata.num_rows)
+
+    def batches(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
+        metadata, first = self.file.metadata, 0
+        while first < metadata.num_row_groups and skip >= metadata.row_group(first).num_rows:
+            skip -= metadata.row_group(first).num_rows
+            first += 1
+        groups = list(range(first, metadata.num_row_groups))
+        with reading(self.path):
+            found = self.file.iter_batches(8192, row_groups=groups, columns=list(columns), use_threads=False)
+            yield from _tables(found if groups else (), self.schema(), columns, skip)
+
+
+class ArrowReader:
+    """Arrow IPC, the file format and the stream format."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with reading(path):
+            self.known = next(self._open(schema=True))
+
+    def _open(self, schema: bool = False) -> Iterator[Any]:
+        ipc = require("pyarrow.ipc", "cli")
+        with require("pyarrow", "cli").OSFile(str(self.path)) as stream:
+            is_file = stream.read(6) == b"ARROW1"
+            stream.seek(0)
+            opened = ipc.open_file(stream) if is_file else ipc.open_stream(stream)
+            if schema:
+                yield opened.schema
+            elif is_file:
+                yield from (opened.get_batch(i) for i in range(opened.num_record_batches))
+            else:
+                yield from opened
+
+    def schema(self) -> Any:
+        return self.known
+
+    def rows(self) -> int:
+        with reading(self.path):
+            return sum(batch.num_rows for batch in self._open())
+
+    def batches(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
+        with reading(self.path):
+            yield from _tables(self._open(), self.schema(), columns, skip)
+
+
+class CsvReader:
+    """CSV in UTF-8 with a header. Every cell stays text, so an id like 007 stays itself; empty ones are missing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with reading(path):
+            self.names = self._open(["*"], []).schema.names
+        twice = next((n for n in self.names if self.names.count(n) > 1), None)
+        if twice is not None:
+            raise InputError(f"{path} must name each column once; {twice!r} comes twice in its header.")
+
+    def _open(self, columns: Sequence[str], broken: Broken) -> Any:
+        csv, pa = require("pyarrow.csv", "cli"), require("pyarrow", "cli")
+
+        def note(row: Any) -> str:
+            # Lines count from 1 with the header, rows from 0 without it.
+            broken.append((row.number - 2, f"it has {row.actual_columns} cells; the header has {row.expected_columns}"))
+            return "skip"
+
+        wanted = [] if list(columns) == ["*"] else list(columns)
+        return csv.open_csv(
+            str(self.path),
+            read_options=csv.ReadOptions(block_size=1 << 22, use_threads=False),
+            parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=note),
+            convert_options=csv.ConvertOptions(
+                column_types={name: pa.string() for name in wanted},
+                include_columns=wanted,
+                strings_can_be_null=True,
+                null_values=[""],
+                quoted_strings_can_be_null=False,
+            ),
+        )
+
+    def schema(self) -> Any:
+        pa = require("pyarrow", "cli")
+        return pa.schema([(name, pa.string()) for name in self.names])
+
+    def rows(self) -> int:
+        """An estimate, for progress: a quoted line break counts as a row, a broken line too."""
+        with open(self.path, "rb") as file:
+            return max(sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")) - 1, 0)
+
+    def batches(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
+        broken: Broken = []
+        with reading(self.path):
+            for table, _ in _tables(self._open(columns, broken), self.schema(), columns, skip):
+                found = broken[:]
+                del broken[: len(found)]
+                yield table, found
+
+
+READERS: dict[str, type[ParquetReader] | type[ArrowReader] | type[CsvReader]] = {
+    "parquet": ParquetReader,
+    "arrow": ArrowReader,
+    "csv": CsvReader,
+}
+
+
+def _tables(found: Any, schema: Any, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
+    """Tables of the wanted columns without the first `skip` rows; an empty one at the least."""
+    pa = require("pyarrow", "cli")
+    for batch in found:
+        gone = min(skip, batch.num_rows)
+        skip -= gone
+        yield pa.Table.from_batches([batch]).select(list(columns)).slice(gone), []
+    yield schema.empty_table().select(list(columns)), []
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn a library's complaint about a file into an InputError that names the file."""
+    pa = require("pyarrow", "cli")
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError) as error:
+        if isinstance(error, GigradError):
+            raise
+        text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise InputError(f"{path} cannot be read: {text}") from None

@@ -1,0 +1,175 @@
+"""Tables on disk, read in pieces of a fixed number of rows: Parquet files and folders of them, CSV, Arrow IPC."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..optional import require
+from ..tables import listed
+from .readers import READERS, Broken
+
+FORMATS = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
+}  # fmt: skip
+
+
+def format_of(path: Path) -> str:
+    """The format that a file's name promises."""
+    found = FORMATS.get(path.suffix.lower())
+    if found is None:
+        raise InputError(f"The name of {path} must end in one of {', '.join(FORMATS)}, which says its format.")
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Consecutive rows of a source.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+    numbers : sequence of int
+        Where each row stands in the source, counted from 0; broken lines of a CSV file count too.
+    broken : list of (int, str)
+        The broken lines among them, and why they are no rows.
+    """
+
+    table: Any
+    numbers: Sequence[int]
+    broken: Broken = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One table on disk: a file, or a folder of Parquet files read in the order of their names."""
+
+    path: Path
+    format: str
+    files: tuple[Path, ...]
+
+    @classmethod
+    def open(cls, path: str | Path, what: str = "data") -> Source:
+        """Find the files of a table; what is absent, empty or of an unknown format is an InputError."""
+        path = Path(path)
+        if path.is_dir():
+            found = tuple(sorted(f for f in path.rglob("*.parquet") if not _hidden(f.relative_to(path))))
+            if not found:
+                raise InputError(f"{what} must be a table or a folder of .parquet files; the folder {path} has none.")
+            return cls(path, "parquet", found)
+        if not path.exists():
+            raise InputError(f"{what} must be a file or a folder of .parquet files; {path} does not exist.")
+        return cls(path, format_of(path), (path,))
+
+    def schema(self) -> Any:
+        """The pyarrow schema of the table; every column of a CSV file is text."""
+        return READERS[self.format](self.files[0]).schema()
+
+    def rows(self) -> int:
+        """How many rows there are; for CSV an estimate."""
+        return sum(READERS[self.format](file).rows() for file in self.files)
+
+    def pieces(self, columns: Sequence[str], rows: int, skip: int = 0) -> Iterator[Piece]:
+        """The table in pieces of `rows` rows, the last one shorter, from piece `skip` on."""
+        if self.format == "csv":  # broken lines must be counted from the start
+            yield from islice(_cut(self._tables(columns, 0), rows, 0), skip, None)
+        else:
+            yield from _cut(self._tables(columns, skip * rows), rows, skip * rows)
+
+    def read(self, columns: Sequence[str] | None = None) -> Any:
+        """The whole table in memory: a reference, scores."""
+        pa = require("pyarrow", "cli")
+        names = self.schema().names if columns is None else columns
+        tables, broken = zip(*self._tables(names, 0), strict=True)
+        first = next((b for found in broken for b in found), None)
+        if first is not None:
+            raise InputError(f"Row {first[0]} of {self.path} cannot be read: {first[1]}.")
+        return pa.concat_tables(tables)
+
+    def fingerprint(self) -> list[dict[str, Any]]:
+        """Every file's name, size and SHA-256."""
+        found = []
+        for file in self.files:
+            with open(file, "rb") as stream:
+                digest = hashlib.file_digest(stream, "sha256").hexdigest()
+            name = file.name if file == self.path else file.relative_to(self.path).as_posix()
+            found.append({"name": name, "bytes": file.stat().st_size, "sha256": digest})
+        return found
+
+    def stamp(self) -> list[tuple[int, int]]:
+        """Size and time of every file: a quick look at whether somebody writes to them meanwhile."""
+        return [(s.st_size, s.st_mtime_ns) for s in (file.stat() for file in self.files)]
+
+    def _tables(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
+        schema = None
+        for file in self.files:
+            reader = READERS[self.format](file)
+            schema = schema or _chosen(reader.schema(), columns, file)
+            if skip and len(self.files) > 1 and skip >= reader.rows():
+                skip -= reader.rows()
+                continue
+            _chosen(reader.schema(), columns, file)
+            for table, broken in reader.batches(columns, skip):
+                yield _cast(table, schema, file), broken
+            skip = 0
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(("_", ".")) for part in path.parts)
+
+
+def _chosen(schema: Any, columns: Sequence[str], file: Path) -> Any:
+    pa = require("pyarrow", "cli")
+    absent = [name for name in columns if name not in schema.names]
+    if absent:
+        raise InputError(f"{file} must have the column {absent[0]!r}; it has {listed(schema.names)}.")
+    return pa.schema([schema.field(name) for name in columns])
+
+
+def _cast(table: Any, schema: Any, file: Path) -> Any:
+    """The table in the types of the first file, so that one output has one type a column."""
+    pa = require("pyarrow", "cli")
+    if table.schema.types == schema.types:
+        return table.replace_schema_metadata(None)
+    try:
+        return table.cast(schema).replace_schema_metadata(None)
+    except (pa.ArrowException, ValueError) as error:
+        raise InputError(f"The files of a folder must have columns of one type; {file} differs: {error}") from None
+
+
+def _cut(stream: Iterator[tuple[Any, Broken]], rows: int, position: int) -> Iterator[Piece]:
+    """Pieces of exactly `rows` rows from tables of any size; the last may be shorter."""
+    pa = require("pyarrow", "cli")
+    waiting: list[Any] = []
+    broken: Broken = []
+    for table, found in stream:
+        broken += found
+        waiting.append(table)
+        while sum(t.num_rows for t in waiting) >= rows:
+            whole = pa.concat_tables(waiting)
+            waiting = [whole.slice(rows)]
+            numbers, passed = _numbered(position, rows, broken)
+            position += rows + len(passed)
+            broken = broken[len(passed) :]
+            yield Piece(whole.slice(0, rows), numbers, passed)
+    last = pa.concat_tables(waiting) if waiting else None
+    if last is not None and (last.num_rows or broken):
+        yield Piece(last, _numbered(position, last.num_rows, broken)[0], broken)
+
+
+def _numbered(position: int, count: int, broken: Broken) -> tuple[Sequence[int], Broken]:
+    """Where `count` rows stand when broken lines stand between them, and the broken lines passed on the way."""
+    if not broken:
+        return range(position, position + count), []
+    at = {number for number, _ in broken}
+    numbers: list[int] = []
+    while len(numbers) < count:
+        if position not in at:
+            numbers.append(position)
+        position += 1
+    return numbers, [b for b in broken if b[0] < position]

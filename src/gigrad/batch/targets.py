@@ -1,0 +1,158 @@
+"""Where a finished run goes: one Parquet, CSV or Arrow file, or a folder of Parquet files; whole, or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..durable import flush, replacing, writing
+from ..errors import InputError, OutputError
+from ..optional import require
+from .sources import FORMATS, format_of
+from .workspace import LOCK, RECORD
+
+_GROUP_BYTES = 16 * 2**20
+_FORMULA = r"^[=+\-@\t\r]"
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A file, or a folder of Parquet files (a name without an ending)."""
+
+    path: Path
+    format: str
+
+    @classmethod
+    def open(cls, path: str | Path) -> Target:
+        """Decide the format by the name and see that the place can be written to."""
+        text, path = os.fspath(path), Path(path)
+        is_folder = path.is_dir() or text.endswith(("/", os.sep)) or not path.suffix
+        target = cls(path, "folder" if is_folder else format_of(path))
+        if not path.parent.is_dir():
+            raise OutputError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+        if not os.access(path.parent, os.W_OK):
+            raise OutputError(f"{path} cannot be written: this user may not write to {path.parent}.")
+        if is_folder and path.exists() and any(path.iterdir()) and not (path / RECORD).exists():
+            raise OutputError(
+                f"{path} is a folder with other files in it, which would be lost; choose another name, or for a single "
+                f"file one that ends in {', '.join(FORMATS)}."
+            )
+        return target
+
+    @property
+    def workspace(self) -> Path:
+        """Where the run keeps its parts until it is done."""
+        return self.path.with_name(f"{self.path.name}.unfinished")
+
+    @property
+    def part_suffix(self) -> str:
+        return ".parquet" if self.format == "folder" else ".arrow"
+
+    @property
+    def record(self) -> Path | None:
+        """Where the provenance goes that the format itself cannot hold."""
+        return self.path.with_name(f"{self.path.name}.provenance.json") if self.format == "csv" else None
+
+    def finish(self, schema: Any, tables: Iterable[Any]) -> None:
+        """Put the parts together; the target is the old one, or none, until the new one is whole."""
+        if self.format == "folder":
+            self._finish_folder(schema)
+            return
+        if self.record is not None:
+            with replacing(self.record) as aside:
+                aside.write_text(head_of(schema), encoding="utf-8")
+        write_table(self.path, self.format, schema, tables)
+
+    def _finish_folder(self, schema: Any) -> None:
+        with replacing(self.workspace / RECORD) as aside:
+            aside.write_text(head_of(schema), encoding="utf-8")
+        old = self.path.with_name(f".{self.path.name}.old")
+        with writing(self.path):
+            shutil.rmtree(old, ignore_errors=True)
+            if self.path.exists():
+                os.rename(self.path, old)
+            os.rename(self.workspace, self.path)
+            flush(self.path.parent)
+            shutil.rmtree(old, ignore_errors=True)
+            for file in (self.path / LOCK, *self.path.glob("_part-*")):
+                file.unlink(missing_ok=True)
+
+
+def write_table(path: Path, format: str, schema: Any, tables: Iterable[Any]) -> None:
+    """Write tables to one file, aside and then renamed."""
+    with replacing(path) as aside, _writer(aside, format, schema) as write:
+        for table in _grouped(tables):
+            write(table.cast(schema) if table.schema != schema else table)
+
+
+def head_of(schema: Any) -> str:
+    """What gigrad says about a result, as JSON."""
+    return ((schema.metadata or {}).get(b"gigrad") or b"{}").decode()
+
+
+def with_head(schema: Any, head: dict[str, Any]) -> Any:
+    """The schema with what gigrad says about a result in its metadata."""
+    return schema.with_metadata({"gigrad": json.dumps(head, default=str)})
+
+
+def harmless(column: Any) -> Any:
+    """Text that a spreadsheet would run as a formula, with an apostrophe before it; numbers written as text stay."""
+    pa, pc = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    risky = pc.and_(pc.match_substring_regex(column, _FORMULA), pc.invert(pc.match_substring_regex(column, _NUMBER)))
+    quoted = pc.binary_join_element_wise(pa.scalar("'", column.type), column, pa.scalar("", column.type))
+    return pc.if_else(risky, quoted, column)
+
+
+@contextmanager
+def _writer(path: Path, format: str, schema: Any) -> Iterator[Any]:
+    if format == "parquet":
+        with require("pyarrow.parquet", "cli").ParquetWriter(path, schema, compression="zstd") as parquet:
+            yield lambda table: parquet.write_table(table, row_group_size=max(table.num_rows, 1))
+    elif format == "arrow":
+        with require("pyarrow.ipc", "cli").new_file(str(path), schema) as arrow:
+            yield arrow.write_table
+    elif format == "csv":
+        pa, csv = require("pyarrow", "cli"), require("pyarrow.csv", "cli")
+        text = pa.schema([pa.field(name, _flat(schema.field(i).type)) for i, name in enumerate(_titles(schema))])
+        with csv.CSVWriter(str(path), text) as lines:
+            yield lambda table: lines.write_table(_as_text(table, text))
+    else:
+        raise InputError(f"A result is written as {', '.join(sorted(set(FORMATS.values())))}; {format!r} came.")
+
+
+def _flat(kind: Any) -> Any:
+    """The type that a CSV cell of a type is written from."""
+    pa = require("pyarrow", "cli")
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _titles(schema: Any) -> list[str]:
+    pa = require("pyarrow", "cli")
+    return list(harmless(pa.array(schema.names, pa.string())).to_pylist())
+
+
+def _as_text(table: Any, schema: Any) -> Any:
+    pa = require("pyarrow", "cli")
+    return pa.table([harmless(c.cast(f.type)) for c, f in zip(table.columns, schema, strict=True)], schema=schema)
+
+
+def _grouped(tables: Iterable[Any]) -> Iterator[Any]:
+    """Small parts joined into tables of some megabytes: good row groups, and bounded memory."""
+    pa = require("pyarrow", "cli")
+    waiting: list[Any] = []
+    for table in tables:
+        waiting.append(table)
+        if sum(t.nbytes for t in waiting) >= _GROUP_BYTES:
+            joined, waiting = pa.concat_tables(waiting), []
+            yield joined
+    if waiting:
+        yield pa.concat_tables(waiting)

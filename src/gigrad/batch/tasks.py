@@ -1,0 +1,156 @@
+"""What is done with a piece of a table: its good rows explained, its ids carried along, its bad rows named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..explanation import Explanation
+from ..optional import require
+from ..tables import Rows, bad_rows, read_rows
+from .layout import Layout, match
+
+if TYPE_CHECKING:
+    from ..explain import Explainer
+
+OnError = Literal["fail", "skip", "null"]
+Ints = NDArray[np.int64]
+Lines = Callable[[Explanation], tuple[Any, Ints]]
+"""From an explanation to a pyarrow table of results, and for each of its lines the row it is about."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Explains tables of one schema.
+
+    Attributes
+    ----------
+    explainer : Explainer
+    layout : Layout
+    schema : pyarrow.Schema
+        Of every result: the ids, then what `lines` gives.
+    lines : callable
+    kind : str
+        What the result is, for `gigrad info`.
+    record : dict
+        What decides the lines beside the explainer, for the record of the run.
+    """
+
+    explainer: Explainer
+    layout: Layout
+    schema: Any
+    lines: Lines
+    kind: str
+    record: dict[str, Any] = field(default_factory=dict)
+
+    def check(self, table: Any) -> dict[int, str]:
+        """Row -> why it cannot be explained. The model's own predictions are compared on the way."""
+        rows, kept, bad = self._good_rows(table)
+        if rows is not None:
+            own = self.explainer.scorer.own(rows)
+            bad |= _not_finite(own, kept)
+        return bad
+
+    def __call__(self, table: Any, on_error: OnError) -> tuple[Any, dict[int, str]]:
+        """The results of a table, in the order of its rows; and the rows that have none, with the reason."""
+        pa = require("pyarrow", "cli")
+        rows, kept, bad = self._good_rows(table)
+        if bad and on_error == "fail":
+            fail(bad, len(bad))
+        found, about = self._empty(), np.zeros(0, np.int64)
+        if rows is not None:
+            explanation = self.explainer(rows)
+            more = _not_finite(explanation.predictions, kept)
+            if more:
+                if on_error == "fail":
+                    fail(more, len(more))
+                bad |= more
+                finite = np.flatnonzero(~np.isin(kept, list(more)))
+                explanation, kept = explanation[finite], kept[finite]
+            found, about = self.lines(explanation)
+            about = kept[about]
+        if on_error == "null" and bad:
+            nulls = pa.table([pa.nulls(len(bad), f.type) for f in found.schema], schema=found.schema)
+            about = np.concatenate([about, np.array(list(bad), np.int64)])
+            order = np.argsort(about, kind="stable")
+            found, about = pa.concat_tables([found, nulls]).take(pa.array(order)), about[order]
+        ids = table.select(list(self.layout.ids)).take(pa.array(about))
+        return pa.table([*ids.columns, *found.columns], schema=self.schema), bad
+
+    def _empty(self) -> Any:
+        pa = require("pyarrow", "cli")
+        return pa.schema(list(self.schema)[len(self.layout.ids) :]).empty_table()
+
+    def _good_rows(self, table: Any) -> tuple[Rows | None, Ints, dict[int, str]]:
+        """The rows that the model can take, where they stand in the table, and what is wrong with the others."""
+        pa = require("pyarrow", "cli")
+        graph = self.explainer.scorer.graph
+        read = self.layout.model_table(table, graph)
+        kept, bad = np.arange(table.num_rows), dict[int, str]()
+        try:
+            return read_rows(read, graph, what="the table"), kept, bad
+        except InputError:
+            bad = bad_rows(read, graph)
+            if not bad:
+                raise
+        kept = np.setdiff1d(kept, list(bad))
+        if not len(kept):
+            return None, kept, bad
+        return read_rows(self.layout.model_table(table.take(pa.array(kept)), graph), graph, what="the table"), kept, bad
+
+
+def credit_task(
+    explainer: Explainer, schema: Any, *, id_columns: Sequence[str] = (), columns: Sequence[str] | None = None
+) -> Task:
+    """The task that gives every row's credits."""
+    return make_task(explainer, schema, credit_lines, "credits", id_columns=id_columns, columns=columns)
+
+
+def make_task(
+    explainer: Explainer,
+    schema: Any,
+    lines: Lines,
+    kind: str,
+    *,
+    id_columns: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    record: dict[str, Any] | None = None,
+) -> Task:
+    """A task for tables of a schema. Its result is tried on no rows, so that everything that can clash does it now."""
+    pa = require("pyarrow", "cli")
+    layout = match(schema.names, explainer.scorer.graph, id_columns, columns)
+    graph = explainer.scorer.graph
+    none = layout.model_table(schema.empty_table().select(layout.needed), graph)
+    given, _ = lines(explainer(read_rows(none, graph, what="the table")))
+    clash = [name for name in layout.ids if name in given.schema.names]
+    if clash:
+        raise InputError(f"The id column {clash[0]!r} has the name of a column of the result; rename it.")
+    whole = pa.schema([schema.field(name) for name in layout.ids] + list(given.schema))
+    return Task(explainer, layout, whole.remove_metadata(), lines, kind, record or {})
+
+
+def credit_lines(explanation: Explanation) -> tuple[Any, Ints]:
+    """The wide table of an explanation: a line for each row and output."""
+    table = explanation.to_arrow().drop_columns(["id"]).replace_schema_metadata(None)
+    return table, np.repeat(np.arange(len(explanation)), len(explanation.output_names))
+
+
+def fail(bad: dict[int, str], count: int) -> NoReturn:
+    """Refuse a table because of its bad rows."""
+    row, why = next(iter(bad.items()))
+    more = f" {count - 1} more rows are bad." if count > 1 else ""
+    raise InputError(
+        f"Row {row} cannot be explained: {why.rstrip('.')}.{more} To go on without such rows use on_error skip or null "
+        "(--on-error)."
+    )
+
+
+def _not_finite(predictions: Any, kept: Ints) -> dict[int, str]:
+    finite = np.isfinite(predictions)
+    bad = kept[~(finite if finite.ndim == 1 else finite.all(axis=1))]
+    return {int(row): "the model's score of this row is not a finite number" for row in bad}

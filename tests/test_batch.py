@@ -1,0 +1,491 @@
+"""Tables on disk in, tables on disk out: right, bounded, resumable, and whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from forests import random_columns, random_forest, random_rows
+from processes import child, peak
+
+import gigrad as gig
+from gigrad import batch
+from gigrad.graph import Column, Graph, Input
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+csv = pytest.importorskip("pyarrow.csv")
+
+NAMES = ("age", "income", "debt", "purpose", "years")
+LABELS = ("car", "house", "=cmd()", "other, say")
+
+
+def graph(outputs: int = 1, **options: Any) -> Graph:
+    rng = np.random.default_rng(4)
+    columns = (
+        Column("age"), Column("income"), Column("debt", missing=False), Column("purpose", "category", LABELS),
+        Column("years"),
+    )  # fmt: skip
+    source = Input(5)
+    trees = random_forest(rng, columns, source, trees=6, depth=4, outputs=outputs)
+    names = ("y",) if outputs == 1 else tuple(f"y{k}" for k in range(outputs))
+    return Graph(columns, source, trees, trees, names, named=True, **options)
+
+
+def table(rows: int, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    numbers = rng.integers(0, 7, (rows, 5)) / 2.0
+    made: dict[str, Any] = {"id": [f"{i:05d}" for i in range(rows)], "note": [f'{i},\n"{i}"' for i in range(rows)]}
+    for j, name in enumerate(NAMES):
+        made[name] = numbers[:, j].tolist()
+    made["purpose"] = [LABELS[int(v)] for v in rng.integers(0, 4, rows)]
+    made["age"] = [None if v < 0.1 else a for v, a in zip(rng.random(rows), made["age"], strict=True)]
+    return pa.table(made).select(["years", "id", "purpose", "age", "note", "income", "debt"])
+
+
+@pytest.fixture(scope="module")
+def explainer() -> gig.Explainer:
+    reference = table(20, seed=1).select(list(NAMES))
+    return gig.Explainer(graph(), reference, weights=np.arange(1, 21), n_threads=1)
+
+
+def write(path: Path, content: Any) -> Path:
+    if path.suffix == ".csv":
+        csv.write_csv(content, path)
+    elif path.suffix == ".arrow":
+        with pa.ipc.new_file(path, content.schema) as file:
+            file.write_table(content, max_chunksize=37)
+    elif path.suffix == ".ipc":
+        with pa.ipc.new_stream(path, content.schema) as file:
+            file.write_table(content, max_chunksize=53)
+    elif path.suffix == ".parquet":
+        pq.write_table(content, path, row_group_size=41)
+    else:
+        path.mkdir()
+        (path / "deep").mkdir()
+        (path / "_SUCCESS").write_text("")
+        pq.write_table(content.slice(100), path / "deep" / "b.parquet")
+        pq.write_table(content.slice(0, 100), path / "a.parquet")
+    return path
+
+
+def read(path: Path) -> Any:
+    if path.is_dir():
+        return pq.read_table(path)
+    if path.suffix == ".csv":
+        types = csv.ConvertOptions(column_types={"id": pa.string(), "note": pa.string()})
+        return csv.read_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=types)
+    if path.suffix == ".arrow":
+        return pa.ipc.open_file(path).read_all()
+    return pq.read_table(path)
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(p.name for p in folder.iterdir())
+
+
+# ------------------------------------------------------------ right
+
+
+@pytest.mark.parametrize("target", ["out.parquet", "out.csv", "out.arrow", "out"])
+@pytest.mark.parametrize("source", ["x.parquet", "x.csv", "x.arrow", "x.ipc", "folder"])
+def test_every_format_gives_the_credits_of_a_plain_call(
+    source: str, target: str, explainer: gig.Explainer, tmp_path: Path
+) -> None:
+    content = table(230)
+    summary = batch.run(
+        explainer, write(tmp_path / source, content), tmp_path / target, id_columns=["id", "note"], batch_rows=64
+    )
+    assert (summary.rows, summary.written, summary.rejected, summary.resumed) == (230, 230, 0, 0)
+    found, expected = read(tmp_path / target), explainer(content.select(list(NAMES)))
+    assert found.column_names == [
+        "id", "note", "base_value", "prediction", "gap", "error", *(f"credit_{n}" for n in NAMES),
+    ]  # fmt: skip
+    assert found["id"].to_pylist() == content["id"].to_pylist()
+    assert found["note"].to_pylist() == content["note"].to_pylist()
+    credits = np.column_stack([found[f"credit_{n}"].to_numpy() for n in NAMES])
+    assert np.array_equal(credits, expected.values)
+    assert np.array_equal(found["prediction"].to_numpy(), expected.predictions)
+    assert np.array_equal(found["gap"].to_numpy(), expected.gap)
+    left = {source, target} | ({"out.csv.provenance.json"} if target == "out.csv" else set())
+    assert set(files(tmp_path)) == left, "nothing else may be left behind"
+
+
+def test_several_outputs_have_a_line_each(tmp_path: Path) -> None:
+    explainer = gig.Explainer(graph(outputs=3), table(9, seed=1).select(list(NAMES)), n_threads=1)
+    content = table(50)
+    batch.run(explainer, write(tmp_path / "x.parquet", content), tmp_path / "out.parquet", id_columns=["id"])
+    found, expected = pq.read_table(tmp_path / "out.parquet"), explainer(content.select(list(NAMES)))
+    assert found["output"].to_pylist() == ["y0", "y1", "y2"] * 50
+    assert found["id"].to_pylist() == np.repeat(content["id"].to_pylist(), 3).tolist()
+    assert np.array_equal(found["credit_debt"].to_numpy().reshape(50, 3), expected.values[:, 2])
+    loaded = gig.Explanation.load(tmp_path / "out.parquet")
+    assert np.array_equal(loaded.values, expected.values)
+
+
+def test_the_result_says_what_it_stands_on(explainer: gig.Explainer, tmp_path: Path) -> None:
+    source = write(tmp_path / "x.parquet", table(30))
+    for name in ("out.parquet", "out.csv", "out"):
+        batch.run(explainer, source, tmp_path / name, id_columns=["id"])
+    heads = [
+        json.loads(pq.read_schema(tmp_path / "out.parquet").metadata[b"gigrad"]),
+        json.loads((tmp_path / "out.csv.provenance.json").read_text()),
+        json.loads((tmp_path / "out" / "_gigrad.json").read_text()),
+        json.loads(pq.read_schema(tmp_path / "out" / "part-000000.parquet").metadata[b"gigrad"]),
+    ]
+    for head in heads:
+        record = head["provenance"]
+        assert record["model"] == explainer.provenance["model"]
+        assert record["data"]["files"][0]["name"] == "x.parquet"
+        assert len(record["data"]["files"][0]["sha256"]) == 64
+    loaded = gig.Explanation.load(tmp_path / "out.parquet")
+    assert loaded.ids.tolist() == table(30)["id"].to_pylist()
+    assert loaded.provenance["model"] == explainer.provenance["model"]
+
+
+def test_a_table_without_rows(explainer: gig.Explainer, tmp_path: Path) -> None:
+    for source, target in (("x.parquet", "out.parquet"), ("x.csv", "out.csv")):
+        summary = batch.run(explainer, write(tmp_path / source, table(0)), tmp_path / target, id_columns=["id"])
+        assert summary.rows == 0
+        assert read(tmp_path / target).num_rows == 0
+
+
+def test_models_without_names_are_matched_by_position_or_as_told(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    columns = random_columns(np.random.default_rng(3), 3)
+    source = Input(3)
+    trees = random_forest(rng, columns, source)
+    explainer = gig.Explainer(Graph(columns, source, trees, trees, ("y",)), random_rows(rng, columns, 5), n_threads=1)
+    rows = random_rows(rng, columns, 10)
+    content = pa.table({"id": range(10), "p": rows[:, 0], "q": rows[:, 1], "r": rows[:, 2]})
+    values = explainer(rows).values
+    out = batch.explain_batch(explainer, content.to_batches()[0], id_columns=["id"])
+    assert out.schema.names[-3:] == ["credit_p", "credit_q", "credit_r"]
+    assert np.array_equal(out["credit_q"].to_numpy(), values[:, 1])
+    wide = content.append_column("s", content["p"]).to_batches()[0]
+    with pytest.raises(gig.InputError, match="by position only, and the table has 4 beside the ids"):
+        batch.explain_batch(explainer, wide, id_columns=["id"])
+    out = batch.explain_batch(explainer, wide, columns=["s", "q", "r"])
+    assert np.array_equal(out["credit_s"].to_numpy(), values[:, 0])
+
+
+def test_explain_batch_takes_read_only_batches_and_changes_nothing(explainer: gig.Explainer) -> None:
+    content = table(40).combine_chunks().to_batches()[0]
+    before = content.to_pydict()
+    first = batch.explain_batch(explainer, content, id_columns=["id"])
+    assert first.equals(batch.explain_batch(explainer, content, id_columns=["id"]))
+    assert content.to_pydict() == before
+    assert first.schema == batch.output_schema(explainer, content.schema, id_columns=["id"])
+    empty = batch.explain_batch(explainer, content.slice(0, 0), id_columns=["id"])
+    assert empty.num_rows == 0
+    assert empty.schema == first.schema
+
+
+# ------------------------------------------------------------ bad rows
+
+
+def spoiled() -> Any:
+    content = table(300)
+    cells = {name: content[name].to_pylist() for name in content.column_names}
+    cells["age"][7] = float("inf")
+    cells["debt"][120] = None
+    cells["income"] = [str(v) for v in cells["income"]]
+    cells["income"][121] = "twelve"
+    cells["income"][299] = ""
+    return pa.table(cells)
+
+
+@pytest.mark.parametrize("source", ["x.csv", "x.parquet"])
+def test_bad_rows_are_skipped_or_emptied_and_named(source: str, explainer: gig.Explainer, tmp_path: Path) -> None:
+    content = spoiled()
+    path = write(tmp_path / source, content)
+    good = [i for i in range(300) if i not in (7, 120, 121)]
+    kept = content.take(good)
+    expected = explainer(
+        kept.set_column(5, "income", [[float(v) if v else None for v in kept["income"].to_pylist()]]).select(
+            list(NAMES)
+        )
+    )
+    for mode in ("skip", "null"):
+        out = tmp_path / f"{mode}.parquet"
+        summary = batch.run(explainer, path, out, id_columns=["id"], on_error=mode, batch_rows=50)
+        assert (summary.rows, summary.rejected) == (300, 3)
+        found = pq.read_table(out)
+        assert found["id"].to_pylist() == [f"{i:05d}" for i in (good if mode == "skip" else range(300))]
+        rows = found if mode == "skip" else found.take(good)
+        assert np.array_equal(rows["credit_income"].to_numpy(), expected.values[:, 1])
+        if mode == "null":
+            empty = found.take([7, 120, 121]).to_pylist()
+            assert all(v is None for line in empty for name, v in line.items() if name != "id")
+        rejected = csv.read_csv(tmp_path / f"{mode}.parquet.rejects.csv").to_pylist()
+        assert [(r["row"], r["id"]) for r in rejected] == [(7, 7), (120, 120), (121, 121)]
+        assert "'age' is infinite" in rejected[0]["reason"]
+        assert "'debt' is missing" in rejected[1]["reason"]
+        assert "'twelve' came" in rejected[2]["reason"]
+
+
+def test_by_default_bad_rows_stop_the_run_before_anything_is_written(explainer: gig.Explainer, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", spoiled())
+    (tmp_path / "out.parquet").write_text("old")
+    with pytest.raises(
+        gig.InputError, match=r"Row 7 cannot be explained: column 'age' is infinite.*2 more rows are bad"
+    ):
+        batch.run(explainer, path, tmp_path / "out.parquet", batch_rows=50)
+    assert files(tmp_path) == ["out.parquet", "x.csv"]
+    assert (tmp_path / "out.parquet").read_text() == "old"
+
+
+def test_broken_lines_of_a_csv_are_named_by_where_they_stand(explainer: gig.Explainer, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.csv", table(60).drop_columns(["note"]))
+    lines = path.read_text().splitlines()
+    broken = {3: "only,three,cells", 25: "1,2,3,4,5,6,7,8", 60: "x"}
+    for at, text in broken.items():
+        lines.insert(at + 1, text)
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(gig.InputError, match="Row 3 is no row: it has 3 cells; the header has 6"):
+        batch.run(explainer, path, tmp_path / "out.parquet")
+    for rows in (7, 60, 1000):
+        out = tmp_path / f"out{rows}.parquet"
+        summary = batch.run(explainer, path, out, id_columns=["id"], on_error="null", batch_rows=rows)
+        assert (summary.rows, summary.written, summary.rejected) == (63, 60, 3)
+        rejected = csv.read_csv(f"{out}.rejects.csv").to_pylist()
+        assert [r["row"] for r in rejected] == list(broken)
+        assert pq.read_table(out)["id"].to_pylist() == [f"{i:05d}" for i in range(60)]
+
+
+def test_a_table_of_bad_rows_only(explainer: gig.Explainer, tmp_path: Path) -> None:
+    content = table(10)
+    path = write(tmp_path / "x.parquet", content.set_column(6, "debt", [[None] * 10]))
+    assert batch.run(explainer, path, tmp_path / "a.parquet", on_error="skip").written == 0
+    assert batch.run(explainer, path, tmp_path / "b.parquet", on_error="null").written == 10
+
+
+# ------------------------------------------------------------ clear refusals
+
+
+def test_what_does_not_fit_is_said_and_nothing_is_touched(explainer: gig.Explainer, tmp_path: Path) -> None:
+    path, out = write(tmp_path / "x.parquet", table(20)), tmp_path / "out.parquet"
+    out.write_text("old")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    write(tmp_path / "narrow.parquet", table(5).drop_columns(["debt", "age"]))
+    (tmp_path / "no.parquet").write_text("this is no parquet file")
+    (tmp_path / "empty.csv").write_text("")
+    clash = write(tmp_path / "clash.parquet", table(5).append_column("gap", [[1] * 5]))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "x.txt").write_text("x")
+    cases: list[tuple[type[Exception], str, dict[str, Any]]] = [
+        (gig.InputError, "does not exist", {"source": tmp_path / "none.parquet"}),
+        (gig.InputError, "its format", {"source": tmp_path / "x.txt"}),
+        (gig.InputError, "no .parquet|has none", {"source": tmp_path / "empty"}),
+        (gig.InputError, "columns 'age', 'debt'", {"source": tmp_path / "narrow.parquet"}),
+        (gig.InputError, "cannot be read", {"source": tmp_path / "no.parquet"}),
+        (gig.InputError, "cannot be read: Empty CSV", {"source": tmp_path / "empty.csv"}),
+        (gig.InputError, "id column 'number'", {"id_columns": ["number"]}),
+        (gig.InputError, "'id' came twice", {"id_columns": ["id", "id"]}),
+        (gig.InputError, "'gap' has the name of a column", {"source": clash, "id_columns": ["gap"]}),
+        (gig.InputError, "5 columns, in its order; 1 came", {"columns": ["age"]}),
+        (gig.InputError, "on_error must be", {"on_error": "ignore"}),
+        (gig.InputError, "batch_rows must be", {"batch_rows": 0}),
+        (gig.InputError, "its format", {"sink": tmp_path / "out.xlsx"}),
+        (gig.OutputError, "does not exist", {"sink": tmp_path / "none" / "out.parquet"}),
+        (gig.OutputError, "which would be lost", {"sink": tmp_path / "mine"}),
+        (gig.OutputError, "cannot be written", {"sink": "/proc/out.parquet"}),
+    ]  # fmt: skip
+    for kind, message, options in cases:
+        with pytest.raises(kind, match=message):
+            batch.run(explainer, **{"source": path, "sink": out, **options})
+    assert out.read_text() == "old"
+    assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
+    assert not [name for name in files(tmp_path) if "unfinished" in name]
+
+
+def test_formulas_are_made_harmless_in_csv_and_kept_in_parquet(explainer: gig.Explainer, tmp_path: Path) -> None:
+    hostile = ["=HYPERLINK(1)", "+cmd|' /C calc'!A0", "@SUM(A1)", "-2+3", "\tx", "-12.5", "+3", 'a"b,\nc', "", "plain"]
+    content = table(10).set_column(1, "id", [hostile])
+    path = write(tmp_path / "x.parquet", content)
+    for name in ("out.csv", "out.parquet"):
+        batch.run(explainer, path, tmp_path / name, id_columns=["id"])
+    assert pq.read_table(tmp_path / "out.parquet")["id"].to_pylist() == hostile
+    assert read(tmp_path / "out.csv")["id"].to_pylist() == ["'" + h if i < 5 else h for i, h in enumerate(hostile)]
+
+
+# ------------------------------------------------------------ killed, and going on
+
+
+@pytest.fixture(scope="module")
+def forkserver() -> Any:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["processes"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
+        first = context.Process(target=sum, args=([],))
+        first.start()
+        first.join()
+    return context
+
+
+def start(context: Any, folder: Path, **options: Any) -> Any:
+    ready = context.Event()
+    process = context.Process(target=child, args=(str(folder), ready, options))
+    process.start()
+    ready.wait(60)
+    return process
+
+
+@pytest.fixture
+def job(explainer: gig.Explainer, tmp_path: Path) -> dict[str, Any]:
+    """A run that takes a moment, with bad rows and broken lines in it, and its options."""
+    explainer.save(tmp_path / "x.gig")
+    lines = write(tmp_path / "x.csv", table(1200).drop_columns(["note"])).read_text().splitlines()
+    lines[500], lines[900] = "broken", lines[900].replace(",", ",inf,", 1)
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    return {"id_columns": ["id"], "on_error": "null", "batch_rows": 100}
+
+
+def test_killed_twenty_times_at_random_it_ends_as_if_nothing_had_happened(
+    forkserver: Any, job: dict[str, Any], tmp_path: Path
+) -> None:
+    whole = tmp_path / "whole.parquet"
+    began = time.perf_counter()
+    process = start(forkserver, tmp_path, sink=str(whole), **job)
+    process.join(120)
+    length = time.perf_counter() - began
+    assert process.exitcode == 0
+    expected = whole.read_bytes()
+    rejected = Path(f"{whole}.rejects.csv").read_bytes()
+    rng = np.random.default_rng(0)
+    kills = attempts = resumed = 0
+    while kills < 20 and attempts < 200:
+        out = tmp_path / f"out{attempts}.parquet"
+        attempts += 1
+        while True:
+            process = start(forkserver, tmp_path, sink=str(out), **job)
+            process.join(float(rng.uniform(0, length * 0.5)))
+            if process.exitcode is not None:
+                break
+            process.kill()
+            process.join(60)
+            kills += 1
+            assert not out.exists() or out.read_bytes() == expected, "a half-written result looked finished"
+            resumed += (tmp_path / f"{out.name}.unfinished").exists()
+        assert process.exitcode == 0
+        assert out.read_bytes() == expected
+        assert Path(f"{out}.rejects.csv").read_bytes() == rejected
+        assert not (tmp_path / f"{out.name}.unfinished").exists()
+    assert kills >= 20
+    assert resumed > 0
+
+
+@pytest.mark.parametrize("sink", ["out.parquet", "out"])
+def test_killed_at_any_durable_step_it_goes_on(sink: str, forkserver: Any, job: dict[str, Any], tmp_path: Path) -> None:
+    job["batch_rows"] = 400
+    out, old = tmp_path / sink, tmp_path / f"old-{sink}"
+    process = start(forkserver, tmp_path, sink=str(old), **job)
+    process.join(60)
+    before = content(old)
+    alive = False
+    step = 1
+    while not alive:
+        process = start(forkserver, tmp_path, sink=str(out), die=step, **job)
+        process.join(60)
+        alive = process.exitcode == 0
+        assert alive or process.exitcode == -signal.SIGKILL
+        assert not out.exists() or content(out) == before
+        # One more step survived each time: a run that has died at every single one must still end.
+        step += 1
+    assert step > 5
+    assert content(out) == before
+
+
+def content(path: Path) -> dict[str, bytes]:
+    if path.is_file():
+        return {"": path.read_bytes()}
+    return {p.name: p.read_bytes() for p in path.iterdir() if not p.name.startswith(("_", "."))}
+
+
+def test_a_changed_input_model_or_setting_is_noticed(forkserver: Any, job: dict[str, Any], tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    process = start(forkserver, tmp_path, sink=str(out), die=20, **job)
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    explainer = gig.Explainer.load(tmp_path / "x.gig", n_threads=1)
+    with pytest.raises(gig.UnfinishedRunError, match="begun with another on_error"):
+        batch.run(explainer, tmp_path / "x.csv", out, **{**job, "on_error": "skip"})
+    other = gig.Explainer(graph(), table(21, seed=5).select(list(NAMES)), n_threads=1)
+    with pytest.raises(gig.UnfinishedRunError, match="begun with another reference"):
+        batch.run(other, tmp_path / "x.csv", out, **job)
+    with open(tmp_path / "x.csv", "a") as file:
+        file.write((tmp_path / "x.csv").read_text().splitlines()[-1] + "\n")
+    with pytest.raises(gig.UnfinishedRunError, match=r"begun with another data.*--restart"):
+        batch.run(explainer, tmp_path / "x.csv", out, **job)
+    assert not out.exists()
+    summary = batch.run(explainer, tmp_path / "x.csv", out, restart=True, **job)
+    assert (summary.rows, summary.resumed) == (1201, 0)
+
+
+def test_a_damaged_part_is_done_again(forkserver: Any, job: dict[str, Any], tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    explainer = gig.Explainer.load(tmp_path / "x.gig", n_threads=1)
+    batch.run(explainer, tmp_path / "x.csv", tmp_path / "whole.parquet", **job)
+    start(forkserver, tmp_path, sink=str(out), die=40, **job).join(60)
+    parts = sorted((tmp_path / "out.parquet.unfinished").glob("part-*"))
+    assert len(parts) > 3
+    data = bytearray(parts[2].read_bytes())
+    data[len(data) // 2] ^= 1
+    parts[2].write_bytes(data)
+    assert batch.run(explainer, tmp_path / "x.csv", out, **job).resumed == 200
+    assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+    folder = tmp_path / "other.parquet.unfinished"
+    folder.mkdir()
+    (folder / "thesis.docx").write_text("years of work")
+    with pytest.raises(gig.OutputError, match="holds other files"):
+        batch.run(explainer, tmp_path / "x.csv", tmp_path / "other.parquet", restart=True, **job)
+    assert (folder / "thesis.docx").exists()
+
+
+def test_two_runs_to_one_target_do_not_mix(forkserver: Any, job: dict[str, Any], tmp_path: Path) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    out = tmp_path / "out.parquet"
+    start(forkserver, tmp_path, sink=str(out), die=20, **job).join(60)
+    explainer = gig.Explainer.load(tmp_path / "x.gig", n_threads=1)
+    with open(tmp_path / "out.parquet.unfinished" / "_lock") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(gig.OutputError, match="Another run is writing"):
+            batch.run(explainer, tmp_path / "x.csv", out, **job)
+
+
+@pytest.mark.parametrize("limit", [3_000, 40_000])
+def test_a_full_disk_leaves_the_old_output(limit: int, forkserver: Any, job: dict[str, Any], tmp_path: Path) -> None:
+    """A limit on the size of files stands for the disk: a part does not fit, or only the whole does not."""
+    out = tmp_path / "out.parquet"
+    out.write_text("old")
+    process = start(forkserver, tmp_path, sink=str(out), limit=limit, **job)
+    process.join(60)
+    assert process.exitcode == 0
+    assert "OutputError: " in (tmp_path / "error.txt").read_text()
+    assert "larger than this system allows" in (tmp_path / "error.txt").read_text()
+    assert out.read_text() == "old"
+    start(forkserver, tmp_path, sink=str(out), **job).join(60)
+    assert pq.read_table(out).num_rows == 1198
+
+
+# ------------------------------------------------------------ bounded
+
+
+def test_memory_does_not_grow_with_the_table(forkserver: Any, tmp_path: Path) -> None:
+    """100,000 rows more, 40 MB of input and 45 MB of output, need less than half of that in memory."""
+    used = []
+    for rows in (40_000, 140_000):
+        queue = forkserver.Queue()
+        process = forkserver.Process(target=peak, args=(str(tmp_path), rows, queue))
+        process.start()
+        used.append(queue.get(timeout=120))
+        process.join(60)
+    assert used[1] - used[0] < 40, used
