@@ -145,14 +145,13 @@ def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float
                 "training data was."
             ) from None
         return out
-    codes = {label: code for code, label in enumerate(column.labels)}
-    found = np.array([codes.get(v, -1) for v in present.tolist()], dtype=np.float64)
+    found = column.codes(present.tolist())
     if (found < 0).any() and column.unknown != "other":
         if column.unknown == "refuse":
             example = present[int(np.argmax(found < 0))]
             raise InputError(
                 f"{what} must hold categories the model knows in column {column.name!r}; {example!r} is not one of "
-                f"its {len(codes)} ({listed(list(codes))})."
+                f"its {len(column.labels)} ({listed(column.labels)})."
             )
         found[found < 0] = np.nan
     out[~missing] = found

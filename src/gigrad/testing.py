@@ -318,7 +318,7 @@ def edge_tables(graph: Graph, X: Any, rng: np.random.Generator, each: int = 3) -
         if column.kind == "unused":
             continue
         if column.kind == "category":
-            values = _some_categories(column, rng, each)
+            values = _some_categories(column, X, j, rng, each)
         else:
             values = _near(split.get(j, np.zeros(0)), rng, each)
             if column.missing_value is not None:
@@ -331,16 +331,30 @@ def edge_tables(graph: Graph, X: Any, rng: np.random.Generator, each: int = 3) -
 
 def _near(thresholds: Array, rng: np.random.Generator, each: int) -> list[Any]:
     picked = rng.choice(thresholds, min(each, len(thresholds)), replace=False)
-    return [v for t in picked for v in (f(t) for f in _NEIGHBOURS) if abs(v) <= _LARGEST]
+    with np.errstate(over="ignore"):
+        return [v for t in picked for v in (f(t) for f in _NEIGHBOURS) if abs(v) <= _LARGEST]
 
 
-def _some_categories(column: Column, rng: np.random.Generator, each: int) -> list[Any]:
+def _some_categories(column: Column, X: Any, position: int, rng: np.random.Generator, each: int) -> list[Any]:
     if column.labels is None:
         return [float(code) for code in (0, 1, 2, 31, 32, 10**6)]
-    known = [column.labels[i] for i in rng.integers(0, len(column.labels), each)] if column.labels else []
+    known = list(column.labels) if column.known_as == "label" else _present(X, position, column.name)
+    picked = [known[i] for i in rng.integers(0, len(known), each)] if known else []
     if column.unknown == "refuse":
-        return known
-    return [*known, "never seen" if all(isinstance(v, str) for v in column.labels) else 987654]
+        return picked
+    return [*picked, "never seen" if all(isinstance(v, str) for v in known) else 987654]
+
+
+def _present(X: Any, position: int, name: str) -> list[Any]:
+    """The values of one column of a table, without repeats and missing ones."""
+    import narwhals as nw
+
+    if isinstance(X, np.ndarray):
+        values = X[:, position].tolist()
+    else:
+        frame = nw.from_native(X, eager_only=True)
+        values = frame.get_column(name if name in frame.columns else frame.columns[position]).to_list()
+    return [v for v in dict.fromkeys(values) if v is not None and v == v]
 
 
 _LARGEST = float(np.finfo(np.float32).max)  # several libraries refuse larger numbers
@@ -370,5 +384,7 @@ def _with_column(X: Any, position: int, column: Column, values: list[Any], rng: 
     frame = nw.from_native(X, eager_only=True)[index.tolist()]
     name = column.name if column.name in frame.columns else frame.columns[position]
     kind: Any = nw.String() if any(isinstance(v, str) for v in values) else nw.Float64()
+    if all(isinstance(v, int) for v in values):
+        kind = nw.Int64()
     series = nw.new_series(name, values, kind, backend=frame.implementation)
     return frame.with_columns(series).to_native()

@@ -6,7 +6,12 @@ model library; `row.build()` does.
 
 from __future__ import annotations
 
-from . import rows_lightgbm, rows_sklearn_trees, rows_xgboost
+from . import rows_catboost, rows_lightgbm, rows_sklearn_trees, rows_xgboost
 from .row import Row
 
-ROWS: tuple[Row, ...] = (*rows_xgboost.ROWS, *rows_lightgbm.ROWS, *rows_sklearn_trees.ROWS)
+ROWS: tuple[Row, ...] = (
+    *rows_xgboost.ROWS,
+    *rows_lightgbm.ROWS,
+    *rows_catboost.ROWS,
+    *rows_sklearn_trees.ROWS,
+)

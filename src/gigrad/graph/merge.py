@@ -101,6 +101,8 @@ def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
         )
     missing_value = columns[0].missing_value
     labelled = [c for c in columns if c.labels is not None]
+    if any(c.known_as != "label" for c in labelled):
+        return _joined_hashes(name, readers, missing, missing_value)
     if not labelled:
         if len({c.kind for c in columns}) > 1:
             number = next(g.label for g, c in readers if c.kind == "number")
@@ -123,6 +125,25 @@ def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
     rules = {c.unknown for c in labelled}
     agreed = len(rules) == 1 and not as_it_comes
     return Column(name, "category", labels, missing, rules.pop() if agreed else "refuse", missing_value)
+
+
+def _joined_hashes(
+    name: str, readers: Sequence[tuple[Graph, Column]], missing: bool, missing_value: float | None
+) -> Column:
+    """A column of which some models know the labels' hashes alone: others' labels can be hashed, never the reverse."""
+    columns = [c for _, c in readers]
+    if any(c.labels is None for c in columns):
+        other = next(g.label for g, c in readers if c.labels is None)
+        raise InputError(f"Column {name!r} must mean the same to all models; {other} reads it as a number, others not.")
+    plain = [(g, c) for g, c in readers if c.known_as == "label"]
+    if plain:
+        return replace(_joined(name, plain), missing=missing, unknown="refuse")
+    labels = tuple(dict.fromkeys(label for c in columns for label in c.labels or ()))
+    return replace(columns[0], labels=labels, missing=missing)
+
+
+def _by_hash(column: Column, hashes: Sequence[object]) -> Array:
+    return replace(column, known_as="label").codes(hashes)
 
 
 def _is_number(label: object) -> bool:
@@ -151,9 +172,8 @@ class _Reader:
             if column.labels is None:
                 out[j] = np.array([float(v) for v in labels])
             else:
-                codes = {label: float(code) for code, label in enumerate(column.labels)}
-                other = np.nan if column.unknown == "missing" else -1.0
-                out[j] = np.array([codes.get(label, other) for label in labels])
+                codes = column.codes(labels) if self.joined[place].known_as == "label" else _by_hash(column, labels)
+                out[j] = np.where(codes < 0, np.nan, codes) if column.unknown == "missing" else codes
         return out
 
     @cached_property

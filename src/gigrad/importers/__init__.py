@@ -24,6 +24,7 @@ def _declare(where: str, package: str, *classes: str) -> None:
 
 _declare("xgboost:import_xgboost", "xgboost", "Booster", "XGBModel")
 _declare("lightgbm:import_lightgbm", "lightgbm", "Booster", "LGBMModel")
+_declare("catboost:import_catboost", "catboost", "CatBoost")
 _declare(
     "sklearn_trees:import_trees",
     "sklearn",

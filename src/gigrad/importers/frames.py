@@ -54,3 +54,14 @@ def _given(rows: Rows, position: int) -> Any:
         return pd.Series(rows.table[:, position].tolist(), dtype=object)
     series = nw.from_native(rows.table, eager_only=True)[:, position]
     return series.to_native() if series.implementation.is_pandas() else pd.Series(series.to_list(), dtype=object)
+
+
+def as_given(rows: Rows, columns: Sequence[Column]) -> Any:
+    """The rows as a pandas frame under the model's names, categories as the plain values that came."""
+    import pandas as pd
+
+    data = {
+        column.name: rows.matrix[:, j] if column.kind == "number" else _given(rows, j).astype(object).to_numpy()
+        for j, column in enumerate(columns)
+    }
+    return pd.DataFrame(data)

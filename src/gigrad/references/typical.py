@@ -59,4 +59,6 @@ def _label(code: float | None, column: Column) -> Any:
         return None
     if column.labels is None:
         return int(code)
+    if column.known_as != "label":
+        return "(a category whose label the model has forgotten)"
     return plain(column.labels[int(code)]) if 0 <= code < len(column.labels) else "(unknown category)"
