@@ -11,6 +11,8 @@ import numpy as np
 import xgboost
 from common import Run
 from scipy.stats import spearmanr
+from sklearn.model_selection import cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
 
 import gigrad as gig
 
@@ -42,6 +44,11 @@ def separation(values: np.ndarray, region: np.ndarray) -> float:
         (region == r).sum() * ((values[region == r].mean(axis=0) - values.mean(axis=0)) ** 2).sum() for r in REGIONS
     )
     return float(between / total)
+
+
+def recovered(values: np.ndarray, region: np.ndarray) -> float:
+    """Share of rows whose region their 15 nearest neighbours in credit tell, in five-fold cross-validation."""
+    return float(cross_val_score(KNeighborsClassifier(15), values, region, cv=5).mean())
 
 
 def credits(run: Run) -> dict[str, np.ndarray]:
@@ -99,26 +106,24 @@ def main() -> None:
     run = Run.from_command_line("ovals", __doc__)
     found = run.stage("credits", lambda: credits(run))
     draw(run, found)
-    rows, scores = [], {}
+    rows, spread, told = [], {}, {}
     for key, values in found.items():
         if "|" not in key or key.startswith("gap"):
             continue
-        method, reference = key.split("|")
         rank = [float(spearmanr(values[:, j], found["region"]).statistic) for j in (0, 1)]
-        scores[key] = separation(values, found["region"])
-        rows.append([method, reference, f"{rank[0]:.3f}", f"{rank[1]:.3f}", f"{scores[key]:.3f}"])
-    run.table(
-        "Spearman between credit and region", ["method", "reference", "f0", "f1", "variance between regions"], rows
-    )
+        spread[key], told[key] = separation(values, found["region"]), recovered(values, found["region"])
+        rows.append([*key.split("|"), f"{rank[0]:.3f}", f"{rank[1]:.3f}", f"{spread[key]:.3f}", f"{told[key]:.1%}"])
+    header = ["method", "reference", "Spearman f0", "Spearman f1", "variance between regions", "region told by credit"]
+    run.table("How well credits tell the regions apart", header, rows)
     for row in rows:
-        print("  " + "  ".join(f"{cell:<32}" for cell in row))
-    mine = scores["GIG|everybody"]
+        print("  " + "  ".join(f"{cell:<30}" for cell in row))
+    mine = "GIG|everybody"
     for peer in ("TreeExplainer, interventional|everybody", "TreeExplainer, path-dependent|its own"):
-        # The claim is the paper's: what comes out is reported either way, so it does not fail the run.
-        better = mine > scores[peer]
+        # What comes out is reported either way: the paper's claim does not fail the run.
         run.claim(
             f"GIG separates the regions better than {peer.split('|')[0]}", "better, by Spearman coefficients",
-            f"variance between regions {mine:.3f} against {scores[peer]:.3f}: {'yes' if better else 'no'}", None,
+            f"variance between regions {spread[mine]:.3f} against {spread[peer]:.3f}, region told by credit "
+            f"{told[mine]:.1%} against {told[peer]:.1%}", None,
         )  # fmt: skip
     gap = max(np.abs(v).max() for k, v in found.items() if k.startswith("gap"))
     run.claim("completeness", "efficient", f"largest gap {gap:.1e}", bool(gap < 1e-4))
