@@ -1,6 +1,7 @@
 """From rows and references to credit: corners by the native kernel, the continuous part by quadrature."""
 
+from .paths import Pairs, Population
 from .settings import Credits, Settings
-from .terms import Pairs, Population, attribute
+from .terms import attribute
 
 __all__ = ["Credits", "Pairs", "Population", "Settings", "attribute"]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..graph import Array
 
 
@@ -21,17 +24,20 @@ class Settings:
         For corners of so many variables that permutations are sampled.
     block : int
         Pairs that the mixed engine handles at once: what bounds its memory.
+    players : (p,) int array or None
+        The player that each column belongs to, 0, 1, ...; None makes every column a player of its own.
     """
 
     tol: float = 1e-6
     n_threads: int | None = None
     seed: int = 0
     block: int = 256
+    players: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Credits:
-    """Credits (n, columns, outputs) and the estimated largest error of each row's, (n, outputs)."""
+    """Credits (n, players, outputs) and the estimated largest error of each row's, (n, outputs)."""
 
     values: Array
     error: Array

@@ -5,61 +5,67 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from .. import kernels
-from ..graph import Affine, Array, Concat, Elementwise, Input, Node, Select, Sum, TreeEnsemble
+from ..errors import AccuracyWarning
+from ..graph import Affine, Array, Concat, Elementwise, Input, Node, Select, Sum, TreeEnsemble, evaluate
+from . import mixed
+from .paths import Pairs, Paths
+from .roles import categories_read
 from .settings import Credits, Settings
 
 
-@dataclass(frozen=True, eq=False)
-class Population:
-    """Every end against all starts: the mean credit, by weight.
-
-    Attributes
-    ----------
-    starts : (m, p)
-    weights : (m,)
-        They sum to 1.
-    ends : (n, p)
-    """
-
-    starts: Array
-    weights: Array
-    ends: Array
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """Every end against the start of the same row; both (n, p)."""
-
-    starts: Array
-    ends: Array
-
-
-def attribute(node: Node, source: Input, paths: Population | Pairs, settings: Settings) -> Credits:
+def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Credits:
     """Credit of every end for the output `node` of a graph whose rows enter at `source`."""
-    values = np.zeros((*paths.ends.shape, node.width))
+    allowed = settings.tol * _scale(node, source, paths)
+    categories = categories_read(node, source)
+    width = source.width if settings.players is None else int(settings.players.max(initial=-1)) + 1
+    values = np.zeros((len(paths.ends), width, node.width))
     error = np.zeros((len(paths.ends), node.width))
-    for matrix, term in linear_terms(node):
-        part = _term(term, source, paths, settings)
+    terms = linear_terms(node)
+    for matrix, term in terms:
+        if isinstance(term, TreeEnsemble) and term.source is source and settings.players is None:
+            part = _trees(term, paths, settings)
+        else:
+            part = mixed.attribute(term, source, paths, categories, _share(allowed, matrix) / len(terms), settings)
         values += part.values @ matrix.T
         error += part.error @ np.abs(matrix).T
+    _warn(error, allowed)
     return Credits(values, error)
 
 
-def _term(term: Node, source: Input, paths: Population | Pairs, settings: Settings) -> Credits:
-    if isinstance(term, TreeEnsemble) and term.source is source:
-        return _trees(term, paths, settings)
-    from . import mixed  # the quadrature tables are needed by few
+def _scale(node: Node, source: Input, paths: Paths) -> Array:
+    """The larger of |prediction| and |base|, (n, k)."""
+    ends = evaluate((node,), {source: paths.ends})[node]
+    starts = evaluate((node,), {source: paths.starts})[node]
+    return np.maximum(np.abs(ends), np.abs(paths.base(starts)))
 
-    return mixed.attribute(term, source, paths, settings)
+
+def _share(allowed: Array, matrix: Array) -> Array:
+    """The error that each output of a term may have, (n, term outputs), for outputs that may have `allowed` (n, k)."""
+    weight = np.abs(matrix)
+    with np.errstate(divide="ignore"):
+        each = allowed[:, :, None] / (weight * np.maximum((weight > 0).sum(axis=1), 1)[:, None])
+    return np.asarray(np.nan_to_num(each, nan=np.inf).min(axis=1))
 
 
-def _trees(term: TreeEnsemble, paths: Population | Pairs, settings: Settings) -> Credits:
+def _warn(error: Array, allowed: Array) -> None:
+    over = np.nonzero((error > allowed).any(axis=1))[0]
+    if len(over):
+        named = ", ".join(map(str, over[:10].tolist())) + (", ..." if len(over) > 10 else "")
+        warnings.warn(
+            f"The tolerance was not reached on {len(over)} of {len(error)} rows ({named}): the estimated error of their "
+            f"credits is up to {error[over].max():.3g} where {allowed[over].min():.3g} was allowed; see `error`.",
+            AccuracyWarning,
+            stacklevel=3,
+        )
+
+
+def _trees(term: TreeEnsemble, paths: Paths, settings: Settings) -> Credits:
     if isinstance(paths, Pairs):
         values = kernels.credits_pairs(term.forest, paths.starts, paths.ends, settings.n_threads)
     else:
@@ -87,7 +93,9 @@ def _expand(matrix: Array, node: Node) -> Iterator[tuple[Array, Node]]:
             if part.any():
                 yield from _expand(part, source)
     elif isinstance(node, Select):
-        yield from _expand(matrix @ np.eye(node.source.width)[list(node.columns)], node.source)
+        wide = np.zeros((len(matrix), node.source.width))
+        np.add.at(wide, (slice(None), list(node.columns)), matrix)
+        yield from _expand(wide, node.source)
     elif isinstance(node, Elementwise) and node.name == "identity":
         yield from _expand(matrix, node.source)
     else:

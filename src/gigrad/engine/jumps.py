@@ -1,0 +1,138 @@
+"""Where the trees of a block of paths jump: corners, who crosses there, and what the trees give in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .. import kernels
+from ..graph import Array, Node, TreeEnsemble, evaluate
+from .paths import Block, Bools, Ints
+from .roles import Roles
+
+
+@dataclass(frozen=True, eq=False)
+class Corners:
+    """All corners of a block of paths, in order of path and time.
+
+    Attributes
+    ----------
+    path, time : (n,)
+    offsets : (n + 1,)
+        The columns that cross at corner i are `column[offsets[i]:offsets[i + 1]]`.
+    column : (crossings,)
+    broken : (n,)
+        Whether a line or a curve may change at once there: a column that they read jumps.
+    first : (paths + 1,)
+        The first corner of each path.
+    trees : dict
+        The output of each sum of trees in every state, (states, width). Path i has one state more than corners; the
+        state before corner c is c + i, the one after it c + i + 1.
+    """
+
+    path: Ints
+    time: Array
+    offsets: Ints
+    column: Ints
+    broken: Bools
+    first: Ints
+    trees: dict[Node, Array]
+
+    def __len__(self) -> int:
+        return len(self.path)
+
+    @cached_property
+    def before(self) -> Ints:
+        """The state before each corner; the one after it is the next."""
+        return np.arange(len(self.path)) + self.path
+
+    @cached_property
+    def size(self) -> Ints:
+        """How many columns cross at each corner."""
+        return np.diff(self.offsets)
+
+
+def find_corners(roles: Roles, block: Block, n_threads: int | None) -> Corners:
+    """The corners of a block of paths, from the jumps of all trees and from columns that jump in smooth parts."""
+    found = [kernels.jumps(t.forest, block.starts, block.ends, n_threads) for t in roles.trees]
+    half_path, half_column = np.nonzero(block.jumping & roles.moved_columns)
+    path = [np.repeat(np.arange(len(block)), np.diff(j.offsets)) for j in found] + [half_path]
+    time = np.concatenate([j.time for j in found] + [np.full(len(half_path), 0.5)])
+    column = np.concatenate([j.variable.astype(np.int64) for j in found] + [half_column])
+    owner = np.repeat(np.arange(len(path)), [len(p) for p in path])
+    all_paths = np.concatenate(path)
+    order = np.arange(len(time)) if len(found) == 1 and not len(half_path) else np.lexsort((column, time, all_paths))
+    all_paths, time, column, owner = all_paths[order], time[order], column[order], owner[order]
+
+    new = np.ones(len(time), np.bool_)
+    new[1:] = (all_paths[1:] != all_paths[:-1]) | (time[1:] - time[:-1] > kernels.TIE)
+    begin = np.nonzero(new)[0]
+    corner = np.cumsum(new) - 1
+    last = np.append(begin[1:], len(time)) - 1 if len(begin) else begin
+    corner_path, corner_time = all_paths[begin], 0.5 * (time[begin] + time[last])
+    first = np.searchsorted(corner_path, np.arange(len(block) + 1))
+    broken = np.zeros(len(begin), np.bool_)
+    broken[corner[owner == len(found)]] = True
+    position = np.empty(len(order), np.int64)  # where each entry of each list of jumps has gone
+    position[order] = corner
+    trees: dict[Node, Array] = {}
+    gone = 0
+    exact = any(isinstance(s, TreeEnsemble) for s in roles.steps)
+    for tree, jumps in zip(roles.trees, found, strict=True):
+        mine = position[gone : gone + len(jumps.time)]
+        gone += len(jumps.time)
+        trees[tree] = (
+            _walked(tree, block, corner_path, corner_time, n_threads)
+            if exact
+            else _summed(tree, block, corner_path, mine, jumps.delta)
+        )
+    offsets, column = _distinct(corner, column, len(begin))
+    return Corners(corner_path, corner_time, offsets, column, broken, first, trees)
+
+
+def _distinct(corner: Ints, column: Ints, corners: int) -> tuple[Ints, Ints]:
+    """The columns of each corner, each once."""
+    order = np.lexsort((column, corner))
+    corner, column = corner[order], column[order]
+    new = np.ones(len(corner), np.bool_)
+    new[1:] = (corner[1:] != corner[:-1]) | (column[1:] != column[:-1])
+    counts = np.bincount(corner[new], minlength=corners)
+    return np.concatenate([[0], np.cumsum(counts)]), column[new]
+
+
+def _summed(tree: TreeEnsemble, block: Block, path: Ints, corner: Ints, delta: Array) -> Array:
+    """The trees' output in every state: the start's, and the jumps added one by one."""
+    state = np.arange(len(path)) + path + 1  # after each corner
+    first = np.searchsorted(path, np.arange(len(block))) + np.arange(len(block))
+    change = np.zeros((len(path) + len(block), tree.width))
+    starts = kernels.predict(tree.forest, block.starts)
+    for k in range(tree.width):
+        change[:, k] = np.bincount(state[corner], weights=delta[:, k], minlength=len(change))
+    ends = kernels.predict(tree.forest, block.ends)
+    change[first] = starts - np.concatenate([np.zeros((1, tree.width)), ends[:-1]])
+    out: Array = np.cumsum(change, axis=0)
+    # Rounding of one path must not reach the next: each begins at its own start, exactly.
+    out += np.repeat(starts - out[first], np.diff(np.append(first, len(out))), axis=0)
+    return out
+
+
+def _walked(tree: TreeEnsemble, block: Block, path: Ints, time: Array, n_threads: int | None) -> Array:
+    """The trees' output in every state, walked anew: equal to the trees' own predictions to the last bit.
+
+    Needed below other trees, whose thresholds would notice a sum that is off by its rounding.
+    """
+    out = np.empty((len(path) + len(block), tree.width))
+    first = np.searchsorted(path, np.arange(len(block))) + np.arange(len(block))
+    out[first] = kernels.predict(tree.forest, block.starts)
+    past = np.ones((len(path), block.starts.shape[1]), np.bool_)
+    out[np.arange(len(path)) + path + 1] = kernels.cells(
+        tree.forest, block.starts, block.ends, path, time, past, n_threads
+    )
+    return out
+
+
+def step_values(roles: Roles, trees: dict[Node, Array]) -> dict[Node, Array]:
+    """Values of the trees and steps that the head reads, or that are the output, for given outputs of the trees."""
+    return {n: v for n, v in evaluate(roles.step_ends, trees).items() if n in set(roles.step_ends)}

@@ -1,0 +1,283 @@
+"""Curves on panels: short stretches of a leg on which a few nodes describe them, and nobody asks them anywhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..graph import Array, Node, Smooth, evaluate
+from .jumps import Corners
+from .lines import Legs, Lines
+from .paths import Bools, Ints
+from .quadrature import Rule, gauss, legendre
+from .roles import Roles
+from .roots import passed, solve
+
+HIGHEST = 12
+"""Panels that need more nodes than this are halved."""
+
+
+@dataclass(frozen=True, eq=False)
+class Panels:
+    """Stretches of legs, without a kink of a line inside.
+
+    Attributes
+    ----------
+    leg, piece : (n,)
+        The leg, and the piece of the lines' finest grid, that a panel is part of.
+    low, high : (n,)
+        Times.
+    begin, end : (n,)
+        The corners on the panel: begin, ..., end - 1.
+    order : (n,)
+        How many nodes to ask the curves at.
+    """
+
+    leg: Ints
+    piece: Ints
+    low: Array
+    high: Array
+    begin: Ints
+    end: Ints
+    order: Ints
+
+    def __len__(self) -> int:
+        return len(self.leg)
+
+    @property
+    def length(self) -> Array:
+        return self.high - self.low
+
+    def __getitem__(self, index: Ints | Bools | slice) -> Panels:
+        return Panels(*(v[index] for v in self._arrays()))
+
+    def _arrays(self) -> tuple[Ints | Array, ...]:
+        return (self.leg, self.piece, self.low, self.high, self.begin, self.end, self.order)
+
+    @staticmethod
+    def joined(parts: list[Panels]) -> Panels:
+        """All panels of some lists."""
+        return Panels(*(np.concatenate(arrays) for arrays in zip(*(p._arrays() for p in parts), strict=True)))
+
+    def with_order(self, order: Ints) -> Panels:
+        """The same panels with another number of nodes."""
+        return replace(self, order=order)
+
+    def finer(self, corners: Corners, legs: Legs) -> Panels:
+        """The same stretches with more nodes, or in halves where there are many already."""
+        more = self.order < HIGHEST
+        halves = np.nonzero(~more)[0]
+        time = 0.5 * (self.low + self.high)[halves]
+        raised = self[more].with_order(np.minimum(2 * self.order[more], HIGHEST))
+        return Panels.joined([raised, self.cut(halves, time, corners, legs)])
+
+    def cut(self, panel: Ints, time: Array, corners: Corners, legs: Legs) -> Panels:
+        """The given panels cut at the given times, which must lie inside them and be sorted by panel and time."""
+        which = np.unique(panel)
+        counts = np.bincount(panel, minlength=len(self))[which] + 1
+        new = self[np.repeat(which, counts)]
+        inner = np.ones(len(new), np.bool_)
+        inner[np.cumsum(counts) - 1] = False  # the last part of each keeps its end
+        low, high, begin, end = new.low.copy(), new.high.copy(), new.begin.copy(), new.end.copy()
+        high[inner] = time
+        low[1:][inner[:-1]] = time
+        path = legs.path[new.leg[inner]]
+        at = np.searchsorted(corners.path * 4.0 + corners.time, path * 4.0 + time)
+        at = np.clip(at, new.begin[inner], new.end[inner])
+        end[inner] = at
+        begin[1:][inner[:-1]] = at
+        return replace(new, low=low, high=high, begin=begin, end=end)
+
+
+def first_panels(lines: Lines, corners: Corners) -> Panels:
+    """One panel for each piece of the lines' finest grid."""
+    grid, legs = lines.grid, lines.legs
+    n = len(legs)
+    begin, end = corners.first[legs.path].copy(), corners.first[legs.path + 1].copy()
+    broken = np.nonzero(corners.broken)[0]
+    where = np.full(len(corners.first) - 1, -1)
+    where[corners.path[broken]] = broken
+    at = where[legs.path]
+    end = np.where((at >= 0) & ~legs.late, at, end)
+    begin = np.where((at >= 0) & legs.late, at + 1, begin)
+    whole = Panels(np.arange(n), np.arange(n), legs.low, legs.high, begin, end, np.ones(n, np.int64))
+    inside = np.ones(len(grid.time), np.bool_)
+    inside[grid.offsets[:-1]] = inside[grid.offsets[1:] - 1] = False
+    if inside.any():
+        parts = whole.cut(grid.leg[inside], grid.time[inside], corners, legs)
+        untouched = whole[~np.isin(whole.leg, grid.leg[inside])]
+        whole = Panels.joined([parts, untouched])
+        whole = whole[np.lexsort((whole.low, whole.leg))]
+    return replace(whole, piece=np.arange(len(whole)))
+
+
+class Patch:
+    """Some panels with the curves known on them: asked at `order` nodes each, interpolated in between."""
+
+    def __init__(self, roles: Roles, lines: Lines, panels: Panels, order: int) -> None:
+        self.roles, self.lines, self.panels = roles, lines, panels
+        self.rule: Rule = gauss(order)
+        self.half = 0.5 * panels.length
+        self.middle = 0.5 * (panels.low + panels.high)
+        time = self.middle[:, None] + self.half[:, None] * self.rule.nodes
+        owner = np.repeat(np.arange(len(panels)), order)
+        self.values: dict[Node, Array] = {}
+        if roles.curves:
+            read = {p for c in roles.curves for p in c.parents}
+            known = {n: v for n, v in self._lines_at(owner, time.ravel()).items() if n in read}
+            self.values = evaluate(roles.curves, known)
+        ends = [self.values[n].reshape(len(panels), order, n.width) for n in roles.curve_ends]
+        empty = np.zeros((len(panels), order, 0))
+        # (panels, order, columns of all curve ends)
+        self.coefficients: Array = np.matmul(self.rule.to_coefficients, np.concatenate([empty, *ends], axis=2))
+
+    def part(self, index: Ints) -> Patch:
+        """The same knowledge of some of the panels."""
+        out = object.__new__(Patch)
+        out.roles, out.lines, out.rule, out.panels = self.roles, self.lines, self.rule, self.panels[index]
+        out.half, out.middle, out.coefficients = self.half[index], self.middle[index], self.coefficients[index]
+        nodes = (index[:, None] * self.rule.size + np.arange(self.rule.size)).ravel()
+        out.values = {n: v[nodes] for n, v in self.values.items()}
+        return out
+
+    def _part(self, panel: Ints, time: Array) -> tuple[Ints, Array]:
+        grid = self.lines.grid
+        left = grid.left[self.panels.piece[panel]]
+        start = grid.time[left]
+        return left, (time - start) / (grid.time[left + 1] - start)
+
+    def _lines_at(self, panel: Ints, time: Array) -> dict[Node, Array]:
+        left, part = self._part(panel, time)
+        out: dict[Node, Array] = {}
+        for node, values in self.lines.ends.items():
+            at = values[left + 1]
+            at -= values[left]
+            at *= part[:, None]
+            at += values[left]
+            out[node] = at
+        return out
+
+    def local(self, panel: Ints, time: Array) -> Array:
+        """Times in the panels' own coordinate."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            u = (time - self.middle[panel]) / self.half[panel]
+        return np.clip(np.nan_to_num(u), -1.0, 1.0)
+
+    def at(self, panel: Ints, time: Array) -> dict[Node, Array]:
+        """What the head reads of curves and lines, at given times on given panels."""
+        return self._split(self._series(self.coefficients, panel, time), self._head_lines(panel, time))
+
+    def slopes(self, panel: Ints, time: Array) -> dict[Node, Array]:
+        """The derivatives by time of what `at` gives."""
+        steep = (
+            np.matmul(self.rule.derivative, self.coefficients) / np.where(self.half > 0, self.half, 1.0)[:, None, None]
+        )
+        grid = self.lines.grid
+        left = grid.left[self.panels.piece[panel]]
+        width = (grid.time[left + 1] - grid.time[left])[:, None]
+        lines = {n: (self.lines.ends[n][left + 1] - self.lines.ends[n][left]) / width for n in self.roles.head_lines}
+        return self._split(self._series(steep, panel, time), lines)
+
+    def _head_lines(self, panel: Ints, time: Array) -> dict[Node, Array]:
+        if not self.roles.head_lines:
+            return {}
+        left, part = self._part(panel, time)
+        out: dict[Node, Array] = {}
+        for node in self.roles.head_lines:
+            values = self.lines.ends[node]
+            out[node] = values[left] + part[:, None] * (values[left + 1] - values[left])
+        return out
+
+    def _series(self, coefficients: Array, panel: Ints, time: Array) -> Array:
+        columns = coefficients.shape[2]
+        out = np.zeros((len(panel), columns))
+        if columns:
+            basis = legendre(self.local(panel, time), self.rule.size)
+            for l in range(self.rule.size):
+                out += basis[l][:, None] * coefficients[panel, l]
+        return out
+
+    def _split(self, series: Array, lines: dict[Node, Array]) -> dict[Node, Array]:
+        edges = np.cumsum([n.width for n in self.roles.curve_ends])[:-1]
+        parts = np.split(series, edges, axis=1) if self.roles.curve_ends else []
+        return {**dict(zip(self.roles.curve_ends, parts, strict=True)), **lines}
+
+    # ------------------------------------------------------------ the way back
+
+    def gradient(self, curve: Node, column: int) -> dict[Node, Array]:
+        """Derivatives of one column of a curve end by the lines below it, at all nodes: (panels, order, width) each."""
+        cotangent = np.zeros_like(self.values[curve])
+        cotangent[:, column] = 1.0
+        waiting = {curve: cotangent}
+        for node in reversed(self.roles.curves):
+            if node in waiting and isinstance(node, Smooth):
+                back = node.pullback(waiting.pop(node), *(self.values[p] for p in node.parents))
+                for parent, part in zip(node.parents, back, strict=True):
+                    waiting[parent] = waiting[parent] + part if parent in waiting else part
+        return {n: v.reshape(len(self.panels), self.rule.size, -1) for n, v in waiting.items()}
+
+    @cached_property
+    def line_moves(self) -> dict[Node, Array]:
+        """How far each line that curves read moves over each panel, (panels, width)."""
+        grid = self.lines.grid
+        left = grid.left[self.panels.piece]
+        share = (self.panels.length / (grid.time[left + 1] - grid.time[left]))[:, None]
+        return {n: share * (v[left + 1] - v[left]) for n, v in self.lines.ends.items() if n in self.values}
+
+    # ------------------------------------------------------------ kinks inside
+
+    def kinks(self) -> tuple[Ints, Array]:
+        """Panels that hide kinks of a curve, and the times of these, sorted by panel and time.
+
+        Only the first function that has a kink on a panel is looked at: what lies above it bends there too.
+        """
+        n, order = len(self.panels), self.rule.size
+        found_panel: list[Ints] = [np.zeros(0, np.int64)]
+        found_time: list[Array] = [np.zeros(0)]
+        open_ = np.ones(n, np.bool_)
+        for levels in self.roles.curve_levels:
+            z = self.values[levels.node].reshape(n, order, -1)
+            coefficients = np.matmul(self.rule.to_coefficients, z)
+            sign = (-1.0) ** np.arange(order)[None, :, None]
+            ends = (coefficients * sign).sum(axis=1), coefficients.sum(axis=1)
+            z = np.concatenate([ends[0][:, None], z, ends[1][:, None]], axis=1)
+            u = np.concatenate([[-1.0], self.rule.nodes, [1.0]])
+            row, column, level = passed(
+                levels.table[0], z[:, :-1].reshape(n * (order + 1), -1), z[:, 1:].reshape(n * (order + 1), -1)
+            )
+            panel, gap = row // (order + 1), row % (order + 1)
+            keep = open_[panel]
+            panel, gap, column, level = panel[keep], gap[keep], column[keep], level[keep]
+            low = self.middle[panel] + self.half[panel] * u[gap]
+            high = self.middle[panel] + self.half[panel] * u[gap + 1]
+            real, root = self._roots(levels.node, panel, column, level, low, high)
+            near = 1e-10 * self.panels.length[panel]
+            real &= (root > self.panels.low[panel] + near) & (root < self.panels.high[panel] - near)
+            found_panel.append(panel[real])
+            found_time.append(root[real])
+            open_[panel[real]] = False
+        panel, time = np.concatenate(found_panel), np.concatenate(found_time)
+        order_ = np.lexsort((time, panel))
+        panel, time = panel[order_], time[order_]
+        fresh = np.ones(len(panel), np.bool_)
+        fresh[1:] = (panel[1:] != panel[:-1]) | (time[1:] - time[:-1] > 1e-10 * self.panels.length[panel[1:]])
+        return panel[fresh], time[fresh]
+
+    def _roots(
+        self, node: Node, panel: Ints, column: Ints, level: Array, low: Array, high: Array
+    ) -> tuple[Bools, Array]:
+        """Whether and where a column of a curve has a level: asked of the curve itself, not of its interpolant."""
+        rows = np.arange(len(panel))
+
+        def function(time: Array) -> Array:
+            return evaluate((node,), self._lines_at(panel, time))[node][rows, column] - level
+
+        if not len(panel):
+            return np.zeros(0, np.bool_), low
+        at_low, at_high = function(low), function(high)
+        real = np.sign(at_low) * np.sign(at_high) < 0
+        noise = np.where(real, 1e-15 * np.maximum(np.abs(at_low), np.abs(at_high)) + 1e-16 * np.abs(level), np.inf)
+        root = solve(function, low, high, np.where(real, at_low, -1.0), np.where(real, at_high, 1.0), noise)
+        return real, root

@@ -1,0 +1,111 @@
+"""The paths to explain: from every start to an end, as a population or pair by pair, and in blocks that fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..graph import Array
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Every end against all starts: the mean credit, by weight.
+
+    Attributes
+    ----------
+    starts : (m, p)
+    weights : (m,)
+        They sum to 1.
+    ends : (n, p)
+    """
+
+    starts: Array
+    weights: Array
+    ends: Array
+
+    def base(self, scores: Array) -> Array:
+        """What every end's credit is counted from, (n, k), for the scores (m, k) of the starts."""
+        return np.repeat((self.weights @ scores)[None], len(self.ends), axis=0)
+
+    def blocks(self, size: int, categories: Bools) -> Iterator[Block]:
+        """All paths, at most `size` at a time."""
+        each = len(self.starts)
+        for first in range(0, len(self.ends) * each, size):
+            path = np.arange(first, min(first + size, len(self.ends) * each))
+            row, start = path // each, path % each
+            yield Block(self.starts[start], self.ends[row], row, self.weights[start], categories)
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Every end against the start of the same row; both (n, p)."""
+
+    starts: Array
+    ends: Array
+
+    def base(self, scores: Array) -> Array:
+        """What every end's credit is counted from, (n, k), for the scores (n, k) of the starts."""
+        return scores
+
+    def blocks(self, size: int, categories: Bools) -> Iterator[Block]:
+        """All paths, at most `size` at a time."""
+        for first in range(0, len(self.ends), size):
+            row = np.arange(first, min(first + size, len(self.ends)))
+            yield Block(self.starts[row], self.ends[row], row, np.ones(len(row)), categories)
+
+
+Paths = Population | Pairs
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Some paths worked on together.
+
+    Attributes
+    ----------
+    starts, ends : (n, p)
+    row : (n,)
+        The explained row that a path's credit counts for, and its `weight` there.
+    weight : (n,)
+    categories : (p,)
+        The columns that change at once.
+    """
+
+    starts: Array
+    ends: Array
+    row: Ints
+    weight: Array
+    categories: Bools
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @cached_property
+    def jumping(self) -> Bools:
+        """Where a column changes at once, half-way: categories, and any without a finite value at either end, (n, p)."""
+        finite = np.isfinite(self.starts) & np.isfinite(self.ends)
+        same = (self.starts == self.ends) | (np.isnan(self.starts) & np.isnan(self.ends))
+        return (self.categories | ~finite) & ~same
+
+    @cached_property
+    def move(self) -> Array:
+        """How far each column moves, (n, p); zero for those that jump."""
+        finite = np.isfinite(self.starts) & np.isfinite(self.ends) & ~self.categories
+        out = np.zeros_like(self.starts)
+        np.subtract(self.ends, self.starts, out=out, where=finite)
+        return out
+
+    def at(self, path: Ints, time: Array, late: Bools) -> Array:
+        """Rows of the given paths at the given times, (len(path), p); jumping columns hold the end's value if `late`."""
+        starts, ends = self.starts[path], self.ends[path]
+        moving = starts + time[:, None] * self.move[path]
+        moving = np.where((time == 1.0)[:, None], ends, moving)  # the end itself, not a rounding of it
+        return np.where(self.jumping[path], np.where(late[:, None], ends, starts), moving)

@@ -1,0 +1,217 @@
+"""What each node of a model does along a path: the plan of the mixed engine.
+
+    rows ──> lines ──> curves ─────┐
+      │        └───────────────────┤
+      └────> trees ──> steps ──────┴──> head ──> output
+
+Lines move piecewise linearly, curves smoothly in between kinks; neither depends on a tree, so neither needs to be asked
+at every jump. Trees over the raw rows jump at times the kernel knows, and steps change only where they do. The head
+joins both and is the only part that sees every segment between two jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..graph import (
+    Affine,
+    Array,
+    Concat,
+    Elementwise,
+    Fill,
+    Input,
+    IsMissing,
+    Lookup,
+    Node,
+    PiecewiseLinear,
+    Select,
+    Sum,
+    TreeEnsemble,
+    topological,
+)
+
+PIECEWISE_LINEAR = frozenset({"identity", "relu", "leaky_relu", "abs"})
+"""The elementwise functions that keep a piecewise-linear input piecewise linear."""
+
+_LINEAR_NODES = (Affine, Select, Concat, Sum, Fill, IsMissing, Lookup, PiecewiseLinear)
+
+
+def keeps_lines(node: Node) -> bool:
+    """Whether a node of piecewise-linear parents moves piecewise linearly itself."""
+    if isinstance(node, Elementwise):
+        return node.name in PIECEWISE_LINEAR
+    return isinstance(node, _LINEAR_NODES)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Values of a node at which something above it changes: kinks of a function, or thresholds of trees.
+
+    `columns` is None where every column of `node` has the same levels, `table[0]`.
+    """
+
+    node: Node
+    user: Node
+    table: tuple[Array, ...]
+    columns: tuple[int, ...] | None = None
+
+
+def levels_of(user: Node) -> Levels | None:
+    """The levels that a node has on what it reads; None for a node without kinks."""
+    if isinstance(user, (Elementwise, PiecewiseLinear)) and user.kinks:
+        return Levels(user.source, user, (np.array(user.kinks),))
+    if isinstance(user, TreeEnsemble):
+        numeric = (user.feature >= 0) & (user.category_set < 0)
+        read = tuple(np.unique(user.feature[numeric]).tolist())
+        return Levels(
+            user.source, user, tuple(np.unique(user.threshold[numeric & (user.feature == j)]) for j in read), read
+        )
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Roles:
+    """The nodes of one output by what they do, each list with parents before children."""
+
+    output: Node
+    source: Input
+    lines: tuple[Node, ...]  # includes the source where anything but a tree reads it
+    curves: tuple[Node, ...]
+    trees: tuple[TreeEnsemble, ...]
+    steps: tuple[Node, ...]
+    head: tuple[Node, ...]
+
+    @classmethod
+    def of(cls, output: Node, source: Input) -> Roles:
+        """Sort the nodes below `output`."""
+        lists: dict[str, list[Node]] = {"lines": [], "curves": [], "trees": [], "steps": [], "head": []}
+        role: dict[Node, str] = {}
+        order = topological(output)
+        for node in order:
+            role[node] = _role(node, source, role)
+            lists[role[node]].append(node)
+        return cls(
+            output,
+            source,
+            tuple(lists["lines"]),
+            tuple(lists["curves"]),
+            tuple(t for t in lists["trees"] if isinstance(t, TreeEnsemble)),
+            tuple(lists["steps"]),
+            tuple(lists["head"]),
+        )
+
+    @cached_property
+    def line_ends(self) -> tuple[Node, ...]:
+        """Lines that a curve or the head reads, or that are the output."""
+        return self._read(self.lines, (*self.curves, *self.head))
+
+    @cached_property
+    def curve_ends(self) -> tuple[Node, ...]:
+        """Curves that the head reads, or that are the output."""
+        return self._read(self.curves, self.head)
+
+    @cached_property
+    def head_lines(self) -> tuple[Node, ...]:
+        """Lines that the head itself reads, or that are the output."""
+        return self._read(self.lines, self.head)
+
+    @property
+    def joints(self) -> tuple[Node, ...]:
+        """The continuous nodes that the head reads."""
+        return (*self.curve_ends, *self.head_lines)
+
+    @cached_property
+    def step_ends(self) -> tuple[Node, ...]:
+        """Trees and steps that the head reads, or that are the output."""
+        return self._read((*self.trees, *self.steps), self.head)
+
+    @cached_property
+    def curve_levels(self) -> tuple[Levels, ...]:
+        """Kinks inside the curves."""
+        return tuple(x for x in map(levels_of, self.curves) if x is not None)
+
+    @cached_property
+    def head_levels(self) -> tuple[Levels, ...]:
+        """Kinks of the head, and thresholds of trees that read something continuous."""
+        return tuple(x for x in map(levels_of, self.head) if x is not None)
+
+    @cached_property
+    def head_trees(self) -> tuple[TreeEnsemble, ...]:
+        """Trees that read something continuous: they jump where it passes a threshold."""
+        return tuple(t for t in self.head if isinstance(t, TreeEnsemble))
+
+    @cached_property
+    def moved_columns(self) -> NDArray[np.bool_]:
+        """The columns that lines and curves may depend on, (p,)."""
+        return columns_read((*self.line_ends, *self.curve_ends), self.source)
+
+    def _read(self, nodes: tuple[Node, ...], readers: tuple[Node, ...]) -> tuple[Node, ...]:
+        wanted = {p for r in readers for p in r.parents} | {self.output}
+        return tuple(n for n in nodes if n in wanted)
+
+
+def _role(node: Node, source: Input, role: dict[Node, str]) -> str:
+    if node is source:
+        return "lines"
+    if isinstance(node, TreeEnsemble) and node.source is source:
+        return "trees"
+    below = {role[p] for p in node.parents}
+    if below <= {"trees", "steps"}:
+        return "steps"
+    if isinstance(node, TreeEnsemble) or below & {"trees", "steps", "head"}:
+        return "head"
+    return "lines" if below == {"lines"} and keeps_lines(node) else "curves"
+
+
+def columns_read(outputs: tuple[Node, ...], source: Input) -> NDArray[np.bool_]:
+    """Which columns of the rows `outputs` may depend on, (p,)."""
+    read = _dependencies(outputs, source)
+    out = np.zeros(source.width, np.bool_)
+    out[sorted(_union(c for o in outputs for c in read[o]))] = True
+    return out
+
+
+def categories_read(output: Node, source: Input) -> NDArray[np.bool_]:
+    """The columns that anything below `output` reads as a category, (p,): they change at once."""
+    read = _dependencies((output,), source)
+    out = np.zeros(source.width, np.bool_)
+    for node in read:
+        if isinstance(node, Lookup):
+            out[sorted(read[node.source][node.column])] = True
+        elif isinstance(node, TreeEnsemble) and node.source is source:
+            out[node.feature[(node.feature >= 0) & (node.category_set >= 0)]] = True
+    return out
+
+
+def _dependencies(outputs: tuple[Node, ...], source: Input) -> dict[Node, list[set[int]]]:
+    """For every column of every node below `outputs`, the columns of the rows it may depend on."""
+    read: dict[Node, list[set[int]]] = {}
+    for node in topological(*outputs):
+        if node is source:
+            read[node] = [{j} for j in range(source.width)]
+            continue
+        parents = [read[p] for p in node.parents]
+        if isinstance(node, Select):
+            read[node] = [parents[0][j] for j in node.columns]
+        elif isinstance(node, Concat):
+            read[node] = [columns for parent in parents for columns in parent]
+        elif isinstance(node, (Elementwise, PiecewiseLinear, Fill, IsMissing)):
+            read[node] = parents[0]
+        elif isinstance(node, Affine):
+            read[node] = [_union(parents[0][j] for j in np.nonzero(node.weight.any(axis=0))[0])] * node.width
+        elif isinstance(node, Lookup):
+            read[node] = [parents[0][node.column]] * node.width
+        elif isinstance(node, TreeEnsemble):
+            read[node] = [_union(parents[0][j] for j in np.unique(node.feature[node.feature >= 0]))] * node.width
+        else:
+            read[node] = [_union(c for parent in parents for c in parent)] * node.width
+    return read
+
+
+def _union(sets: Iterable[set[int]]) -> set[int]:
+    return set[int]().union(*sets)

@@ -1,0 +1,59 @@
+"""Where something that moves along a path passes a level: brackets, and safeguarded root finding for many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..graph import Array
+
+Ints = NDArray[np.int64]
+
+MARGIN = 1e-12
+"""A level closer than this to an end of a bracket, relative to the values there, counts as not passed inside of it."""
+
+
+def passed(levels: Array, first: Array, last: Array) -> tuple[Ints, Ints, Array]:
+    """Every level strictly between `first` and `last`, both (n, width): its row, its column and the level itself."""
+    low, high = np.minimum(first, last), np.maximum(first, last)
+    if len(levels) == 1:
+        margin = MARGIN * np.maximum(np.maximum(-low, high), abs(levels[0]))
+        row, column = np.nonzero((low + margin < levels[0]) & (levels[0] < high - margin))
+        return row, column, np.full(len(row), levels[0])
+    margin = MARGIN * np.maximum(-low, high)
+    begin = np.searchsorted(levels, low + margin, side="right")
+    count = np.maximum(np.searchsorted(levels, high - margin, side="left") - begin, 0)
+    row, column = np.nonzero(count)
+    each = count[row, column]
+    index = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each) + np.repeat(begin[row, column], each)
+    return np.repeat(row, each), np.repeat(column, each), levels[index]
+
+
+def solve(
+    function: Callable[[Array], Array], low: Array, high: Array, at_low: Array, at_high: Array, noise: Array
+) -> Array:
+    """A root of each function in its bracket, (n,): secant steps that stay inside, halving where they do not help.
+
+    `function` takes one time for each of the n brackets; `at_low` and `at_high` have opposite signs; a value below
+    `noise` (n,) is as good as zero.
+    """
+    kept = np.zeros(len(low))  # which end has stayed: -1 the lower, 1 the upper
+    root = low + (high - low) * (at_low / (at_low - at_high))
+    for step in range(60):
+        value = function(root)
+        done = (np.abs(value) <= noise) | (high - low <= 1e-15)
+        if done.all():
+            break
+        below = np.sign(value) == np.sign(at_low)
+        # Illinois: an end that stays twice in a row counts half, or it might stay for ever
+        at_high = np.where(below, np.where(kept == 1, 0.5 * at_high, at_high), value)
+        at_low = np.where(below, value, np.where(kept == -1, 0.5 * at_low, at_low))
+        low, high = np.where(below & ~done, root, low), np.where(below | done, high, root)
+        kept = np.where(below, 1.0, -1.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            guess = low + (high - low) * (at_low / (at_low - at_high))
+        halve = ~((guess > low) & (guess < high)) | (step % 8 == 7)
+        root = np.where(done, root, np.where(halve, 0.5 * (low + high), guess))
+    return root
