@@ -28,7 +28,7 @@ Game = Callable[[Ints, Bools], Array]
 @cache
 def subsets(players: int) -> Bools:
     """All subsets, (2^players, players): bit i of the row's number is player i."""
-    return (np.arange(2**players)[:, None] >> np.arange(players)) & 1 == 1
+    return np.asarray((np.arange(2**players)[:, None] >> np.arange(players)) & 1 == 1)
 
 
 @cache

@@ -1,6 +1,6 @@
-"""The head integrated over the segments of a patch: moments for the continuous credit, scores at either side of corners.
+"""The head integrated over the segments of a patch: moments for the continuous credit, scores beside the corners.
 
-The score's change over a segment is known exactly from its ends, so what the quadrature of a segment loses is known too.
+The score's change over a segment is known from its ends, so what the quadrature of a segment loses is known too.
 Segments that lose too much get more nodes, then are halved.
 """
 
@@ -89,9 +89,9 @@ class Integral:
                 if self.roles.head_trees:
                     kept.append(settled)
                 again.append(self._quadrature(settled, last=turn == ROUNDS - 1))
-            segments = Segments.joined(again)
-            if not len(segments):
+            if not again:
                 break
+            segments = Segments.joined(again)
         self._cross(kept)
         return Moments(self.curves, self.lines, self.lost, self.sway)
 
@@ -185,9 +185,9 @@ class Integral:
             for node in self.roles.curve_ends:
                 for j in range(node.width if node in slope else 0):
                     mass = weight * slope[node][:, j]
-                    for l in range(self.size):
+                    for degree in range(self.size):
                         assert basis is not None
-                        self.curves[output, :, l, column + j] += np.bincount(panel, mass * basis[l], panels)
+                        self.curves[output, :, degree, column + j] += np.bincount(panel, mass * basis[degree], panels)
                     self._sway(panel, time, slope[node][:, j], column + j, output)
                 column += node.width
             for node in self.roles.head_lines:

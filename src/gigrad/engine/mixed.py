@@ -1,6 +1,6 @@
 """Credit for any composition `g(x, d(x))` of trees and continuous parts.
 
-Along a path the trees jump at corners and are constant in between. The jump at a corner goes to the variables that cross
+Along a path the trees jump at corners and are constant in between. A corner's jump goes to the variables that cross
 there (`corners`). In between, the continuous credit is the integral of the score's derivatives by curves and lines
 (`head`, `integrate`), times the derivatives of those by the columns, known at a few nodes a path (`panels`, `lines`).
 """
@@ -8,6 +8,7 @@ there (`corners`). In between, the continuous credit is the integral of the scor
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -147,7 +148,7 @@ class Walk:
         cost = on_nodes + on_segments * (panels.end - panels.begin + 1)
         batch = np.cumsum(cost) // BATCH
         edges = np.concatenate([[0], np.nonzero(np.diff(batch))[0] + 1, [len(panels)]])
-        return [(int(a), int(b)) for a, b in zip(edges[:-1], edges[1:], strict=True) if b > a]
+        return [(a, b) for a, b in pairwise(edges.tolist()) if b > a]
 
     def _panels(self, panels: Panels, order: int) -> Panels:
         """Add what some panels give; gives back those to be looked at again, finer."""
@@ -159,6 +160,8 @@ class Walk:
                 again.append(panels.cut(at, time, self.corners, self.legs))
                 whole = np.ones(len(panels), np.bool_)
                 whole[at] = False
+                if not whole.any():
+                    return again[0]
                 patch = patch.part(np.nonzero(whole)[0])
                 panels = patch.panels
         path = self.legs.path[panels.leg]

@@ -195,8 +195,8 @@ class Patch:
         out = np.zeros((len(panel), columns))
         if columns:
             basis = legendre(self.local(panel, time), self.rule.size)
-            for l in range(self.rule.size):
-                out += basis[l][:, None] * coefficients[panel, l]
+            for degree in range(self.rule.size):
+                out += basis[degree][:, None] * coefficients[panel, degree]
         return out
 
     def _split(self, series: Array, lines: dict[Node, Array]) -> dict[Node, Array]:

@@ -1,4 +1,4 @@
-"""The paths to explain: from every start to an end, as a population or pair by pair, and in blocks that fit in memory."""
+"""The paths to explain, from starts to ends: a population or pair by pair, in blocks that fit in memory."""
 
 from __future__ import annotations
 
@@ -90,10 +90,10 @@ class Block:
 
     @cached_property
     def jumping(self) -> Bools:
-        """Where a column changes at once, half-way: categories, and any without a finite value at either end, (n, p)."""
+        """Where a column changes at once, half-way, (n, p): categories, and where either end is not finite."""
         finite = np.isfinite(self.starts) & np.isfinite(self.ends)
         same = (self.starts == self.ends) | (np.isnan(self.starts) & np.isnan(self.ends))
-        return (self.categories | ~finite) & ~same
+        return np.asarray((self.categories | ~finite) & ~same)
 
     @cached_property
     def move(self) -> Array:
@@ -104,7 +104,7 @@ class Block:
         return out
 
     def at(self, path: Ints, time: Array, late: Bools) -> Array:
-        """Rows of the given paths at the given times, (len(path), p); jumping columns hold the end's value if `late`."""
+        """Rows (len(path), p) of paths at given times; jumping columns hold the end's value if `late`."""
         starts, ends = self.starts[path], self.ends[path]
         moving = starts + time[:, None] * self.move[path]
         moving = np.where((time == 1.0)[:, None], ends, moving)  # the end itself, not a rounding of it

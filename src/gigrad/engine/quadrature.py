@@ -1,8 +1,8 @@
 """Quadrature as data: Gauss nodes, and the change between values at nodes and Legendre coefficients.
 
-A function on a panel is kept as its Legendre coefficients in the panel's own coordinate u, from -1 to 1. The integral of
-`w g` is then the sum of g's coefficients times w's moments, `moment[l] = integral of w P_l`, however rough w is: g needs
-to be known at a few nodes only. This is product integration.
+A function on a panel is kept as its Legendre coefficients in the panel's own coordinate u, from -1 to 1. The integral
+of `w g` is then the sum of g's coefficients times w's moments, `moment[l] = integral of w P_l`, however rough w is: g
+needs to be known at a few nodes only. This is product integration.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def legendre(u: Array, size: int) -> Array:
     out[0] = 1.0
     if size > 1:
         out[1] = u
-    for l in range(2, size):
-        np.multiply(u, out[l - 1], out=out[l])
-        out[l] *= (2 * l - 1) / l
-        out[l] -= (l - 1) / l * out[l - 2]
+    for n in range(2, size):
+        np.multiply(u, out[n - 1], out=out[n])
+        out[n] *= (2 * n - 1) / n
+        out[n] -= (n - 1) / n * out[n - 2]
     return out
 
 
@@ -89,4 +89,5 @@ def tails(sizes: Array, rough: bool) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(earlier > 0, np.minimum(last / earlier, 1.0), 1.0) ** (1.0 / step)
     rate = np.where((rate > 0.6) | rough, 1.0, rate)
-    return last * rate ** np.arange(1, q + 2).reshape(-1, *(1,) * (sizes.ndim - 1))
+    powers = rate ** np.arange(1, q + 2).reshape(-1, *(1,) * (sizes.ndim - 1))
+    return np.asarray(last * powers)

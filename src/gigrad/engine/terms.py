@@ -1,6 +1,7 @@
 """Credit is linear in the model: an output is taken apart into weighted terms, each done the fastest exact way.
 
-`output = constant + sum of matrix @ term`. A sum of trees goes to the native walk, everything else to the mixed engine.
+`output = constant + sum of matrix @ term`. A sum of trees, or a link over one, goes to the native walk, everything else
+to the mixed engine.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from .. import kernels
 from ..errors import AccuracyWarning
-from ..graph import Affine, Array, Concat, Elementwise, Input, Node, Select, Sum, TreeEnsemble, evaluate
-from . import mixed
-from .paths import Pairs, Paths
+from ..graph import Affine, Array, Concat, Elementwise, Input, Node, Select, Sum, evaluate
+from . import links, mixed
+from .paths import Paths
 from .roles import categories_read
 from .settings import Credits, Settings
 
@@ -28,8 +28,9 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
     error = np.zeros((len(paths.ends), node.width))
     terms = linear_terms(node)
     for matrix, term in terms:
-        if isinstance(term, TreeEnsemble) and term.source is source and settings.players is None:
-            part = _trees(term, paths, settings)
+        linked = links.as_link(term, source) if settings.players is None else None
+        if linked is not None:
+            part = links.credits(*linked, paths, settings)
         else:
             part = mixed.attribute(term, source, paths, categories, _share(allowed, matrix) / len(terms), settings)
         values += part.values @ matrix.T
@@ -58,19 +59,11 @@ def _warn(error: Array, allowed: Array) -> None:
     if len(over):
         named = ", ".join(map(str, over[:10].tolist())) + (", ..." if len(over) > 10 else "")
         warnings.warn(
-            f"The tolerance was not reached on {len(over)} of {len(error)} rows ({named}): the estimated error of their "
-            f"credits is up to {error[over].max():.3g} where {allowed[over].min():.3g} was allowed; see `error`.",
+            f"The tolerance was not reached on {len(over)} of {len(error)} rows ({named}): the estimated error of a "
+            f"credit is up to {error[over].max():.3g} where {allowed[over].min():.3g} was allowed; see `error`.",
             AccuracyWarning,
             stacklevel=3,
         )
-
-
-def _trees(term: TreeEnsemble, paths: Paths, settings: Settings) -> Credits:
-    if isinstance(paths, Pairs):
-        values = kernels.credits_pairs(term.forest, paths.starts, paths.ends, settings.n_threads)
-    else:
-        values = kernels.credits(term.forest, paths.starts, paths.weights, paths.ends, settings.n_threads)
-    return Credits(values, np.zeros((len(values), term.width)))
 
 
 def linear_terms(node: Node) -> list[tuple[Array, Node]]:
@@ -93,9 +86,7 @@ def _expand(matrix: Array, node: Node) -> Iterator[tuple[Array, Node]]:
             if part.any():
                 yield from _expand(part, source)
     elif isinstance(node, Select):
-        wide = np.zeros((len(matrix), node.source.width))
-        np.add.at(wide, (slice(None), list(node.columns)), matrix)
-        yield from _expand(wide, node.source)
+        yield from _expand(matrix @ np.eye(node.source.width)[list(node.columns)], node.source)
     elif isinstance(node, Elementwise) and node.name == "identity":
         yield from _expand(matrix, node.source)
     else:
