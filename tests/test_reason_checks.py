@@ -166,6 +166,24 @@ def test_stability_counts_what_explaining_again_gives(lender: Any) -> None:
     assert list(found.to_frame()["row_id"]) == [c.row_id for c in found.changes]
 
 
+def test_other_spaces_are_those_of_the_model(lender: Any) -> None:
+    model, X = lender
+    risk = model.predict_proba(X)[:, 1].astype(float)
+    r, refused = gig.references.approved(X, risk, 0.5, higher_is_better=False), X[risk > 0.5].iloc[:25]
+    ecdf = gig.SmoothedECDF.fit(risk)
+    spaces = {"margin": "margin", "rank": ecdf}
+    found = gig.reason_stability(model, refused, r, top=2, bootstrap=0, spaces=spaces)
+    given = gig.reasons(gig.explain(model, refused, r), top=2)
+    for kind, output in spaces.items():
+        there = gig.reasons(gig.explain(model, refused, r, output=output), top=2)
+        own = [[[x.feature for x in a.reasons] for a in side] for side in (given, there)]
+        differ = [float(a != b) for a, b in zip(*own, strict=True)]
+        assert [c.reordered for c in found.changes if c.kind == kind] == differ
+    assert gig.reason_stability(model, refused[:2], r, bootstrap=0).kinds == ("margin", "rank")
+    assert gig.reason_stability(model, refused[:2], r, output="margin", bootstrap=0).kinds == ("prediction", "rank")
+    assert gig.reason_stability(model, refused[:2], r, output=ecdf, bootstrap=0).kinds == ("margin", "prediction")
+
+
 def test_values_move_within_their_measurement_error_and_no_further(lender: Any) -> None:
     model, X = lender
     r, refused = approved(model, X)

@@ -14,6 +14,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder
 
 import gigrad as gig
 from gigrad.graph import Column, Graph, Input, Tree, assemble
@@ -93,6 +97,33 @@ def test_on_a_scorecard_the_reasons_are_the_points_below_the_reference(scorecard
         np.testing.assert_allclose(
             [x.share * lost.sum() for x in found[i].reasons], -np.array([x.credit for x in found[i].reasons])
         )
+
+
+def test_a_binned_logistic_regression_gives_its_own_scorecard(table: Any) -> None:
+    data = table("german_credit")
+    good = (data["credit_risk"] == "good").astype(int)
+    numbers, labels = ["duration_months", "credit_amount", "age"], ["checking_account_status", "savings_account"]
+    X = data[[*numbers, *labels]]
+    bins = make_column_transformer(
+        (KBinsDiscretizer(5, encode="onehot", quantile_method="averaged_inverted_cdf"), numbers),
+        (OneHotEncoder(), labels),
+    )
+    model = make_pipeline(bins, LogisticRegression()).fit(X, good)
+    odds = model.decision_function(X)
+    r = gig.references.approved(X, odds, 0.5, higher_is_better=True)
+    refused = X[odds < 0.5]
+    found = gig.reasons(gig.explain(model, refused, r, output="margin"), top=5)
+
+    names = np.array([n.split("__")[1] for n in bins.get_feature_names_out()])
+    terms = bins.transform(X).toarray() * model[-1].coef_[0]
+    points = np.stack([terms[:, [n.startswith(c) for n in names]].sum(axis=1) for c in X.columns], axis=1)
+    below = points[odds >= 0.5].mean(axis=0) - points[odds < 0.5]
+    assert len(found) > 100
+    for i, lost in enumerate(below):
+        classic = [X.columns[j] for j in np.argsort(-lost, kind="stable") if lost[j] > 1e-9]
+        assert listed(found, i) == classic
+        credits = [-x.credit for x in found[i].reasons]
+        np.testing.assert_allclose(credits, [lost[list(X.columns).index(f)] for f in classic], atol=1e-11)
 
 
 def test_order_does_not_depend_on_columns_rows_threads_or_batch(scorecard: Any) -> None:
