@@ -101,11 +101,11 @@ def head(quick: bool) -> list[nn.Module]:
 
 def saved(run: Run, name: str, layers: list[nn.Module], X: np.ndarray, y: np.ndarray, epochs: int) -> nn.Sequential:
     """A trained net, or the one an earlier run trained."""
-    net = nn.Sequential(*layers).double().eval()
     arrays = run.stage(
         name,
         lambda: {k: v.numpy() for k, v in fit_net(layers, X, y, epochs, f"training {name}").state_dict().items()},
     )
+    net = nn.Sequential(*layers).double().eval()
     net.load_state_dict({k: torch.tensor(v) for k, v in arrays.items()})
     return net
 

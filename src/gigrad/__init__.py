@@ -1,6 +1,6 @@
 """gigrad: exact, axiomatic credit for the scores of diverse ensembles (Generalized Integrated Gradients)."""
 
-from . import batch, references
+from . import batch, plots, references
 from .compose import SmoothedECDF, average, stack
 from .errors import (
     AccuracyWarning,
@@ -56,6 +56,7 @@ __all__ = [
     "explain_pairs",
     "function",
     "import_model",
+    "plots",
     "reason_stability",
     "reasons",
     "references",
