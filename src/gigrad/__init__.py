@@ -24,6 +24,7 @@ from .importers import import_model, register_importer, supported
 from .importers.function import function
 from .reasons import Reasons, reasons, replay_reasons
 from .references import Reference
+from .reports import report
 from .stability import Stability, reason_stability
 
 __version__ = "0.1.0"
@@ -62,6 +63,7 @@ __all__ = [
     "references",
     "register_importer",
     "replay_reasons",
+    "report",
     "stack",
     "supported",
     "verify_reasons",

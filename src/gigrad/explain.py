@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -18,6 +18,7 @@ from .importers import import_model
 from .references.population import checked_weights
 from .references.wiring import open_reference, reference_facts, reference_note
 from .tables import Rows, read_rows
+from .tracing import Traced, chosen_rows, trace_pairs, trace_population
 
 
 class Explainer:
@@ -90,14 +91,27 @@ class Explainer:
         self._assemble(scorer, reference, weights, weights @ scorer.own(reference), settings, record)
         return self
 
-    def __call__(self, X: Any) -> Explanation:
-        """Explain every row of a table."""
+    def __call__(self, X: Any, *, paths: int | Sequence[int] = 0) -> Explanation:
+        """Explain every row of a table.
+
+        Parameters
+        ----------
+        X : table
+        paths : int or sequence of int
+            For how many rows, from the first, or for which rows, to keep what happens on the way from the reference:
+            what `plots.path` and the report draw.
+        """
         rows = read_rows(X, self.scorer.graph, what="X")
         predictions = self.scorer.own(rows)
-        paths = Population(self.reference.matrix, self.weights, rows.matrix)
-        credit = attribute(self.scorer.node, self.scorer.graph.input, paths, self.settings)
+        asked = chosen_rows(paths, len(rows))
+        population = Population(self.reference.matrix, self.weights, rows.matrix)
+        credit = attribute(self.scorer.node, self.scorer.graph.input, population, self.settings)
         base = np.broadcast_to(self.base, predictions.shape)
-        return self.scorer.explanation(credit.values, credit.error, base, predictions, rows, self.provenance)
+        e = self.scorer.explanation(credit.values, credit.error, base, predictions, rows, self.provenance)
+        if not len(asked):
+            return e
+        traced = Traced(self.scorer.graph, self.scorer.node, self.settings)
+        return replace(e, paths=trace_population(traced, population, asked))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all that is needed to explain anywhere, without the model's library, to one .gig file.
@@ -133,13 +147,14 @@ def explain(
     tol: float = 1e-6,
     n_threads: int | None = None,
     seed: int = 0,
+    paths: int | Sequence[int] = 0,
 ) -> Explanation:
-    """Explain every row of X against a reference population. See `Explainer` for the arguments."""
+    """Explain every row of X against a reference population. See `Explainer` and its call for the arguments."""
     explainer = Explainer(
         model, reference, weights=weights, output=output, target=target, groups=groups, tol=tol, n_threads=n_threads,
         seed=seed,
     )  # fmt: skip
-    return explainer(X)
+    return explainer(X, paths=paths)
 
 
 def explain_pairs(
@@ -153,22 +168,26 @@ def explain_pairs(
     tol: float = 1e-6,
     n_threads: int | None = None,
     seed: int = 0,
+    paths: int | Sequence[int] = 0,
 ) -> Explanation:
-    """Explain for every i why the score of end[i] differs from that of start[i]. See `Explainer` for the arguments."""
+    """Explain for every i why the score of end[i] differs from that of start[i]. See `explain` for the arguments."""
     scorer = Scorer.of(model, output, target)
     settings = checked_settings(tol, n_threads, seed)
     starts = read_rows(start, scorer.graph, what="start")
     ends = read_rows(end, scorer.graph, what="end")
     if len(starts) != len(ends):
         raise InputError(f"start and end must have the same number of rows; they have {len(starts)} and {len(ends)}.")
+    asked = chosen_rows(paths, len(ends))
     base, predictions = scorer.own(starts), scorer.own(ends)
-    credit = attribute(scorer.node, scorer.graph.input, Pairs(starts.matrix, ends.matrix), settings)
+    pairs = Pairs(starts.matrix, ends.matrix)
+    credit = attribute(scorer.node, scorer.graph.input, pairs, settings)
     record = {
         **scorer.record,
         "reference": provenance.start_record(starts),
         "settings": provenance.settings_record(tol, seed, groups),
     }
-    return scorer.explanation(credit.values, credit.error, base, predictions, ends, record)
+    e = scorer.explanation(credit.values, credit.error, base, predictions, ends, record)
+    return replace(e, paths=trace_pairs(Traced(scorer.graph, scorer.node, settings), pairs, asked)) if len(asked) else e
 
 
 @dataclass(frozen=True, eq=False)

@@ -248,6 +248,12 @@ class Explanation:
 
         return files.load(path)
 
+    def report(self, path: str | Path, *, title: str | None = None) -> None:
+        """Write one HTML file that shows everything, needs no network, and can be sent around."""
+        from .report import write
+
+        write(self, path, title=title)
+
     def __repr__(self) -> str:
         from . import notebook
 

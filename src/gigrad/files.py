@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .durable import replacing
 from .errors import InputError
 from .frames import raw_arrow, to_arrow
 from .optional import require
@@ -43,7 +44,8 @@ def save(e: Explanation, path: str | Path) -> None:
         for name, lists in _path_lists(e.paths, len(e), len(e.output_names)).items():
             table = table.append_column(name, [lists])
     metadata = {**(table.schema.metadata or {}), b"gigrad": json.dumps(head).encode()}
-    parquet.write_table(table.replace_schema_metadata(metadata), str(path), compression="zstd")
+    with replacing(Path(path)) as aside:
+        parquet.write_table(table.replace_schema_metadata(metadata), str(aside), compression="zstd")
 
 
 def load(path: str | Path) -> Explanation:

@@ -11,7 +11,6 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -138,6 +137,8 @@ def library_version(model: Any) -> str:
 
 
 def _version(distribution: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and needed when explaining only
+
     try:
         return version(distribution)
     except PackageNotFoundError:

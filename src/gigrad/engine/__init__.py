@@ -2,6 +2,6 @@
 
 from .paths import Pairs, Population
 from .settings import Credits, Settings
-from .terms import attribute
+from .terms import attribute, linear_terms
 
-__all__ = ["Credits", "Pairs", "Population", "Settings", "attribute"]
+__all__ = ["Credits", "Pairs", "Population", "Settings", "attribute", "linear_terms"]

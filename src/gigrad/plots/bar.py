@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import display
+from .. import display, views
 from ..errors import InputError
 from ..explanation import Explanation
 from ..frames import importance
@@ -31,10 +31,10 @@ def bar(e: Explanation | Mapping[str, Explanation], *, top: int = 15, ax: Any = 
     -------
     matplotlib Axes
     """
-    top = style.count(top, "top")
+    top = views.count(top, "top")
     if isinstance(e, Mapping):
-        return _cohorts({name: style.one_output(part, "bar") for name, part in e.items()}, top, ax)
-    e = style.one_output(e, "bar")
+        return _cohorts({name: views.one_output(part, "bar") for name, part in e.items()}, top, ax)
+    e = views.one_output(e, "bar")
     signed = len(e) == 1
     credit = e.values[0] if signed else importance(e)[0]
     shown, gathered = style.ranked(np.abs(credit), top)

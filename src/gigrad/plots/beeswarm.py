@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import display
+from .. import display, views
 from ..explanation import Explanation
 from ..frames import importance
 from ..optional import require
@@ -30,9 +30,9 @@ def beeswarm(e: Explanation, *, top: int = 15, points: int = 2000, ax: Any = Non
     -------
     matplotlib Axes
     """
-    e = style.one_output(e, "beeswarm")
-    shown, gathered = style.ranked(importance(e)[0], style.count(top, "top"))
-    drawn, said = style.sampled(e, style.count(points, "points"))
+    e = views.one_output(e, "beeswarm")
+    shown, gathered = style.ranked(importance(e)[0], views.count(top, "top"))
+    drawn, said = views.sampled(e, views.count(points, "points"))
     labels = [style.short_name(e, j) for j in shown]
     if len(gathered):
         labels.append(style.others(len(gathered)))

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import views
 from ..errors import InputError
 from ..explanation import Explanation
 from ..frames import importance
@@ -41,11 +42,11 @@ def heatmap(
     matplotlib Axes
         `ax.child_axes[0]` has the scores.
     """
-    e = style.one_output(e, "heatmap")
+    e = views.one_output(e, "heatmap")
     if order not in ORDERS:
         raise InputError(f"order must be one of {', '.join(map(repr, ORDERS))}; {order!r} came.")
-    shown, gathered = style.ranked(importance(e)[0], style.count(top, "top"))
-    drawn, said = style.sampled(e, style.count(rows, "rows"))
+    shown, gathered = style.ranked(importance(e)[0], views.count(top, "top"))
+    drawn, said = views.sampled(e, views.count(rows, "rows"))
     drawn = drawn[_order(drawn, order)]
     table = drawn.values[:, shown].T
     labels = [style.short_name(e, j) for j in shown]

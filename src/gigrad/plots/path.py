@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import display
+from .. import display, views
 from ..errors import InputError
 from ..explanation import Explanation
 from ..paths import Paths
 from . import style
+
+LETTER = 0.0135
+"""About how much of the axes' width a small letter takes."""
 
 
 def path(e: Explanation, *, top: int = 6, jumps: int = 5, ax: Any = None) -> Any:
@@ -36,7 +39,7 @@ def path(e: Explanation, *, top: int = 6, jumps: int = 5, ax: Any = None) -> Any
     matplotlib Axes
         `ax.child_axes` has the score's and the credits' own axes.
     """
-    e = style.one_row(e, "path")
+    e = views.one_row(e, "path")
     if e.paths is None:
         raise InputError(
             "path needs the row's path, and this explanation has none; explain(..., paths=n) keeps those of the first "
@@ -46,8 +49,8 @@ def path(e: Explanation, *, top: int = 6, jumps: int = 5, ax: Any = None) -> Any
         ax = style.new_axes(9.0, 6.4)
     ax.set_axis_off()
     above, below = ax.inset_axes((0.0, 0.62, 1.0, 0.38)), ax.inset_axes((0.0, 0.0, 1.0, 0.55))
-    _score(above, e, e.paths, style.count(jumps, "jumps"))
-    _credits(below, e, e.paths, style.count(top, "top"))
+    _score(above, e, e.paths, views.count(jumps, "jumps"))
+    _credits(below, e, e.paths, views.count(top, "top"))
     style.title(above, _said(e, e.paths))
     return ax
 
@@ -76,7 +79,8 @@ def _score(ax: Any, e: Explanation, paths: Paths, jumps: int) -> None:
             textcoords="offset points", va="center", fontweight="bold", annotation_clip=False,
         )  # fmt: skip
     ax.set_xlim(0, 1)
-    ax.margins(y=0.3)
+    low, span = float(score.min()), float(np.ptp(score)) or 1.0
+    ax.set_ylim(low - 0.15 * span, low + 2.1 * span)  # the names of what jumped stand above the line
     _mark_jumps(ax, e, paths, jumps)
     ax.set_ylabel(style.score_name(e), labelpad=40)
     ax.tick_params(axis="x", labelbottom=False)
@@ -85,24 +89,26 @@ def _score(ax: Any, e: Explanation, paths: Paths, jumps: int) -> None:
 
 
 def _mark_jumps(ax: Any, e: Explanation, paths: Paths, most: int) -> None:
-    """Dots on the line where it jumps most, with the feature that passed a threshold there."""
+    """Dots on the line where it jumps most; above it, side by side or one over the other, what jumped."""
     largest = np.argsort(-np.abs(paths.jump_size), kind="stable")[:most]
-    placed: list[tuple[float, float]] = []
+    lanes: list[float] = []
     for i in sorted(largest, key=lambda j: float(paths.jump_time[j])):
         time, feature, size = float(paths.jump_time[i]), int(paths.jump_feature[i]), float(paths.jump_size[i])
-        side = 1 if size > 0 else -1
         height = float(np.interp(time, paths.times, paths.score[0]))
-        crowd = sum(abs(time - other) < 0.2 and side == side_ for other, side_ in placed)
-        placed.append((time, side))
-        name = "a feature left out" if feature < 0 else style.plain(display.shortened(e.feature_names[feature], 22))
+        name = "a feature left out" if feature < 0 else display.shortened(e.feature_names[feature], 22)
+        half = LETTER * len(name) / 2
+        middle = min(max(time, half), 1.0 - half)
+        lane = next((k for k, end in enumerate(lanes) if end < middle - half - LETTER), len(lanes))
+        lanes[lane : lane + 1] = [middle + half]
         color = style.sign_color(size)
         ax.plot([time], [height], marker="o", markersize=5, color=color, zorder=4)
+        top = 0.6 + 0.085 * lane
         ax.annotate(
-            name, (time, height), (0, (14 + 13 * crowd) * side), textcoords="offset points", ha="center", va="center",
-            fontsize="small", color=color, zorder=5,
-            bbox={"facecolor": ax.get_facecolor(), "edgecolor": "none", "alpha": 0.7, "pad": 1.0},
-            arrowprops={"arrowstyle": "-", "color": color, "alpha": 0.5, "linewidth": 0.8},
+            "", (time, height), (time, top), textcoords=ax.get_xaxis_transform(),
+            arrowprops={"arrowstyle": "-", "color": color, "alpha": 0.5, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0},
         )  # fmt: skip
+        ax.text(middle, top, style.plain(name), transform=ax.get_xaxis_transform(), ha="center", va="bottom",
+                fontsize="small", color=color, zorder=5)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

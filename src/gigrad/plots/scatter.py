@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import display
+from .. import display, views
 from ..errors import InputError
 from ..explanation import Explanation
 from ..optional import require
@@ -34,8 +34,8 @@ def scatter(
     -------
     matplotlib Axes
     """
-    e = style.one_output(e, "scatter")
-    drawn, said = style.sampled(e, style.count(points, "points"))
+    e = views.one_output(e, "scatter")
+    drawn, said = views.sampled(e, views.count(points, "points"))
     j = e.position(feature)
     column = _numbers(drawn, j)
     if ax is None:
@@ -69,7 +69,7 @@ def _place(ax: Any, column: display.Numbers) -> NDArray[np.float64]:
     """Where the points stand: numbers at their value, categories side by side, missing values apart."""
     x = column.values.copy()
     missing = np.isnan(x)
-    jitter = np.random.default_rng(style.SEED).uniform(-1, 1, len(x))
+    jitter = np.random.default_rng(views.SEED).uniform(-1, 1, len(x))
     if column.labels is not None:
         _name_categories(ax, column.labels, bool(missing.any()))
         x[missing] = len(column.labels)

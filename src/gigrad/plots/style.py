@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import display
-from ..errors import InputError
 from ..explanation import Explanation
 from ..optional import require
+from ..views import score_name as _score_name
 
 POSITIVE = "#dd6b0d"
 NEGATIVE = "#2b83ba"
@@ -23,7 +23,6 @@ NEUTRAL = "#8c8c8c"
 # after Okabe and Ito, without the colours that vanish on white or on black
 SERIES = ("#2b83ba", "#dd6b0d", "#009e73", "#cc79a7", "#c9a400", "#56b4e9", "#a0522d", "#7b61b8")
 NAME_WIDTH = 34
-SEED = 0
 
 
 def pyplot() -> Any:
@@ -64,35 +63,6 @@ def sign_color(credit: float) -> str:
     return POSITIVE if credit > 0 else NEGATIVE
 
 
-def one_output(e: Explanation, what: str) -> Explanation:
-    """The explanation, if it has one output and something to draw; a clear error elsewhere."""
-    if not isinstance(e, Explanation):
-        raise InputError(f"{what} draws an Explanation; a {type(e).__name__} came.")
-    if e.values.ndim == 3:
-        if len(e.output_names) > 1:
-            names = ", ".join(map(repr, e.output_names[:8]))
-            raise InputError(f"{what} draws one output; pick one of {names}, say e[:, :, {e.output_names[0]!r}].")
-        e = e[:, :, 0]
-    if len(e) == 0:
-        raise InputError(f"{what} needs at least one row; this explanation has none.")
-    return e
-
-
-def one_row(e: Explanation, what: str) -> Explanation:
-    """The explanation, if it has one output and one row; a clear error elsewhere."""
-    e = one_output(e, what)
-    if len(e) != 1:
-        raise InputError(f"{what} draws one row; this explanation has {len(e):,}. Pick one, say e[0].")
-    return e
-
-
-def count(value: Any, what: str) -> int:
-    """A positive whole number that a caller asked for."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{what} must be a positive whole number; {value!r} came.")
-    return int(value)
-
-
 def ranked(size: NDArray[np.float64], top: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The features to show, largest first, and those to gather: one alone is shown rather than gathered."""
     order = np.argsort(-size, kind="stable")
@@ -125,19 +95,8 @@ def plain(text: str) -> str:
 
 
 def score_name(e: Explanation) -> str:
-    """What the score is called on an axis: "class 1 (margin)"."""
-    name = display.shortened(e.output_names[0], 40)
-    asked = str(e.provenance.get("output", {}).get("asked", "prediction")).split("(")[0]
-    named = f"class {name}" if name.isdigit() else name
-    return plain(named if asked == "prediction" else f"{named} ({asked})")
-
-
-def sampled(e: Explanation, most: int) -> tuple[Explanation, str]:
-    """At most `most` rows, drawn at random with a fixed seed, and the words that say so."""
-    if len(e) <= most:
-        return e, f"{len(e):,} rows"
-    rows = np.sort(np.random.default_rng(SEED).choice(len(e), most, replace=False))
-    return e[rows], f"{most:,} of {len(e):,} rows, drawn at random"
+    """What the score is called on an axis."""
+    return plain(_score_name(e))
 
 
 def quiet_frame(ax: Any, *keep: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import display
+from .. import display, views
 from ..errors import InputError
 from ..explanation import Explanation
 from . import style
@@ -34,7 +34,7 @@ def surface(e: Explanation, score: Callable[[NDArray[np.float64]], Any], start: 
     (4,) array of matplotlib Axes
         The surface, the path seen from above, the score along the path, the credit.
     """
-    e = style.one_row(e, "surface")
+    e = views.one_row(e, "surface")
     if len(e.feature_names) != 2:
         raise InputError(f"surface draws two features; this explanation has {len(e.feature_names)}.")
     start = np.asarray(start, dtype=np.float64).ravel()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import display
+from .. import display, views
 from ..explanation import Explanation
 from . import style
 
@@ -25,8 +25,8 @@ def waterfall(e: Explanation, *, top: int = 10, ax: Any = None) -> Any:
     -------
     matplotlib Axes
     """
-    e = style.one_row(e, "waterfall")
-    bars = _bars(e, style.count(top, "top"))
+    e = views.one_row(e, "waterfall")
+    bars = _bars(e, views.count(top, "top"))
     base, prediction = float(e.base_values[0]), float(e.predictions[0])
     ends = base + np.cumsum([credit for _, credit in bars])
     starts = np.concatenate([[base], ends[:-1]])

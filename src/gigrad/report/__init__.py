@@ -1,0 +1,5 @@
+"""One HTML file that shows an explanation: no network, no server, nothing to install to read it."""
+
+from .write import render, write
+
+__all__ = ["render", "write"]

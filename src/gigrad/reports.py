@@ -1,0 +1,52 @@
+"""From a model to its report in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .explain import explain
+from .explanation import Explanation
+from .report import write
+
+
+def report(
+    model: Any,
+    X: Any,
+    reference: Any,
+    path: str | Path,
+    *,
+    title: str | None = None,
+    paths: int = 50,
+    weights: Any = None,
+    output: Any = None,
+    target: int | str | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    tol: float = 1e-6,
+    n_threads: int | None = None,
+    seed: int = 0,
+) -> Explanation:
+    """Explain every row of X against a reference population and write one HTML file that shows it.
+
+    Parameters
+    ----------
+    model, X, reference
+        As in `gigrad.explain`, like the arguments after `paths`.
+    path : str or Path
+        The file to write.
+    title : str, optional
+    paths : int
+        For how many rows, from the first, the way from the reference is shown too.
+
+    Returns
+    -------
+    Explanation
+        What the file shows.
+    """
+    e = explain(
+        model, X, reference, weights=weights, output=output, target=target, groups=groups, tol=tol,
+        n_threads=n_threads, seed=seed, paths=paths,
+    )  # fmt: skip
+    write(e, path, title=title)
+    return e

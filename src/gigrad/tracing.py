@@ -1,0 +1,225 @@
+"""What happens on the way from the references to a row: the score, the credit gathered so far, the largest jumps.
+
+A sum of trees only jumps, and the native core lists its jumps. Any other model is explained piece by piece: credit adds
+up along a path, so what a variable gathers between two times is the credit of the short path between the two points.
+Variables that change all at once do so half-way; the pieces are laid so that one half is the middle of one, and there
+they change in the piece as they do in the whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import kernels
+from .engine import Pairs, Population, Settings, attribute, linear_terms
+from .errors import InputError
+from .graph import Array, Graph, Node, TreeEnsemble, evaluate
+from .paths import Paths
+
+PIECES = 81  # odd, so that one half is the middle of a piece
+EDGES: Array = np.linspace(0.0, 1.0, PIECES + 1)
+WAYS = 5000
+"""How many paths in all, rows times references, are walked piece by piece before references are sampled."""
+LEAST = 50
+"""How many references a sample has at least."""
+JUMPS = 6
+VISIBLE = 0.02
+"""The smallest jump worth marking, as a part of the largest credit."""
+BLOCK = 20_000
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Jump:
+    """At `time` the score changes by `size` (outputs,) on account of `feature`."""
+
+    time: float
+    feature: int
+    size: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """One mean path: the score (times, outputs), the credit so far (times, columns, outputs), the largest jumps."""
+
+    score: Array
+    credit: Array
+    jumps: tuple[Jump, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """The output of a model that paths are asked of."""
+
+    graph: Graph
+    node: Node
+    settings: Settings
+
+    def way(self, starts: Array, weights: Array, end: Array) -> Way:
+        """The mean path from starts (m, p), weighted (m,), to one end (p,)."""
+        gained, jumps = (_tree_gains if self.is_trees else _piece_gains)(self, starts, weights, end)
+        credit = np.concatenate([np.zeros((1, *gained.shape[1:])), np.cumsum(gained, axis=0)])
+        visible = VISIBLE * np.abs(credit[-1]).max()
+        largest = sorted((j for j in jumps if np.abs(j.size).max() > visible), key=lambda j: -np.abs(j.size).max())
+        if self.is_trees:  # nothing is lost on the way, so the credits say what the score is
+            score = weights @ self.score(starts) + credit.sum(axis=1)
+        else:
+            points = _points(self, *_repeated(starts, end, EDGES))
+            score = np.einsum("tmo,m->to", self.score(points).reshape(len(EDGES), len(starts), -1), weights)
+        return Way(score, credit, tuple(largest[:JUMPS]))
+
+    @property
+    def is_trees(self) -> bool:
+        """Whether the output is a weighted sum of trees over the rows themselves."""
+        return all(isinstance(t, TreeEnsemble) and t.source is self.graph.input for _, t in linear_terms(self.node))
+
+    def score(self, rows: Array) -> Array:
+        """The graph's own score, (rows, outputs)."""
+        return evaluate((self.node,), {self.graph.input: rows})[self.node]
+
+
+def chosen_rows(paths: Any, n: int) -> Ints:
+    """The rows whose paths a caller asked for: the first so many, or those listed."""
+    if isinstance(paths, (int, np.integer)) and not isinstance(paths, bool) and paths >= 0:
+        return np.arange(min(int(paths), n))
+    rows = np.asarray(paths)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or ((rows < 0) | (rows >= n)).any():
+        raise InputError(
+            f"paths must be how many rows' paths to keep, or a list of row numbers below {n}; {paths!r} came."
+        )
+    return np.unique(rows).astype(np.int64)
+
+
+def trace_population(traced: Traced, population: Population, rows: Ints) -> Paths:
+    """The mean paths of some rows from the references."""
+    starts, weights = population.starts, population.weights
+    if not traced.is_trees:
+        starts, weights = _sampled(traced, starts, weights, max(LEAST, WAYS // len(rows)))
+    ways = [traced.way(starts, weights, end) for end in population.ends[rows]]
+    return _joined(ways, rows, len(starts), len(population.starts))
+
+
+def trace_pairs(traced: Traced, pairs: Pairs, rows: Ints) -> Paths:
+    """The paths of some pairs."""
+    return _joined([traced.way(pairs.starts[[i]], np.ones(1), pairs.ends[i]) for i in rows], rows, 1, 1)
+
+
+def _sampled(traced: Traced, starts: Array, weights: Array, most: int) -> tuple[Array, Array]:
+    """At most `most` references that keep the spread of the scores: one for each equal part of the ranked weight."""
+    if len(starts) <= most:
+        return starts, weights
+    order = np.argsort(traced.score(starts)[:, 0], kind="stable")
+    edges = np.cumsum(weights[order])
+    middles = (np.arange(most) + 0.5) / most * edges[-1]
+    picked = order[np.minimum(np.searchsorted(edges, middles), len(starts) - 1)]
+    return starts[picked], np.full(most, 1.0 / most)
+
+
+def _joined(ways: Sequence[Way], rows: Ints, references: int, of: int) -> Paths:
+    score, credit = np.stack([w.score for w in ways]), np.stack([w.credit for w in ways])
+    jumps = [(i, jump) for i, way in enumerate(ways) for jump in way.jumps]
+    size = np.array([jump.size for _, jump in jumps]).reshape(len(jumps), score.shape[-1])
+    one = score.shape[-1] == 1
+    return Paths(
+        rows=rows,
+        times=EDGES,
+        score=score[..., 0] if one else score,
+        credit=credit[..., 0] if one else credit,
+        jump_row=np.array([i for i, _ in jumps], np.int64),
+        jump_time=np.array([jump.time for _, jump in jumps], np.float64),
+        jump_feature=np.array([jump.feature for _, jump in jumps], np.int64),
+        jump_size=size[..., 0] if one else size,
+        references=references,
+        of=of,
+    )
+
+
+# ---------------------------------------------------------------- sums of trees
+
+
+def _tree_gains(traced: Traced, starts: Array, weights: Array, end: Array) -> tuple[Array, list[Jump]]:
+    """Credit gathered in each piece (pieces, columns, outputs), and the jumps, from the native list of all jumps."""
+    times, columns, sizes = [], [], []
+    for matrix, term in linear_terms(traced.node):
+        if not isinstance(term, TreeEnsemble):
+            raise TypeError("only a sum of trees can be traced by its jumps alone")
+        found = kernels.jumps(term.forest, starts, np.tile(end, (len(starts), 1)), traced.settings.n_threads)
+        share = np.repeat(weights, np.diff(found.offsets))
+        times.append(found.time)
+        columns.append(found.variable)
+        sizes.append(share[:, None] * (found.delta @ matrix.T))
+    time, column, size = np.concatenate(times), np.concatenate(columns).astype(np.int64), np.concatenate(sizes)
+    gained = np.zeros((PIECES, len(end), traced.node.width))
+    piece = np.clip(np.searchsorted(EDGES, time) - 1, 0, PIECES - 1)
+    np.add.at(gained, (piece, column), size)
+    return gained, _same_moment(time, column, size)
+
+
+def _same_moment(time: Array, column: Ints, size: Array) -> list[Jump]:
+    """Jumps of one variable at one time, over all trees and references, are one jump of the mean."""
+    if not len(time):
+        return []
+    order = np.lexsort((time, column))
+    time, column, size = time[order], column[order], size[order]
+    first = np.concatenate([[True], (np.diff(column) > 0) | (np.diff(time) > kernels.TIE)])
+    begin = np.flatnonzero(first)
+    total = np.add.reduceat(size, begin, axis=0)
+    largest = np.argsort(-np.abs(total).max(axis=1), kind="stable")[:JUMPS]
+    return [Jump(float(time[begin[i]]), int(column[begin[i]]), total[i]) for i in largest]
+
+
+# ---------------------------------------------------------------- any model, piece by piece
+
+
+def _piece_gains(traced: Traced, starts: Array, weights: Array, end: Array) -> tuple[Array, list[Jump]]:
+    """Credit gathered in each piece (pieces, columns, outputs), and the jumps.
+
+    The largest changes of one variable within a piece are narrowed down to a third, again and again: a jump keeps its
+    size, a slope loses it. Thirds keep one half in the middle of the piece that holds it.
+    """
+    gained = _between(traced, starts, weights, end, EDGES[:-1], EDGES[1:])
+    size = np.abs(gained).max(axis=2)
+    order = np.argsort(-size, axis=None, kind="stable")[:JUMPS]
+    piece, column = (index[size.ravel()[order] > 0] for index in np.unravel_index(order, size.shape))
+    low, high, change = EDGES[piece], EDGES[piece + 1], gained[piece, column]
+    each = np.arange(len(piece))
+    for _ in range(6):
+        third = (high - low) / 3
+        lows, highs = np.stack([low, low + third, high - third]), np.stack([low + third, high - third, high])
+        parts = _between(traced, starts, weights, end, lows.ravel(), highs.ravel())
+        parts = parts.reshape(3, len(piece), *gained.shape[1:])[:, each, column]
+        largest = np.abs(parts).max(axis=2).argmax(axis=0)
+        low, high, change = lows[largest, each], highs[largest, each], parts[largest, each]
+    kept = np.abs(change).max(axis=1) >= 0.5 * size[piece, column]
+    return gained, [Jump(float(low[i] + high[i]) / 2, int(column[i]), change[i]) for i in np.flatnonzero(kept)]
+
+
+def _between(traced: Traced, starts: Array, weights: Array, end: Array, low: Array, high: Array) -> Array:
+    """Mean credit gathered from time low[i] to high[i]: (pieces, columns, outputs)."""
+    from_, to = (_points(traced, *_repeated(starts, end, times)) for times in (low, high))
+    credit = np.empty((*from_.shape, traced.node.width))
+    for first in range(0, len(from_), BLOCK):
+        part = slice(first, first + BLOCK)
+        pairs = Pairs(from_[part], to[part])
+        credit[part] = attribute(traced.node, traced.graph.input, pairs, traced.settings).values
+    out: Array = np.einsum("kmpo,m->kpo", credit.reshape(len(low), len(starts), *credit.shape[1:]), weights)
+    return out
+
+
+def _repeated(starts: Array, end: Array, times: Array) -> tuple[Array, Array, Array]:
+    """Every start at every time: starts, ends and times, one line each."""
+    m = len(starts)
+    return np.tile(starts, (len(times), 1)), np.tile(end, (len(times) * m, 1)), np.repeat(times, m)
+
+
+def _points(traced: Traced, starts: Array, ends: Array, times: Array) -> Array:
+    """Where pair i is at times[i], (pairs, columns): numbers in between, the rest on either side of one half."""
+    t = times[:, None]
+    leaps = np.isnan(starts) | np.isnan(ends) | np.array([c.kind == "category" for c in traced.graph.columns])
+    return np.where(leaps, np.where(t < 0.5, starts, ends), (1.0 - t) * starts + t * ends)

@@ -1,0 +1,123 @@
+"""Paths: what is gathered on the way, against the model itself asked on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import gigrad as gig
+from gigrad import InputError
+from gigrad.testing import brute_force
+
+pytest.importorskip("sklearn")
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
+
+
+def regression(depth: int, n: int = 400, p: int = 4, **more: Any) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p))
+    y = X[:, 0] * X[:, 1] + np.abs(X[:, 2]) + 0.5 * X[:, 0]
+    return GradientBoostingRegressor(max_depth=depth, n_estimators=25, random_state=0, **more).fit(X, y), X
+
+
+def test_an_additive_model_credits_each_variable_with_its_own_change_so_far() -> None:
+    model, X = regression(depth=1)
+    start, end = X[:1], X[1:2]
+    e = gig.explain_pairs(model, start, end, paths=1)
+    assert e.paths is not None
+    for t, credit in zip(e.paths.times, e.paths.credit[0], strict=True):
+        for j in range(X.shape[1]):
+            moved = start.copy()
+            moved[0, j] = (1 - t) * start[0, j] + t * end[0, j]
+            assert credit[j] == pytest.approx((model.predict(moved) - model.predict(start))[0], abs=1e-9)
+
+
+def test_the_score_on_the_way_is_the_models_own_and_the_credits_add_up_to_it() -> None:
+    model, X = regression(depth=3)
+    e = gig.explain_pairs(model, X[:3], X[3:6], paths=3)
+    assert e.paths is not None
+    for i in range(3):
+        points = X[i] + e.paths.times[:, None] * (X[i + 3] - X[i])
+        np.testing.assert_allclose(e.paths.score[i], model.predict(points), atol=1e-9)
+    np.testing.assert_allclose(e.paths.credit.sum(axis=2), e.paths.score - e.paths.score[:, :1], atol=1e-9)
+    np.testing.assert_allclose(e.paths.credit[:, -1], e.values, atol=1e-12)
+
+
+def test_credit_so_far_is_the_definitions_credit_of_the_way_so_far() -> None:
+    model, X = regression(depth=3)
+    e = gig.explain_pairs(model, X[:1], X[1:2], paths=1)
+    assert e.paths is not None
+    for k in (20, 47, 70):
+        t = e.paths.times[k]
+        so_far = brute_force(model, X[0], (1 - t) * X[0] + t * X[1])[:, 0]
+        np.testing.assert_allclose(e.paths.credit[0, k], so_far, atol=1e-9)
+
+
+def test_missing_values_and_categories_change_half_way() -> None:
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.integers(0, 4, 500), rng.normal(size=500), rng.normal(size=500)]).astype(float)
+    X[rng.random(500) < 0.3, 1] = np.nan
+    y = np.array([3.0, 0.0, -2.0, 1.0])[X[:, 0].astype(int)] + np.where(np.isnan(X[:, 1]), 2.0, X[:, 1]) + X[:, 2]
+    model = HistGradientBoostingRegressor(max_iter=20, categorical_features=[0], random_state=0).fit(X, y)
+    start = X[(X[:, 0] == 0) & np.isnan(X[:, 1])][:1]
+    end = X[(X[:, 0] == 2) & ~np.isnan(X[:, 1])][:1]
+    e = gig.explain_pairs(model, start, end, paths=1)
+    assert e.paths is not None
+    before = e.paths.times < 0.5
+    assert (e.paths.credit[0][before][:, :2] == 0).all()
+    after = e.paths.credit[0][~before]
+    np.testing.assert_allclose(e.paths.credit[0, -1], e.values[0], atol=1e-12)
+    jumps = {int(f): (t, s) for t, f, s in zip(e.paths.jump_time, e.paths.jump_feature, e.paths.jump_size, strict=True)}
+    for j in (0, 1):
+        time, size = jumps[j]
+        assert time == pytest.approx(0.5, abs=1e-9)
+        assert size == pytest.approx(after[0, j], abs=1e-6)
+
+
+def test_jumps_are_found_where_thresholds_are_passed() -> None:
+    from sklearn.tree import DecisionTreeRegressor
+
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    model = DecisionTreeRegressor().fit(X, [0.0, 1.0, 5.0, 6.0])
+    e = gig.explain_pairs(model, [[0.1, -1.0]], [[2.1, 1.5]], paths=1)
+    assert e.paths is not None
+    found = sorted(zip(e.paths.jump_time, e.paths.jump_feature, e.paths.jump_size, strict=True))
+    assert [f for _, f, _ in found] == [0, 1]
+    np.testing.assert_allclose([t for t, _, _ in found], [0.4 / 2.0, 1.5 / 2.5], atol=1e-5)
+    np.testing.assert_allclose([s for _, _, s in found], [5.0, 1.0])
+
+
+def test_a_populations_path_is_the_weighted_mean_of_the_paths_from_each_reference() -> None:
+    model, X = regression(depth=3)
+    weights = np.array([0.5, 0.3, 0.2])
+    e = gig.explain(model, X[10:12], X[:3], weights=weights, paths=[1])
+    assert e.paths is not None
+    assert (e.paths.rows.tolist(), e.paths.references, e.paths.of) == ([1], 3, 3)
+    alone = [gig.explain_pairs(model, X[[m]], X[[11]], paths=1).paths for m in range(3)]
+    mean = sum(w * a.credit[0] for w, a in zip(weights, alone, strict=True) if a is not None)
+    np.testing.assert_allclose(e.paths.credit[0], mean, atol=1e-12)
+    np.testing.assert_allclose(e.paths.credit[0, -1], e.values[1], atol=1e-12)
+
+
+def test_several_outputs_have_paths_of_their_own() -> None:
+    from sklearn.ensemble import RandomForestRegressor
+
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 3))
+    model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, np.column_stack([X[:, 0], X[:, 1] * X[:, 2]]))
+    e = gig.explain(model, X[:2], X[5:9], paths=2)
+    assert e.paths is not None
+    assert e.paths.credit.shape == (2, 82, 3, 2)
+    np.testing.assert_allclose(e.paths.credit[:, -1], e.values, atol=1e-12)
+    one = e[:, :, 1].paths
+    assert one is not None
+    np.testing.assert_array_equal(one.jump_size, e.paths.jump_size[:, 1])
+
+
+@pytest.mark.parametrize("paths", [-1, [5], [-1], "all", 1.5, True])
+def test_paths_that_cannot_be_kept_are_refused(paths: Any) -> None:
+    model, X = regression(depth=1)
+    with pytest.raises(InputError, match="paths must be how many rows' paths to keep"):
+        gig.explain(model, X[:5], X[5:9], paths=paths)
