@@ -76,6 +76,45 @@ def test_missing_values_and_categories_change_half_way() -> None:
         assert size == pytest.approx(after[0, j], abs=1e-6)
 
 
+def test_a_probability_on_the_way_is_traced_piece_by_piece() -> None:
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(300, 3))
+    model = GradientBoostingClassifier(max_depth=2, n_estimators=10, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
+    e = gig.explain_pairs(model, X[:1], X[1:2], paths=1)
+    assert e.paths is not None
+    points = X[0] + e.paths.times[:, None] * (X[1] - X[0])
+    np.testing.assert_allclose(e.paths.score[0], model.predict_proba(points)[:, 1], atol=1e-9)
+    for k in (20, 47, 81):
+        t = e.paths.times[k]
+        so_far = brute_force(model, X[0], (1 - t) * X[0] + t * X[1])[:, 0]
+        np.testing.assert_allclose(e.paths.credit[0, k], so_far, atol=1e-9)
+    for time, size in zip(e.paths.jump_time, e.paths.jump_size, strict=True):  # the model itself jumps there
+        beside = X[0] + np.array([[time - 1e-4], [time + 1e-4]]) * (X[1] - X[0])
+        assert np.diff(model.predict_proba(beside)[:, 1])[0] == pytest.approx(size, abs=1e-9)
+
+
+def test_a_smooth_model_has_no_jumps_but_where_a_missing_value_is_filled() -> None:
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(300, 3))
+    model = make_pipeline(SimpleImputer(strategy="constant", fill_value=0.0), LogisticRegression())
+    model.fit(X, X @ [2.0, -1.0, 0.5] > 0)
+    start, end = np.array([[-1.0, 1.0, np.nan]]), np.array([[1.5, -1.0, 2.0]])
+    e = gig.explain_pairs(model, start, end, paths=1)
+    assert e.paths is not None
+    assert e.paths.jump_feature.tolist() == [2]
+    np.testing.assert_allclose(e.paths.jump_time, [0.5], atol=1e-12)
+    path = start + e.paths.times[:, None] * (end - start)
+    path[:, 2] = np.where(e.paths.times < 0.5, np.nan, 2.0)
+    np.testing.assert_allclose(e.paths.score[0], model.predict_proba(path)[:, 1], atol=1e-9)
+    np.testing.assert_allclose(e.paths.credit[0, -1], e.values[0], atol=1e-6)
+
+
 def test_jumps_are_found_where_thresholds_are_passed() -> None:
     from sklearn.tree import DecisionTreeRegressor
 

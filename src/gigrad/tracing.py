@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import kernels
-from .engine import Pairs, Population, Settings, attribute, linear_terms
+from .engine import Pairs, Population, Settings, attribute, categories_read, linear_terms
 from .errors import InputError
 from .graph import Array, Graph, Node, TreeEnsemble, evaluate
 from .paths import Paths
@@ -74,10 +75,17 @@ class Traced:
             score = np.einsum("tmo,m->to", self.score(points).reshape(len(EDGES), len(starts), -1), weights)
         return Way(score, credit, tuple(largest[:JUMPS]))
 
-    @property
+    @cached_property
     def is_trees(self) -> bool:
-        """Whether the output is a weighted sum of trees over the rows themselves."""
-        return all(isinstance(t, TreeEnsemble) and t.source is self.graph.input for _, t in linear_terms(self.node))
+        """Whether the output is a weighted sum of trees over the rows themselves, every column on its own account."""
+        terms = (term for _, term in linear_terms(self.node))
+        alone = self.settings.players is None
+        return alone and all(isinstance(term, TreeEnsemble) and term.source is self.graph.input for term in terms)
+
+    @cached_property
+    def categories(self) -> NDArray[np.bool_]:
+        """The columns that change all at once, (p,)."""
+        return categories_read(self.node, self.graph.input)
 
     def score(self, rows: Array) -> Array:
         """The graph's own score, (rows, outputs)."""
@@ -145,16 +153,16 @@ def _joined(ways: Sequence[Way], rows: Ints, references: int, of: int) -> Paths:
 
 def _tree_gains(traced: Traced, starts: Array, weights: Array, end: Array) -> tuple[Array, list[Jump]]:
     """Credit gathered in each piece (pieces, columns, outputs), and the jumps, from the native list of all jumps."""
-    times, columns, sizes = [], [], []
+    times, columns, sizes = [np.zeros(0)], [np.zeros(0, np.int64)], [np.zeros((0, traced.node.width))]
     for matrix, term in linear_terms(traced.node):
         if not isinstance(term, TreeEnsemble):
             raise TypeError("only a sum of trees can be traced by its jumps alone")
         found = kernels.jumps(term.forest, starts, np.tile(end, (len(starts), 1)), traced.settings.n_threads)
         share = np.repeat(weights, np.diff(found.offsets))
         times.append(found.time)
-        columns.append(found.variable)
+        columns.append(found.variable.astype(np.int64))
         sizes.append(share[:, None] * (found.delta @ matrix.T))
-    time, column, size = np.concatenate(times), np.concatenate(columns).astype(np.int64), np.concatenate(sizes)
+    time, column, size = np.concatenate(times), np.concatenate(columns), np.concatenate(sizes)
     gained = np.zeros((PIECES, len(end), traced.node.width))
     piece = np.clip(np.searchsorted(EDGES, time) - 1, 0, PIECES - 1)
     np.add.at(gained, (piece, column), size)
@@ -187,6 +195,8 @@ def _piece_gains(traced: Traced, starts: Array, weights: Array, end: Array) -> t
     size = np.abs(gained).max(axis=2)
     order = np.argsort(-size, axis=None, kind="stable")[:JUMPS]
     piece, column = (index[size.ravel()[order] > 0] for index in np.unravel_index(order, size.shape))
+    if not len(piece):
+        return gained, []
     low, high, change = EDGES[piece], EDGES[piece + 1], gained[piece, column]
     each = np.arange(len(piece))
     for _ in range(6):
@@ -203,11 +213,8 @@ def _piece_gains(traced: Traced, starts: Array, weights: Array, end: Array) -> t
 def _between(traced: Traced, starts: Array, weights: Array, end: Array, low: Array, high: Array) -> Array:
     """Mean credit gathered from time low[i] to high[i]: (pieces, columns, outputs)."""
     from_, to = (_points(traced, *_repeated(starts, end, times)) for times in (low, high))
-    credit = np.empty((*from_.shape, traced.node.width))
-    for first in range(0, len(from_), BLOCK):
-        part = slice(first, first + BLOCK)
-        pairs = Pairs(from_[part], to[part])
-        credit[part] = attribute(traced.node, traced.graph.input, pairs, traced.settings).values
+    parts = [Pairs(from_[i : i + BLOCK], to[i : i + BLOCK]) for i in range(0, len(from_), BLOCK)]
+    credit = np.concatenate([attribute(traced.node, traced.graph.input, p, traced.settings).values for p in parts])
     out: Array = np.einsum("kmpo,m->kpo", credit.reshape(len(low), len(starts), *credit.shape[1:]), weights)
     return out
 
@@ -221,5 +228,5 @@ def _repeated(starts: Array, end: Array, times: Array) -> tuple[Array, Array, Ar
 def _points(traced: Traced, starts: Array, ends: Array, times: Array) -> Array:
     """Where pair i is at times[i], (pairs, columns): numbers in between, the rest on either side of one half."""
     t = times[:, None]
-    leaps = np.isnan(starts) | np.isnan(ends) | np.array([c.kind == "category" for c in traced.graph.columns])
+    leaps = np.isnan(starts) | np.isnan(ends) | traced.categories
     return np.where(leaps, np.where(t < 0.5, starts, ends), (1.0 - t) * starts + t * ends)

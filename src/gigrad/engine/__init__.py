@@ -1,7 +1,8 @@
 """From rows and references to credit: corners by the native kernel, the continuous part by quadrature."""
 
 from .paths import Pairs, Population
+from .roles import categories_read
 from .settings import Credits, Settings
 from .terms import attribute, linear_terms
 
-__all__ = ["Credits", "Pairs", "Population", "Settings", "attribute", "linear_terms"]
+__all__ = ["Credits", "Pairs", "Population", "Settings", "attribute", "categories_read", "linear_terms"]
