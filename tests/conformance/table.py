@@ -6,7 +6,7 @@ model library; `row.build()` does.
 
 from __future__ import annotations
 
-from . import rows_catboost, rows_lightgbm, rows_sklearn_trees, rows_xgboost
+from . import rows_catboost, rows_lightgbm, rows_sklearn_smooth, rows_sklearn_trees, rows_torch, rows_xgboost
 from .row import Row
 
 ROWS: tuple[Row, ...] = (
@@ -14,4 +14,6 @@ ROWS: tuple[Row, ...] = (
     *rows_lightgbm.ROWS,
     *rows_catboost.ROWS,
     *rows_sklearn_trees.ROWS,
+    *rows_sklearn_smooth.ROWS,
+    *rows_torch.ROWS,
 )
