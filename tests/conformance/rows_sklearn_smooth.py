@@ -20,7 +20,7 @@ LINEAR = (
 SEVERAL = ("LinearRegression", "MultiTaskElasticNet", "MultiTaskElasticNetCV", "MultiTaskLasso", "MultiTaskLassoCV")
 DECISIONS = ("RidgeClassifier", "RidgeClassifierCV", "Perceptron", "SGDClassifier")
 SVM_KERNELS = ("linear", "poly", "rbf", "sigmoid")
-SMALL_NET = {"hidden_layer_sizes": (6, 5), "max_iter": 30, "random_state": 0}
+SMALL_NET = {"hidden_layer_sizes": (4, 3), "max_iter": 30, "random_state": 0}
 
 
 def named(path: str) -> Any:
