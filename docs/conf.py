@@ -1,0 +1,60 @@
+"""Sphinx settings: MyST pages, numpydoc, the gallery of examples; nothing on a page needs a network."""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import gigrad
+
+project = "gigrad"
+author = "The gigrad contributors"
+copyright = "2026, the gigrad contributors"
+version = release = gigrad.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
+myst_heading_anchors = 3
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["_build", "sg_execution_times.rst"]
+
+autosummary_generate = True
+numpydoc_show_class_members = False
+autodoc_typehints = "none"  # numpydoc says them in words
+
+# The examples run while the pages are built, on small data, so that each page shows what its code prints and draws.
+os.environ.setdefault("GIGRAD_QUICK", "1")
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "abort_on_example_error": True,
+    "show_memory": False,
+}
+warnings.filterwarnings("ignore", message=".*non-interactive.*")
+
+html_theme = "pydata_sphinx_theme"
+html_title = "gigrad"
+html_static_path = ["_static"]
+html_css_files = ["gigrad.css"]
+html_show_sourcelink = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "navbar_end": ["theme-switcher"],
+}
