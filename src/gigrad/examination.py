@@ -71,14 +71,13 @@ def verify_reasons(
         model, reference, weights=weights, output=output, target=target, groups=settings.get("groups"),
         tol=settings.get("tol", 1e-6), n_threads=n_threads, seed=settings.get("seed", 0),
     )  # fmt: skip
-    differences = [
-        f"the {what} has the fingerprint {explainer.provenance[what]['fingerprint'][:12]}, the record says "
-        f"{before[what]['fingerprint'][:12]}"
-        for what in ("model", "output", "reference")
-        if explainer.provenance[what]["fingerprint"] != before.get(what, {}).get("fingerprint", "")
-    ]
+    differences = []
+    for what in ("model", "output", "reference"):
+        now, then = explainer.provenance[what]["fingerprint"], before.get(what, {}).get("fingerprint", "none")
+        if now != then:
+            differences.append(f"the {what} has the fingerprint {now[:12]}, the record says {then[:12]}")
     names = explainer.reference.names
-    if (*content["feature_credits"],) != names:
+    if (*content["applicant"],) != names:
         return Verification(found, (*differences, "the model has other columns than the record"), float("nan"))
     row = _encoded(content["applicant"], names, explainer.scorer.graph)
     credits, prediction = _explained(explainer, row)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -10,7 +11,7 @@ import numpy as np
 
 from . import display, provenance
 from .engine import Settings
-from .errors import InputError
+from .errors import AccuracyWarning, InputError
 from .explain import Scorer, checked_settings
 from .graph import Array
 from .optional import require
@@ -137,6 +138,14 @@ def explain_gap(
     # Sample 0 is the groups as they are, the others are the bootstrap's.
     samples_a, samples_b = a.samples(bootstrap, random), b.samples(bootstrap, random)
     credits, error = _mean_credits(scorer, settings, a, b, samples_a, samples_b)
+    allowed = tol * max(abs(float(a.weights @ a.own)), abs(float(b.weights @ b.own)))
+    if error > allowed:
+        warnings.warn(
+            f"The tolerance was not reached: the estimated error of a mean credit is up to {error:.3g} where "
+            f"{allowed:.3g} was allowed; see `error`.",
+            AccuracyWarning,
+            stacklevel=2,
+        )
     names, credits = _grouped(a.rows.names, credits, groups)
     difference = samples_a @ a.own - samples_b @ b.own
     low, high = _interval(credits[1:], level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,7 +29,7 @@ def bootstrap_weights(weights: Array, replicates: int, random: np.random.Generat
 def credits_by_start(
     node: Node, source: Input, starts: Array, ends: Array, settings: Settings
 ) -> Iterator[tuple[slice, Array, Array]]:
-    """Credits of every end against every start, some ends at a time.
+    """Credits of every end against every start, some ends at a time; the error of their means is the caller's to judge.
 
     Yields
     ------
@@ -37,6 +38,7 @@ def credits_by_start(
     error : (ends in the slice, starts)
     """
     size = max(1, BLOCK // len(starts))
+    settings = replace(settings, quiet=True)
     for begin in range(0, len(ends), size):
         part = slice(begin, min(begin + size, len(ends)))
         count = part.stop - part.start

@@ -26,6 +26,8 @@ class Settings:
         Pairs that the mixed engine handles at once: what bounds its memory.
     players : (p,) int array or None
         The player that each column belongs to, 0, 1, ...; None makes every column a player of its own.
+    quiet : bool
+        No warning where the tolerance is missed: for callers that average the rows and judge the mean's error.
     """
 
     tol: float = 1e-6
@@ -33,6 +35,7 @@ class Settings:
     seed: int = 0
     block: int = 256
     players: NDArray[np.int64] | None = None
+    quiet: bool = False
 
 
 @dataclass(frozen=True, eq=False)

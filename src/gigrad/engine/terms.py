@@ -35,7 +35,8 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
             part = mixed.attribute(term, source, paths, categories, _share(allowed, matrix) / len(terms), settings)
         values += part.values @ matrix.T
         error += part.error @ np.abs(matrix).T
-    _warn(error, allowed)
+    if not settings.quiet:
+        _warn(error, allowed)
     return Credits(values, error)
 
 
