@@ -209,7 +209,7 @@ def _segment_credit(
     the slopes at its nodes: a kink that hides beyond the outermost node shows there alone.
     """
     nodes, weights = np.polynomial.legendre.leggauss(8)
-    points = np.concatenate([nodes, [-1 + 1e-6, 1 - 1e-6]])
+    points = np.concatenate([nodes, [-1 + 1e-9, 1 - 1e-9]])
     ends = np.polynomial.legendre.legvander(points[8:], 7) @ np.linalg.inv(np.polynomial.legendre.legvander(nodes, 7))
     move = np.where(jumping, 0.0, end - start)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -54,7 +55,7 @@ class Segments:
     def __getitem__(self, index: Ints) -> Segments:
         return Segments(*(v[index] for v in self._arrays()))
 
-    def _arrays(self) -> tuple[Array | Ints, ...]:
+    def _arrays(self) -> tuple[Any, ...]:
         return (self.panel, self.state, self.low, self.high, self.left, self.right, self.enter, self.leave)
 
     @staticmethod

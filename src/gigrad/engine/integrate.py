@@ -12,10 +12,12 @@ import numpy as np
 
 from ..graph import Array, Node
 from .corners import shapley
+from .games import Sides
 from .head import SHORTEST, Crossings, Head, Segments, Settled
 from .jumps import Corners
-from .paths import Ints
+from .paths import Bools, Ints
 from .quadrature import gauss, legendre
+from .roles import Levels
 from .settings import Settings
 
 ORDERS = (1, 2, 4, 8)
@@ -23,19 +25,6 @@ ORDERS = (1, 2, 4, 8)
 
 ROUNDS = 40
 """How often the segments that lose too much are halved."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sides:
-    """The score on either side of every corner of a block, (corners, k) each, and the joints at some of them.
-
-    `place` gives for each corner its row in `joints`, -1 for those that need none.
-    """
-
-    before: Array
-    after: Array
-    place: Ints
-    joints: dict[Node, Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +63,7 @@ class Integral:
         self.curves = np.zeros((k, panels, self.size, columns))
         self.lines = {n: np.zeros((k, panels, n.width)) for n in roles.head_lines}
         self.lost = np.zeros((panels, k))
-        self.sway = np.zeros((panels, columns, k))
+        self.sways: dict[tuple[int, int], list[tuple[Ints, Array, Array]]] = {}
         self.crossings = Crossings()
 
     def run(self) -> Moments:
@@ -93,7 +82,11 @@ class Integral:
                 break
             segments = Segments.joined(again)
         self._cross(kept)
-        return Moments(self.curves, self.lines, self.lost, self.sway)
+        k, panels, _, columns = self.curves.shape
+        sway = np.zeros((panels, columns, k))
+        for (column, output), parts in self.sways.items():
+            sway[:, column, output] = _sway(parts, panels)
+        return Moments(self.curves, self.lines, self.lost, sway)
 
     def _first(self) -> Segments:
         segments = Segments.of(self.patch, self.corners)
@@ -114,9 +107,15 @@ class Integral:
             at = np.nonzero(corner >= 0)[0]
             (sides.before if side else sides.after)[corner[at]] = values[at]
             if side:
-                place = sides.place[corner[at]]
-                for node, table in sides.joints.items():
-                    table[place[place >= 0]] = settled.ends[node][side][at[place >= 0]]
+                self._joints(settled, at, sides.place[corner[at]])
+
+    def _joints(self, settled: Settled, at: Ints, place: Ints) -> None:
+        at, place = at[place >= 0], place[place >= 0]
+        doubts = self.patch.split(self.patch.doubt[settled.segments.panel[at]], {})
+        for node, table in self.sides.joints.items():
+            table[place] = settled.ends[node][1][at]
+            if node in doubts:
+                self.sides.doubts[node][place] = doubts[node]
 
     # ------------------------------------------------------------ quadrature
 
@@ -127,7 +126,7 @@ class Integral:
         order = np.searchsorted(limits, length)
         again: list[Ints] = []
         for number, size in enumerate(ORDERS):
-            index = np.nonzero((order == number) & (length > 0))[0]
+            index = np.nonzero(order == number)[0]  # empty ones too: a corner at the very end needs its slopes
             if len(index):
                 bad = self._rule(settled, index, size, last)
                 if number + 1 < len(ORDERS):
@@ -141,63 +140,49 @@ class Integral:
 
     def _rule(self, settled: Settled, index: Ints, size: int, last: bool) -> Ints:
         """Integrate some segments with `size` nodes each; gives back those that lost too much."""
-        rule, n = gauss(size), len(index)
+        n, output = len(index), self.roles.output
         segments = settled.segments[index]
-        half = 0.5 * (segments.high - segments.low)
-        each = np.repeat(np.arange(n), size)
-        time = ((segments.low + half)[:, None] + half[:, None] * rule.nodes).ravel()
-        weight = (half[:, None] * rule.weights).ravel()
-        many = segments[each]
+        time, each = _spread(segments, gauss(size).nodes)
         held = {t: v[index][each] for t, v in settled.held.items()}
-        values = self.head.at((self.roles.output,), many, time, held)
-        if size == 1:
-            move = {n: (b[index] - a[index]) for n, (a, b) in settled.ends.items()}
-        else:
-            move = {n: v * weight[:, None] for n, v in self.patch.slopes(many.panel, time).items()}
-        k = self.roles.output.width
-        slopes: list[dict[Node, Array]] = []
+        values = self.head.at((output,), segments[each], time, held)
+        slopes: list[dict[Node, Array]] = []  # for each output the score's derivatives by the joints, (n, size, width)
+        for k in range(output.width):
+            cotangent = np.zeros_like(values[output])
+            cotangent[:, k] = 1.0
+            back = self.head.back(output, cotangent, values)
+            slopes.append({node: part.reshape(n, size, -1) for node, part in back.items()})
+        masses = Steady(self, settled, index) if size == 1 else Bent(self, segments, size)
         missing = settled.last[index] - settled.first[index]
-        for output in range(k):
-            cotangent = np.zeros_like(values[self.roles.output])
-            cotangent[:, output] = 1.0
-            back = self.head.back(self.roles.output, cotangent, values)
-            slopes.append(back)
-            for node, part in back.items():
-                missing[:, output] -= (part * move[node]).sum(axis=1).reshape(n, size).sum(axis=1)
-        limit = 0.25 * self.allowed[segments.panel] * np.maximum(2 * half, 1 / 4096)[:, None]
-        bad = (np.abs(missing) > limit).any(axis=1) & (2 * half > SHORTEST)
+        for k, slope in enumerate(slopes):
+            missing[:, k] -= masses.change(slope)
+        length = segments.high - segments.low
+        limit = 0.25 * self.allowed[segments.panel] * np.maximum(length, 1 / 4096)[:, None]
+        bad = (np.abs(missing) > limit).any(axis=1) & (length > SHORTEST)
         if last and size == ORDERS[-1]:
             bad[:] = False
-        good = ~bad
+        good = np.nonzero(~bad)[0]
         np.add.at(self.lost, segments.panel[good], np.abs(missing[good]))
-        keep = good[each]
-        if not keep.all():
-            slopes = [{n: v[keep] for n, v in s.items()} for s in slopes]
-        self._add(many.panel[keep], time[keep], weight[keep], slopes)
+        self._add(masses, good, slopes)
         return index[bad]
 
-    def _add(self, panel: Ints, time: Array, weight: Array, slopes: list[dict[Node, Array]]) -> None:
-        """Add point masses: `weight` times the score's derivatives by the joints, at times on panels."""
-        panels = len(self.patch.panels)
-        basis = legendre(self.patch.local(panel, time), self.size) if self.roles.curve_ends else None
-        for output, slope in enumerate(slopes):
+    def _add(self, masses: Masses, good: Ints, slopes: list[dict[Node, Array]]) -> None:
+        """Add the integrals of the score's derivatives, times P_l for curves, over segments."""
+        panels, panel, middle = len(self.patch.panels), masses.panel[good], masses.middle[good]
+        for k, slope in enumerate(slopes):
             column = 0
             for node in self.roles.curve_ends:
-                for j in range(node.width if node in slope else 0):
-                    mass = weight * slope[node][:, j]
-                    for degree in range(self.size):
-                        assert basis is not None
-                        self.curves[output, :, degree, column + j] += np.bincount(panel, mass * basis[degree], panels)
-                    self._sway(panel, time, slope[node][:, j], column + j, output)
+                if node in slope:
+                    moments = masses.moments(slope[node], self.size)[good]  # (n, degrees, width)
+                    for j in range(node.width):
+                        for degree in range(self.size):
+                            self.curves[k, :, degree, column + j] += np.bincount(panel, moments[:, degree, j], panels)
+                        self.sways.setdefault((column + j, k), []).append((panel, middle, slope[node][good, :, j]))
                 column += node.width
             for node in self.roles.head_lines:
-                for j in range(node.width if node in slope else 0):
-                    self.lines[node][output, :, j] += np.bincount(panel, weight * slope[node][:, j], panels)
-
-    def _sway(self, panel: Ints, time: Array, slope: Array, column: int, output: int) -> None:
-        order = np.lexsort((time, panel))
-        change = np.abs(np.diff(slope[order])) * (np.diff(panel[order]) == 0)
-        self.sway[:, column, output] += np.bincount(panel[order][1:], change, len(self.sway))
+                if node in slope:
+                    total = masses.moments(slope[node], 1)[good, 0]
+                    for j in range(node.width):
+                        self.lines[node][k, :, j] += np.bincount(panel, total[:, j], panels)
 
     # ------------------------------------------------------------ trees over something continuous
 
@@ -230,7 +215,7 @@ class Integral:
             for (node, column), share in zip(named, shares, strict=True):
                 self._along(node, column, share, *before[mark])
 
-    def _levels(self, number: int):  # type: ignore[no-untyped-def]
+    def _levels(self, number: int) -> Levels:
         return self.roles.head_levels[number]
 
     def _shares(
@@ -250,7 +235,7 @@ class Integral:
             )
         segment = before[0].segments[np.array([before[1]])]
 
-        def game(_: Ints, past: Array) -> Array:
+        def game(_: Ints, past: Bools) -> Array:
             many = segment[np.zeros(len(past), np.int64)]
             held: dict[Node, Array] = {}
             for tree in self.roles.head_trees:
@@ -265,7 +250,7 @@ class Integral:
 
         shares, error = shapley(game, np.zeros(1, np.int64), len(players), self.roles.output.width, self.seed)
         self.lost[segment.panel[0]] += error[0]
-        return shares[0]
+        return np.asarray(shares[0])
 
     def _along(self, node: Node, column: int, share: Array, settled: Settled, i: int) -> None:
         segment = settled.segments[np.array([i])]
@@ -281,5 +266,110 @@ class Integral:
             return
         for output in range(len(share)):
             slope: list[dict[Node, Array]] = [{} for _ in share]
-            slope[output] = back
-            self._add(segment.panel, segment.high, np.array([share[output] / speed]), slope)
+            slope[output] = {n: part[:, None] for n, part in back.items()}
+            self._add(Point(self, segment, share[output] / speed), np.zeros(1, np.int64), slope)
+
+
+class Masses:
+    """How the score's derivatives on some segments add up to moments of their panels."""
+
+    def __init__(self, integral: Integral, segments: Segments) -> None:
+        self.patch, self.segments = integral.patch, segments
+        self.panel, self.middle = segments.panel, 0.5 * (segments.low + segments.high)
+
+    def moments(self, slope: Array, degrees: int) -> Array:
+        """Integrals over each segment of `slope` (n, nodes, width) times P_0, P_1, ...: (n, degrees, width)."""
+        raise NotImplementedError
+
+    def change(self, slope: dict[Node, Array]) -> Array:
+        """What the score changes by on each segment, by its derivatives, (n,)."""
+        raise NotImplementedError
+
+
+class Steady(Masses):
+    """Short segments: the derivatives are taken as constant, the polynomials are integrated exactly."""
+
+    def __init__(self, integral: Integral, settled: Settled, index: Ints) -> None:
+        super().__init__(integral, settled.segments[index])
+        self.moves = {n: last[index] - first[index] for n, (first, last) in settled.ends.items()}
+
+    def moments(self, slope: Array, degrees: int) -> Array:
+        segments, patch = self.segments, self.patch
+        if degrees == 1:
+            return np.asarray(slope * (segments.high - segments.low)[:, None, None])
+        ends = [legendre(patch.local(self.panel, t), degrees + 1) for t in (segments.low, segments.high)]
+        rise = ends[1] - ends[0]
+        integral = np.empty((degrees, len(rise[0])))
+        integral[0] = rise[1]
+        for degree in range(1, degrees):
+            integral[degree] = (rise[degree + 1] - rise[degree - 1]) / (2 * degree + 1)
+        integral *= patch.half[self.panel]
+        return np.asarray(integral.T[:, :, None] * slope)
+
+    def change(self, slope: dict[Node, Array]) -> Array:
+        out = np.zeros(len(self.panel))
+        for node, part in slope.items():
+            out += (part[:, 0] * self.moves[node]).sum(axis=1)
+        return out
+
+
+class Bent(Masses):
+    """Longer segments: the derivatives are interpolated from `size` nodes, and the product is integrated exactly."""
+
+    def __init__(self, integral: Integral, segments: Segments, size: int) -> None:
+        super().__init__(integral, segments)
+        self.rule = gauss(size + (integral.size + 1) // 2)
+        basis = np.polynomial.legendre.legvander(self.rule.nodes, size - 1)
+        self.refine = basis @ gauss(size).to_coefficients  # from values at `size` nodes to those at the rule's
+        self.time, self.each = _spread(segments, self.rule.nodes)
+        half = 0.5 * (segments.high - segments.low)
+        self.weight = half[:, None] * self.rule.weights
+
+    def moments(self, slope: Array, degrees: int) -> Array:
+        mass = np.matmul(self.refine, slope) * self.weight[:, :, None]  # (n, nodes, width)
+        basis = legendre(self.patch.local(self.panel[self.each], self.time), degrees)
+        out: Array = np.matmul(basis.reshape(degrees, len(self.panel), -1).transpose(1, 0, 2), mass)
+        return out
+
+    def change(self, slope: dict[Node, Array]) -> Array:
+        speed = self.patch.slopes(self.panel[self.each], self.time)
+        out = np.zeros(len(self.panel))
+        for node, part in slope.items():
+            mass = np.matmul(self.refine, part) * self.weight[:, :, None]
+            out += (mass * speed[node].reshape(mass.shape)).sum(axis=(1, 2))
+        return out
+
+
+class Point(Masses):
+    """All of the derivative at the end of one segment: a jump."""
+
+    def __init__(self, integral: Integral, segment: Segments, amount: float) -> None:
+        super().__init__(integral, segment)
+        self.amount = amount
+
+    def moments(self, slope: Array, degrees: int) -> Array:
+        basis = legendre(self.patch.local(self.panel, self.segments.high), degrees)
+        return np.asarray(self.amount * basis.T[:, :, None] * slope)
+
+
+def _spread(segments: Segments, nodes: Array) -> tuple[Array, Ints]:
+    """Times of a rule's nodes on every segment, (n * nodes,), and the segment of each."""
+    half = 0.5 * (segments.high - segments.low)
+    time = (segments.low + half)[:, None] + half[:, None] * nodes
+    return time.ravel(), np.repeat(np.arange(len(segments)), len(nodes))
+
+
+def _sway(parts: list[tuple[Ints, Array, Array]], panels: int) -> Array:
+    """How much a derivative varies on each panel: inside segments, and from one to the next.
+
+    `parts` lists segments: their panels, their middles, and the derivative at their nodes.
+    """
+    panel = np.concatenate([p for p, _, _ in parts])
+    order = np.lexsort((np.concatenate([t for _, t, _ in parts]), panel))
+    panel = panel[order]
+    first = np.concatenate([s[:, 0] for _, _, s in parts])[order]
+    last = np.concatenate([s[:, -1] for _, _, s in parts])[order]
+    inside = np.concatenate([np.abs(np.diff(s, axis=1)).sum(axis=1) for _, _, s in parts])[order]
+    between = np.abs(first[1:] - last[:-1]) * (panel[1:] == panel[:-1])
+    steps = np.bincount(panel[1:], between, panels).astype(np.float64)
+    return steps + np.bincount(panel, inside, panels)

@@ -7,17 +7,15 @@ there (`corners`). In between, the continuous credit is the integral of the scor
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
-from .. import kernels
 from ..graph import Array, Input, Node, Opaque, evaluate
-from .corners import EXACT, shapley
+from .games import CornerPlayers, Games, Sides
 from .head import Head
-from .integrate import Integral, Moments, Sides
-from .jumps import Corners, find_corners, step_values
+from .integrate import Integral, Moments
+from .jumps import find_corners, step_values
 from .lines import Legs, Lines
 from .panels import Panels, Patch, first_panels
 from .paths import Block, Bools, Ints, Paths
@@ -30,6 +28,9 @@ LONGEST = 0.5
 
 ORDERS = ((0.01, 2), (0.04, 3), (0.12, 5), (0.3, 8), (np.inf, 12))
 """Nodes of a first panel up to each length."""
+
+CAUTION = 4.0
+"""An estimate of what is not there is multiplied by this."""
 
 BATCH = 1 << 21
 """How many numbers a batch of panels may hold at once, roughly."""
@@ -71,6 +72,9 @@ class Walk:
     ) -> None:
         self.roles, self.block, self.allowed, self.players, self.settings = roles, block, allowed, players, settings
         self.k = roles.output.width
+        scores = evaluate((roles.output,), {roles.source: np.concatenate([block.starts, block.ends])})[roles.output]
+        self.gain = scores[len(block) :] - scores[: len(block)]
+        self.tallest = np.maximum(np.abs(scores[: len(block)]), np.abs(scores[len(block) :]))
         self.error = np.zeros((len(block), self.k))
         self.corners = find_corners(roles, block, settings.n_threads)
         self.states = step_values(roles, self.corners.trees)
@@ -80,13 +84,13 @@ class Walk:
         self.leg_credit = np.zeros((len(self.legs), roles.source.width, self.k))
         self.corner_players = CornerPlayers.of(self.corners, players)
         if roles.joints:
-            self.sides = self._empty_sides()
+            self.sides = Sides.empty(roles, self.corners, self.corner_players)
             self._continuous()
         else:
-            output = self.states[roles.output]
-            before, none = self.corners.before, np.full(len(self.corners), -1)
-            self.sides = Sides(output[before], output[before + 1], none, {})
-        self.corner_credit = self._corner_credit()
+            self.sides = Sides.of_steps(roles, self.corners, self.states)
+        games = Games(roles, block, self.corners, self.corner_players, self.sides, settings)
+        self.corner_credit, error = games.credit(allowed)
+        self.error += error
 
     def credits(self) -> tuple[Array, Array]:
         """Credit (paths, players, k) and its estimated error (paths, k) of every path."""
@@ -98,7 +102,7 @@ class Walk:
         for output in range(self.k):
             jumps = np.bincount(flat, self.corner_credit[:, output], n * width)
             out[:, :, output] += jumps.reshape(n, width)
-        return out, self.error
+        return out, np.maximum(self.error, np.abs(self.gain - out.sum(axis=1)))
 
     # ------------------------------------------------------------ between the corners
 
@@ -108,7 +112,6 @@ class Walk:
         pieces = len(self.lines.grid.left)
         self.sums = {n: np.zeros((self.k, pieces, n.width)) for n in roles.line_ends}
         self.rough = any(isinstance(n, Opaque) for n in roles.curves)
-        self.tallest = self._tallest()
         queue = [self._first_panels()]
         while queue:
             panels = queue.pop()
@@ -120,13 +123,6 @@ class Walk:
                         queue.append(again)
         for output in range(self.k):
             self.leg_credit[:, :, output] = self.lines.pull_back({n: s[output] for n, s in self.sums.items()})
-
-    def _tallest(self) -> Array:
-        """A rough size of the score on each path, (paths, k): below its rounding nothing is refined."""
-        n = len(self.block)
-        ends = np.concatenate([self.block.starts, self.block.ends])
-        scores = np.abs(evaluate((self.roles.output,), {self.roles.source: ends})[self.roles.output])
-        return np.maximum(scores[:n], scores[n:])
 
     def _first_panels(self) -> Panels:
         panels = first_panels(self.lines, self.corners)
@@ -152,7 +148,7 @@ class Walk:
 
     def _panels(self, panels: Panels, order: int) -> Panels:
         """Add what some panels give; gives back those to be looked at again, finer."""
-        patch = Patch(self.roles, self.lines, panels, order)
+        patch = Patch(self.roles, self.lines, panels, order, self.rough)
         again: list[Panels] = []
         if self.roles.curve_levels:
             at, time = patch.kinks()
@@ -165,16 +161,17 @@ class Walk:
                 patch = patch.part(np.nonzero(whole)[0])
                 panels = patch.panels
         path = self.legs.path[panels.leg]
-        floor = 1e-13 * self.tallest[path]
-        allowed = np.maximum(self.allowed[path], floor)
+        allowed = np.maximum(self.allowed[path], 1e-13 * self.tallest[path])  # below its rounding nothing is refined
         head = Head(self.roles, patch, self.states)
         moments = Integral(head, self.corners, self.sides, allowed, self.settings).run()
         sums, error = self._credit(patch, moments)
+        error *= CAUTION
         bad = (error > allowed * np.maximum(panels.length, 1 / 256)[:, None]).any(axis=1) & (panels.length > 1e-9)
         good = np.nonzero(~bad)[0]
         for node, table in sums.items():
-            np.add.at(self.sums[node], (slice(None), panels.piece[good]), table[:, good])
-        np.add.at(self.error, path[good], error[good] + moments.lost[good])
+            for output in range(self.k):
+                np.add.at(self.sums[node][output], panels.piece[good], table[output, good])
+        np.add.at(self.error, path[good], error[good] + 2.0 * moments.lost[good])
         again.append(panels[bad].finer(self.corners, self.legs))
         return Panels.joined(again)
 
@@ -195,102 +192,9 @@ class Walk:
                     speed = patch.line_moves[line] / patch.panels.length[:, None]
                     sizes += np.abs(np.matmul(patch.rule.to_coefficients, slope) * speed[:, None]).sum(axis=2).T
                 error += _interpolation_error(sizes, np.abs(moment), self.rough)
-                own = tails(np.abs(patch.coefficients[:, :, column]).T, self.rough)[:2].sum(axis=0)
-                error += own[:, None] * moments.sway[:, column]
+                error += patch.doubt[:, column, None] * moments.sway[:, column]
                 column += 1
         return sums, error
-
-    # ------------------------------------------------------------ at the corners
-
-    def _empty_sides(self) -> Sides:
-        n = len(self.corners)
-        shared = np.nonzero((self.corner_players.size > 1) & ~self.corners.broken)[0]
-        place = np.full(n, -1)
-        place[shared] = np.arange(len(shared))
-        joints = {node: np.zeros((len(shared), node.width)) for node in self.roles.joints}
-        return Sides(np.zeros((n, self.k)), np.zeros((n, self.k)), place, joints)
-
-    def _corner_credit(self) -> Array:
-        """What each player of each corner earns, (players of all corners, k)."""
-        table, corners = self.corner_players, self.corners
-        out = np.zeros((len(table.player), self.k))
-        alone = (table.size == 1) & ~corners.broken
-        out[table.offsets[:-1][alone]] = (self.sides.after - self.sides.before)[alone]
-        game = self._game()
-        shared = ~alone & (table.size > 0)
-        for size in np.unique(table.size[shared]).tolist():
-            which = np.nonzero(shared & (table.size == size))[0]
-            step = max(1, (1 << 16) >> min(size, EXACT))
-            for first in range(0, len(which), step):
-                some = which[first : first + step]
-                entries = table.offsets[some][:, None] + np.arange(size)
-                credit, error = shapley(game, some, size, self.k, self.settings.seed)
-                out[entries] = credit
-                np.add.at(self.error, corners.path[some], error)
-        return out
-
-    def _game(self):  # type: ignore[no-untyped-def]
-        block, corners, roles, table = self.block, self.corners, self.roles, self.corner_players
-        n_players = int(self.players.max(initial=-1)) + 1
-
-        def game(corner: Ints, member: Bools) -> Array:
-            flags = np.zeros((len(corner), n_players), np.bool_)
-            who = table.player[table.offsets[corner][:, None] + np.arange(member.shape[1])]
-            np.put_along_axis(flags, who, member, axis=1)
-            past = flags[:, self.players]
-            path, time = corners.path[corner], corners.time[corner]
-            trees: dict[Node, Array] = {
-                t: kernels.cells(t.forest, block.starts, block.ends, path, time, past, self.settings.n_threads)
-                for t in roles.trees
-            }
-            known = step_values(roles, trees)
-            broken = corners.broken[corner]
-            if roles.joints:
-                known.update(self._joints(corner, past, broken))
-            return evaluate((roles.output,), known)[roles.output]
-
-        return game
-
-    def _joints(self, corner: Ints, past: Bools, broken: Bools) -> dict[Node, Array]:
-        """The joints at corners: kept from the panels, or asked anew where jumping columns change them."""
-        out = {n: np.zeros((len(corner), n.width)) for n in self.roles.joints}
-        kept = np.nonzero(~broken)[0]
-        place = self.sides.place[corner[kept]]
-        for node in self.roles.joints:
-            out[node][kept] = self.sides.joints[node][place]
-        asked = np.nonzero(broken)[0]
-        if len(asked):
-            path = self.corners.path[corner[asked]]
-            half = np.full(len(asked), 0.5)
-            early, late = (self.block.at(path, half, np.full(len(asked), flag)) for flag in (False, True))
-            rows = np.where(past[asked], late, early)
-            values = evaluate(self.roles.joints, {self.roles.source: rows})
-            for node in self.roles.joints:
-                out[node][asked] = values[node]
-        return out
-
-
-@dataclass(frozen=True, eq=False)
-class CornerPlayers:
-    """The players of every corner: the columns that cross, or their groups, each once.
-
-    Those of corner i are `player[offsets[i]:offsets[i + 1]]`; `corner` repeats i for each of them.
-    """
-
-    offsets: Ints
-    player: Ints
-    corner: Ints
-
-    @property
-    def size(self) -> Ints:
-        return np.diff(self.offsets)
-
-    @classmethod
-    def of(cls, corners: Corners, players: Ints) -> CornerPlayers:
-        corner = np.repeat(np.arange(len(corners)), corners.size)
-        pairs = np.unique(np.stack([corner, players[corners.column]]), axis=1)
-        counts = np.bincount(pairs[0], minlength=len(corners))
-        return cls(np.concatenate([[0], np.cumsum(counts)]), pairs[1], pairs[0])
 
 
 def _interpolation_error(sizes: Array, moments: Array, rough: bool) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ..graph import Array, Node, Smooth, evaluate
 from .jumps import Corners
 from .lines import Legs, Lines
 from .paths import Bools, Ints
-from .quadrature import Rule, gauss, legendre
+from .quadrature import Rule, gauss, legendre, tails
 from .roles import Roles
 from .roots import passed, solve
 
@@ -53,7 +54,7 @@ class Panels:
     def __getitem__(self, index: Ints | Bools | slice) -> Panels:
         return Panels(*(v[index] for v in self._arrays()))
 
-    def _arrays(self) -> tuple[Ints | Array, ...]:
+    def _arrays(self) -> tuple[Any, ...]:
         return (self.leg, self.piece, self.low, self.high, self.begin, self.end, self.order)
 
     @staticmethod
@@ -116,7 +117,7 @@ def first_panels(lines: Lines, corners: Corners) -> Panels:
 class Patch:
     """Some panels with the curves known on them: asked at `order` nodes each, interpolated in between."""
 
-    def __init__(self, roles: Roles, lines: Lines, panels: Panels, order: int) -> None:
+    def __init__(self, roles: Roles, lines: Lines, panels: Panels, order: int, rough: bool) -> None:
         self.roles, self.lines, self.panels = roles, lines, panels
         self.rule: Rule = gauss(order)
         self.half = 0.5 * panels.length
@@ -132,12 +133,15 @@ class Patch:
         empty = np.zeros((len(panels), order, 0))
         # (panels, order, columns of all curve ends)
         self.coefficients: Array = np.matmul(self.rule.to_coefficients, np.concatenate([empty, *ends], axis=2))
+        # how far off each column may be anywhere on its panel, (panels, columns)
+        self.doubt: Array = tails(np.abs(self.coefficients).transpose(1, 0, 2), rough)[:2].sum(axis=0)
 
     def part(self, index: Ints) -> Patch:
         """The same knowledge of some of the panels."""
         out = object.__new__(Patch)
         out.roles, out.lines, out.rule, out.panels = self.roles, self.lines, self.rule, self.panels[index]
-        out.half, out.middle, out.coefficients = self.half[index], self.middle[index], self.coefficients[index]
+        out.half, out.middle = self.half[index], self.middle[index]
+        out.coefficients, out.doubt = self.coefficients[index], self.doubt[index]
         nodes = (index[:, None] * self.rule.size + np.arange(self.rule.size)).ravel()
         out.values = {n: v[nodes] for n, v in self.values.items()}
         return out
@@ -167,7 +171,7 @@ class Patch:
 
     def at(self, panel: Ints, time: Array) -> dict[Node, Array]:
         """What the head reads of curves and lines, at given times on given panels."""
-        return self._split(self._series(self.coefficients, panel, time), self._head_lines(panel, time))
+        return self.split(self._series(self.coefficients, panel, time), self._head_lines(panel, time))
 
     def slopes(self, panel: Ints, time: Array) -> dict[Node, Array]:
         """The derivatives by time of what `at` gives."""
@@ -178,7 +182,7 @@ class Patch:
         left = grid.left[self.panels.piece[panel]]
         width = (grid.time[left + 1] - grid.time[left])[:, None]
         lines = {n: (self.lines.ends[n][left + 1] - self.lines.ends[n][left]) / width for n in self.roles.head_lines}
-        return self._split(self._series(steep, panel, time), lines)
+        return self.split(self._series(steep, panel, time), lines)
 
     def _head_lines(self, panel: Ints, time: Array) -> dict[Node, Array]:
         if not self.roles.head_lines:
@@ -199,7 +203,8 @@ class Patch:
                 out += basis[degree][:, None] * coefficients[panel, degree]
         return out
 
-    def _split(self, series: Array, lines: dict[Node, Array]) -> dict[Node, Array]:
+    def split(self, series: Array, lines: dict[Node, Array]) -> dict[Node, Array]:
+        """The columns of all curve ends by node, together with some lines."""
         edges = np.cumsum([n.width for n in self.roles.curve_ends])[:-1]
         parts = np.split(series, edges, axis=1) if self.roles.curve_ends else []
         return {**dict(zip(self.roles.curve_ends, parts, strict=True)), **lines}
