@@ -35,3 +35,4 @@ def test_the_demo_adds_up_and_leaves_its_files(tmp_path: Path, capsys: pytest.Ca
     assert set(table["row_id"]) == {a["row_id"] for a in refused}
     assert table["statement"].notna().all()
     assert gig.replay_reasons(records[0]).prediction > 0.7
+    assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")[:2000]
