@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,16 @@ class Lender:
     past: Any  # applicants the model was trained on
     new: Any  # applicants of today
     women: Any  # which of today's applicants are women; the model does not know
-    auc: float
+
+    @cached_property
+    def cutoff(self) -> float:
+        """The probability of default above which an applicant is refused."""
+        return float(np.quantile(self.default_risk(self.past), APPROVED_SHARE))
+
+    @cached_property
+    def refused(self) -> Any:
+        """Which of today's applicants are refused, (n,) bool."""
+        return self.default_risk(self.new) > self.cutoff
 
     def default_risk(self, applicants: Any) -> Any:
         """The model's own probability of default, (n,)."""
@@ -82,21 +92,20 @@ def train() -> Lender:
         f"XGBoost, 150 trees over {X.shape[1]} variables, trained on 700 past applicants; on the 300 new ones its AUC "
         f"is {auc:.2f}. It never saw {', '.join(PROTECTED[:-1])} or {PROTECTED[-1]}."
     )
-    return Lender(model, X.iloc[past], X.iloc[new], women[new], auc)
+    return Lender(model, X.iloc[past], X.iloc[new], women[new])
 
 
 def explain_one(lender: Lender) -> Any:
     """One refused applicant against the approved, in probability space; gives the applicant's row id."""
-    past_risk, risk = lender.default_risk(lender.past), lender.default_risk(lender.new)
-    cutoff = float(np.quantile(past_risk, APPROVED_SHARE))
+    past_risk, cutoff = lender.default_risk(lender.past), lender.cutoff
     reference = gig.references.approved(lender.past, past_risk, cutoff, higher_is_better=False)
-    refused = lender.new[risk > cutoff]
+    refused = lender.new[lender.refused]
     heading("2  The decision")
     say(
         f"A probability of default above {cutoff:.3f} is refused, as for the riskiest 30% of past applicants: "
         f"{len(refused)} of the {len(lender.new)} new ones. The reference: {reference.provenance}."
     )
-    place = int(np.argsort(risk[risk > cutoff])[6 * len(refused) // 10])
+    place = int(np.argsort(lender.default_risk(refused))[6 * len(refused) // 10])
     e = gig.explain(lender.model, refused.iloc[[place]], reference)
     shown = f"{100 * e.predictions[0]:.1f}% and the approved at {100 * e.base_values[0]:.1f}% on average?"
     heading(f"3  Why is applicant {e.ids[0]} at {shown}")
@@ -139,13 +148,13 @@ def rank_space(lender: Lender) -> tuple[gig.SmoothedECDF, gig.Reference]:
     """The rank of a risk among past applicants, and the approved ones by it."""
     past_risk = lender.default_risk(lender.past)
     ecdf = gig.SmoothedECDF.fit(past_risk)
-    return ecdf, gig.references.approved(lender.past, ecdf(past_risk), APPROVED_SHARE, higher_is_better=False)
+    cutoff = float(ecdf(lender.cutoff))
+    return ecdf, gig.references.approved(lender.past, ecdf(past_risk), cutoff, higher_is_better=False)
 
 
 def give_reasons(lender: Lender, applicant: Any, ecdf: gig.SmoothedECDF, reference: gig.Reference) -> gig.Reasons:
     """Every refused applicant in rank space, with reasons in words."""
-    refused = lender.new[ecdf(lender.default_risk(lender.new)) > APPROVED_SHARE]
-    e = gig.explain(lender.model, refused, reference, output=ecdf)
+    e = gig.explain(lender.model, lender.new[lender.refused], reference, output=ecdf)
     with as_file(files("gigrad") / "data" / "german_credit_statements.toml") as path:
         found = gig.reasons(e, top=4, statements=path, groups=GROUPS)
     own = found.of(applicant)
