@@ -127,7 +127,7 @@ def models(run: Run, parts: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[st
     """The twelve models, by the paper's names."""
     X, y = parts["train"]
     etf = gig.import_model(forest(parts))
-    net = gig.import_model(saved(run, "net", mlp(run.quick), X, y, 3 if run.quick else 4))
+    net = gig.import_model(saved(run, "net", mlp(run.quick), X, y, 3 if run.quick else 1))
     early, y_early = parts["early"]
 
     def ranked(graph: gig.Graph) -> gig.Graph:
