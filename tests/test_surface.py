@@ -21,7 +21,7 @@ ALLOWED = {
     "engine": {"engine", "graph", "errors", "kernels"},
     "plots": {"plots", "explanation", "paths", "frames", "views", "display", "optional", "errors"},
     "report": {"report", "explanation", "paths", "frames", "views", "display", "notebook", "optional", "durable"},
-    "reasons": {"reasons", "explanation", "display", "optional", "errors", "graph"},
+    "reasons": {"reasons", "references", "explanation", "display", "optional", "errors", "graph"},
     "references": {"references", "display", "errors", "graph", "tables"},
 }
 

@@ -82,6 +82,8 @@ def verify_reasons(
     row = _encoded(content["applicant"], names, explainer.scorer.graph)
     credits, prediction = _explained(explainer, row)
     recorded = np.array(list(content["feature_credits"].values()))
+    if credits.shape != recorded.shape:
+        return Verification(found, (*differences, "the credits are of other variables"), float("nan"))
     far = float(np.abs(credits - recorded).max(initial=0.0))
     scale = max(abs(found.prediction), abs(found.base), float(np.abs(recorded).max(initial=0.0)))
     if far > 1e-9 * scale + 2.0 * found.error:

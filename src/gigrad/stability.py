@@ -140,7 +140,8 @@ def reason_stability(
     higher_is_better, top, groups, exclude, min_share
         As in `gigrad.reasons`.
     bootstrap : int
-        How many times the reference is drawn anew, rows with replacement; 0 for never.
+        How many times the reference is drawn anew, rows with replacement; 0 for never. Meant for a reference that is
+        a sample of people: a distilled one, drawn anew, wavers more than the population that it stands for.
     spaces : mapping of str to output, optional
         Other outputs to explain, by name; each must run in the same direction. By default the margin, the prediction
         and the rank, as far as they differ from `output`. The default rank is a SmoothedECDF of the scores of the
@@ -186,7 +187,7 @@ class _Trial:
         """The reference drawn anew: for each applicant, the reasons of every draw."""
         x, scorer = self.explainer, self.explainer.scorer
         weights = bootstrap_weights(x.weights, times, self.random)
-        base = weights @ self._values(scorer.node, x.reference.matrix)
+        base = weights @ self.values(scorer.node, x.reference.matrix)
         out: list[list[Listed]] = []
         for part, credits, error in credits_by_start(
             scorer.node, scorer.graph.input, x.reference.matrix, self.rows, x.settings
@@ -198,9 +199,9 @@ class _Trial:
 
     def space(self, output: Any) -> list[list[Listed]]:
         """Another output of the model: for each applicant, the reasons there."""
-        node = self._node(output)
-        values = self._values(node, self.rows)
-        base = self.explainer.weights @ self._values(node, self.explainer.reference.matrix)
+        node = self.node(output)
+        values = self.values(node, self.rows)
+        base = self.explainer.weights @ self.values(node, self.explainer.reference.matrix)
         credits, error = self._explained(node, self.rows)
         listed = self._listed(credits, np.full(len(values), base), values, error)
         return [[one] for one in listed]
@@ -215,16 +216,16 @@ class _Trial:
             moved = self.rows + self.random.uniform(-1.0, 1.0, self.rows.shape) * half_width
             moved = np.where(whole, np.rint(moved), moved)
             credits, error = self._explained(node, moved)
-            for held, one in zip(out, self._listed(credits, base, self._values(node, moved), error), strict=True):
+            for held, one in zip(out, self._listed(credits, base, self.values(node, moved), error), strict=True):
                 held.append(one)
         return out
 
-    def _node(self, output: Any) -> Node:
+    def node(self, output: Any) -> Node:
         graph, names = self.explainer.scorer.graph, self.explainer.scorer.output_names
         node, all_names = graph.output(output)
         return pick(node, all_names, names[0] if len(all_names) > 1 else None)[0]
 
-    def _values(self, node: Node, matrix: Array) -> Array:
+    def values(self, node: Node, matrix: Array) -> Array:
         return evaluate((node,), {self.explainer.scorer.graph.input: matrix})[node][:, 0]
 
     def _explained(self, node: Node, matrix: Array) -> tuple[Array, Array]:
@@ -266,13 +267,13 @@ def _change(row_id: Any, kind: str, given: Listed, seen: Sequence[Listed]) -> Ch
 def _default_spaces(trial: _Trial, output: Any) -> dict[str, Any]:
     """Margin, prediction and rank, without the one that the reasons were given in and without repetitions."""
     scorer = trial.explainer.scorer
-    prediction = trial._node(None)
+    prediction = trial.node(None)
     out: dict[str, Any] = {}
-    if trial._node("margin") not in (prediction, scorer.node):
+    if trial.node("margin") not in (prediction, scorer.node):
         out["margin"] = "margin"
     if prediction is not scorer.node:
         out["prediction"] = None
-    scores = np.concatenate([trial._values(prediction, m) for m in (trial.explainer.reference.matrix, trial.rows)])
+    scores = np.concatenate([trial.values(prediction, m) for m in (trial.explainer.reference.matrix, trial.rows)])
     if not isinstance(output, SmoothedECDF) and len(np.unique(scores)) > 1:
         out["rank"] = SmoothedECDF.fit(scores)
     return out

@@ -14,6 +14,7 @@ import numpy as np
 from .. import display
 from ..errors import InputError, StatementWarning
 from ..explanation import Explanation
+from ..references.population import passing
 from .case import ApplicantReasons, Case, Context, Excluded, Reason, reasons_of
 from .ranking import Rules, credit_ranges
 from .statements import Statement, check_statements, read_statements
@@ -252,9 +253,7 @@ def _all_pass(e: Explanation, reference: Mapping[str, Any]) -> bool:
     """Whether all explained rows pass, where the cutoff is in the units of the explained score."""
     if not len(e) or reference.get("cutoff") is None or not reference.get("cutoff_in_output_units"):
         return False
-    better = e.predictions >= reference["cutoff"] if reference["higher_is_better"] else None
-    passed = e.predictions <= reference["cutoff"] if better is None else better
-    return bool(passed.all())
+    return bool(passing(e.predictions, reference["cutoff"], reference["higher_is_better"]).all())
 
 
 def _ranges(grouped: Explanation, given: Mapping[str, float] | None) -> tuple[tuple[str, float], ...]:

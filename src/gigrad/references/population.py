@@ -69,12 +69,12 @@ class Reference:
             raise InputError("This reference has no cutoff: it was not built from approved applicants.")
         return passing(np.asarray(scores, dtype=np.float64), self.cutoff, self.higher_is_better)
 
-    def take(self, index: Any, weights: Any, provenance: str, **changes: Any) -> Reference:
-        """Some rows of this reference with weights of their own; `changes` as in dataclasses.replace."""
+    def take(self, index: Any, weights: Any, provenance: str, quality: Mapping[str, float] | None = None) -> Reference:
+        """Some rows of this reference, with weights and a line of their own."""
         index = np.asarray(index, dtype=np.int64)
         scores = None if self.scores is None else self.scores[index]
         rows = take_rows(self.rows, index)
-        return replace(self, rows=rows, weights=weights, scores=scores, provenance=provenance, **changes)
+        return replace(self, rows=rows, weights=weights, scores=scores, provenance=provenance, quality=quality or {})
 
 
 def all_applicants(
@@ -119,7 +119,7 @@ def approved(
         Fewer approved rows than this are refused.
     """
     whole = _scored(X, scores, weights, cutoff, higher_is_better)
-    keep = _passing_rows(whole)
+    keep = _passing_rows(_scores(whole), cutoff, higher_is_better)
     line = (
         f"approved applicants: {len(keep):,} of {len(whole):,} rows with {_rule(cutoff, higher_is_better)}"
         f"{_weighted(weights)}"
@@ -148,7 +148,7 @@ def cutoff_band(
             "on which side of the cutoff the band lies."
         )
     whole = _scored(X, scores, weights, cutoff, higher_is_better)
-    passed = _passing_rows(whole)
+    passed = _passing_rows(_scores(whole), cutoff, higher_is_better)
     keep = passed[np.abs(_scores(whole)[passed] - cutoff) <= width]
     low, high = (cutoff, cutoff + width) if higher_is_better else (cutoff - width, cutoff)
     line = (
@@ -214,15 +214,13 @@ def _checked_direction(higher_is_better: Any, may_be_unknown: bool) -> bool | No
     )
 
 
-def _passing_rows(whole: Reference) -> Any:
+def _passing_rows(scores: Array, cutoff: float, higher_is_better: bool) -> Any:
     """The positions of the rows that pass; nobody passing is an error that says what the scores are."""
-    scores = _scores(whole)
-    index = np.flatnonzero(whole.passes(scores))
+    index = np.flatnonzero(passing(scores, cutoff, higher_is_better))
     if not len(index):
         raise InputError(
-            f"Nobody passes: no score satisfies {_rule(float(whole.cutoff or 0.0), bool(whole.higher_is_better))}, the "
-            f"{len(whole)} scores lie between {scores.min():.6g} and {scores.max():.6g}. Check the cutoff's scale and "
-            "higher_is_better."
+            f"Nobody passes: no score satisfies {_rule(cutoff, higher_is_better)}, the {len(scores)} scores lie "
+            f"between {scores.min():.6g} and {scores.max():.6g}. Check the cutoff's scale and higher_is_better."
         )
     return index
 
