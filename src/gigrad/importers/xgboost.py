@@ -140,13 +140,12 @@ def _labels(learner: dict[str, Any]) -> dict[int, tuple[Any, ...]]:
     for j, part in enumerate(model.get("cats", {}).get("enc", [])):
         if part.get("offsets"):
             text = bytes(v & 0xFF for v in part["values"])
-            try:
-                found[j] = tuple(text[a:b].decode() for a, b in pairwise(part["offsets"]))
-            except UnicodeDecodeError:  # 3.2 counts characters where bytes are meant, and loses the end of the labels
+            if not text.isascii():  # 3.2 counts characters where it means bytes, and so loses the end of the labels
                 raise UnsupportedModelError(
-                    f"XGBoost has stored the labels of category column {j} damaged, as it does when a label is not "
-                    "plain ASCII; train on ASCII labels, or on integer codes with feature_types."
-                ) from None
+                    "XGBoost damages the labels of a category column when one of them is not plain ASCII, as in column "
+                    f"{j} of this model; train on ASCII labels, or on integer codes with feature_types."
+                )
+            found[j] = tuple(text[a:b].decode() for a, b in pairwise(part["offsets"]))
         elif part["values"]:
             found[j] = tuple(part["values"])
     return found
