@@ -216,6 +216,18 @@ def test_labels_xgboost_does_not_know_are_refused() -> None:
         gig.explain(model, X, data.frame(), output="margin")
 
 
+@pytest.mark.parametrize("fit", [rows_xgboost.fit, rows_lightgbm.fit], ids=["XGBoost", "LightGBM"])
+def test_a_single_row_may_miss_its_category(fit: Any) -> None:
+    options = rows_xgboost.CATEGORIES if fit is rows_xgboost.fit else rows_lightgbm.CATEGORIES
+    model, X = fit(
+        "XGBRegressor" if fit is rows_xgboost.fit else "LGBMRegressor", data.frame(), data.target(), **options
+    )
+    missing = X[X["purpose"].isna()][:1]
+    found = gig.explain(model, missing, X)
+    assert len(missing) == 1
+    assert np.abs(found.gap).max() < 1e-5
+
+
 def test_labels_that_xgboost_has_stored_damaged_are_refused() -> None:
     table = data.frame()
     table = table.assign(purpose=table["purpose"].cat.rename_categories({"car": "vélo"}))

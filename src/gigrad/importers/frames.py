@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from ..graph import Column
+from ..optional import require
 from ..tables import Rows
 
 
@@ -29,15 +30,16 @@ def as_pandas(rows: Rows, columns: Sequence[Column]) -> Any:
 
     Columns that already are categories keep their own codes: recoding them is the library's business.
     """
-    import pandas as pd
+    pd = require("pandas", "demo")
 
     data: dict[str, Any] = {}
+    came = _columns_as_given(rows)
     for j, column in enumerate(columns):
         if column.labels is None:
             data[column.name] = rows.matrix[:, j]
             continue
-        given = _given(rows, j)
-        if isinstance(given.dtype, pd.CategoricalDtype):
+        given = came(j)
+        if isinstance(given.dtype, pd.CategoricalDtype) and given.notna().any():
             data[column.name] = given.reset_index(drop=True).cat.remove_unused_categories()
         else:
             values = [None if pd.isna(v) else v for v in given]
@@ -46,22 +48,25 @@ def as_pandas(rows: Rows, columns: Sequence[Column]) -> Any:
     return pd.DataFrame(data)
 
 
-def _given(rows: Rows, position: int) -> Any:
-    """One column as it came, as a pandas series."""
-    import pandas as pd
-
-    if isinstance(rows.table, np.ndarray):
-        return pd.Series(rows.table[:, position].tolist(), dtype=object)
-    series = nw.from_native(rows.table, eager_only=True)[:, position]
-    return series.to_native() if series.implementation.is_pandas() else pd.Series(series.to_list(), dtype=object)
-
-
 def as_given(rows: Rows, columns: Sequence[Column]) -> Any:
     """The rows as a pandas frame under the model's names, categories as the plain values that came."""
-    import pandas as pd
+    pd = require("pandas", "demo")
 
+    came = _columns_as_given(rows)
     data = {
-        column.name: rows.matrix[:, j] if column.kind == "number" else _given(rows, j).astype(object).to_numpy()
+        column.name: rows.matrix[:, j] if column.kind == "number" else came(j).astype(object).to_numpy()
         for j, column in enumerate(columns)
     }
     return pd.DataFrame(data)
+
+
+def _columns_as_given(rows: Rows) -> Callable[[int], Any]:
+    """A function from a column's position to the column as it came, as a pandas series."""
+    pd = require("pandas", "demo")
+
+    if isinstance(rows.table, np.ndarray):
+        return lambda j: pd.Series(rows.table[:, j].tolist(), dtype=object)
+    frame = nw.from_native(rows.table, eager_only=True)
+    if frame.implementation.is_pandas():
+        return lambda j: rows.table.iloc[:, j]
+    return lambda j: pd.Series(frame[:, j].to_list(), dtype=object)
