@@ -217,7 +217,7 @@ def test_trees_attached_over_scores_read_that_node() -> None:
 def test_a_wrong_head_is_named_even_though_the_models_below_agree() -> None:
     below = linear(("a",), [1.0])
     node = Affine(below.score, np.array([[2.0]]), np.zeros(1))
-    wrong = Witness(node, lambda rows: rows.matrix * 3.0, "head", source=below.score)
+    wrong = Witness(node, lambda rows: rows.matrix * 3.0, "head", source=below.score, columns=(Column("m"),))
     graph = Graph(below.columns, below.input, node, node, ("y",), witnesses=(*below.witnesses, wrong), named=True)
     with pytest.raises(gig.ModelMismatchError, match="imported from head"):
         own_values(node, graph.witnesses, graph.input, read_rows(np.ones((2, 1)), graph, what="X"))

@@ -36,6 +36,11 @@ def stack(models: Sequence[Any], head: Any, *, passthrough: bool = False, output
     -------
     Graph
         With the head's outputs, over the union of the columns.
+
+    Notes
+    -----
+    A library that adds up in float32 (XGBoost) gives scores that are off in the seventh digit. Under a head of trees, a
+    row whose score lies that close to one of the head's thresholds may fall on the other side of it; its `gap` shows.
     """
     graphs = _imported(models, "stack")
     parts = [g.output(output)[0].width for g in graphs]

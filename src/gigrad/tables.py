@@ -52,7 +52,24 @@ class Rows:
         names = tuple(self.names[j] for j in positions)
         if not self.is_frame:
             return Rows(matrix, self.table[:, list(positions)], names)
-        return Rows(matrix, nw.from_native(self.table, eager_only=True).select(list(names)).to_native(), names)
+        frame = nw.from_native(self.table, eager_only=True)
+        return Rows(matrix, frame.select([frame.columns[j] for j in positions]).to_native(), names)
+
+
+_NEVER_SEEN = "a label the model has never seen"
+
+
+def decoded_rows(matrix: Array, columns: Sequence[Column]) -> Rows:
+    """Rows of an encoded matrix (n, len(columns)), with labels in the place of their codes in the table."""
+    names = tuple(c.name for c in columns)
+    if all(c.labels is None for c in columns):
+        return Rows(matrix, matrix, names)
+    table = matrix.astype(object)
+    for j, column in enumerate(columns):
+        if column.labels is not None:
+            label: dict[float, Any] = {-1.0: _NEVER_SEEN, **{float(i): v for i, v in enumerate(column.labels)}}
+            table[:, j] = [None if np.isnan(code) else label[code] for code in matrix[:, j]]
+    return Rows(matrix, table, names)
 
 
 def read_rows(X: Any, graph: Graph, *, what: str) -> Rows:

@@ -7,8 +7,11 @@ from dataclasses import fields, replace
 from typing import Any
 
 from ..errors import InputError
+from .columns import Column
 from .model import Graph
 from .node import Node, topological
+from .ranks import over_ranks
+from .trees import TreeEnsemble
 from .witness import Witness
 
 
@@ -39,15 +42,21 @@ def with_parents(node: Node, changed: Mapping[Node, Node]) -> Node:
 def attach(head: Graph, over: Graph, node: Node) -> Graph:
     """The model `head` reading `node`, a node of the graph `over`, in place of rows.
 
-    The result has the columns of `over` and the outputs of `head`. Trees of `head` become trees over `node`. Its
-    witnesses are asked on the values of `node`; those of `over` stay.
+    The result has the columns of `over` and the outputs of `head`. Trees of `head` become trees over `node`, in which
+    raw columns are replaced by their places among the thresholds (see `ranks`). Its witnesses are asked on the values
+    of `node`; those of `over` stay.
     """
     if node.width != head.input.width:
         raise InputError(
             f"{head.label} must get the {head.input.width} columns it was fitted on; the scores below it give "
             f"{node.width}."
         )
-    moved = rewire((head.score, head.margin, *(w.node for w in head.witnesses)), {head.input: node})
+    outputs = (head.score, head.margin, *(w.node for w in head.witnesses))
+    new: dict[Node, Node] = {head.input: node}
+    for tree in topological(*outputs):
+        if isinstance(tree, TreeEnsemble) and tree.source is head.input:
+            new[tree] = over_ranks(replace(tree, source=node), over.input, over.columns)
+    moved = rewire(outputs, new)
     return Graph(
         columns=over.columns,
         input=over.input,
@@ -55,13 +64,14 @@ def attach(head: Graph, over: Graph, node: Node) -> Graph:
         margin=moved[head.margin],
         output_names=head.output_names,
         margin_names=head.margin_names,
-        witnesses=(*over.witnesses, *(_above(w, moved, node) for w in head.witnesses)),
+        witnesses=(*over.witnesses, *(_above(w, moved, node, head.columns) for w in head.witnesses)),
         named=over.named,
         label=head.label,
         no_score=head.no_score,
     )
 
 
-def _above(witness: Witness, moved: Mapping[Node, Node], node: Node) -> Witness:
-    source = node if witness.source is None else moved[witness.source]
-    return replace(witness, node=moved[witness.node], source=source)
+def _above(witness: Witness, moved: Mapping[Node, Node], node: Node, columns: tuple[Column, ...]) -> Witness:
+    if witness.source is None:
+        return replace(witness, node=moved[witness.node], source=node, columns=columns)
+    return replace(witness, node=moved[witness.node], source=moved[witness.source])

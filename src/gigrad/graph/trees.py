@@ -90,6 +90,10 @@ class TreeEnsemble(Node):
     def forward(self, *inputs: Array) -> Array:
         return kernels.predict(self.forest, inputs[0])
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: all but the native form, which is built again when it is needed."""
+        return {name: value for name, value in self.__dict__.items() if name != "forest"}
+
     def scaled(self, factor: float) -> TreeEnsemble:
         """The same trees with every leaf and the base multiplied by `factor`."""
         return replace(self, values=self.values * factor, base=self.base * factor)

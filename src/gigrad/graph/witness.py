@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ModelMismatchError
+from .columns import Column
 from .node import Array, Input, Node, evaluate, topological
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Witness:
     source : Node or None
         What `predict` reads: None for the model's rows; for a head over other models the node with their scores, which
         `predict` gets as those models themselves give them.
+    columns : tuple of Column
+        What the numbers of `source` are to the model.
     exact : callable or None
         The same prediction in float64, for a library that predicts in float32: the graph is held to this one, tightly,
         while `predict` stays what the model itself gives.
@@ -48,6 +51,7 @@ class Witness:
     atol: float = 1e-12
     scale: float | Predict = 0.0
     source: Node | None = None
+    columns: tuple[Column, ...] = ()
     exact: Predict | None = None
 
     def check(self, rows: Rows, values: dict[Node, Array]) -> Array:
@@ -83,7 +87,7 @@ def own_values(output: Node, witnesses: Sequence[Witness], source: Input, rows: 
 
     Lower models are asked first, and what is above them (a head, a transform) works on their own predictions.
     """
-    from ..tables import Rows
+    from ..tables import decoded_rows
 
     known: dict[Node, Array] = {source: rows.matrix}
     if len(rows.matrix) == 0:  # most libraries refuse an empty table
@@ -91,8 +95,7 @@ def own_values(output: Node, witnesses: Sequence[Witness], source: Input, rows: 
     for witness in nearest_witnesses(output, witnesses):
         read = rows
         if witness.source is not None:
-            scores = evaluate((witness.source,), known)[witness.source]
-            read = Rows(scores, scores, tuple(f"score_{i}" for i in range(scores.shape[1])))
+            read = decoded_rows(evaluate((witness.source,), known)[witness.source], witness.columns)
         known[witness.node] = witness.check(read, evaluate((witness.node,), known))
     return evaluate((output,), known)[output]
 

@@ -1,0 +1,90 @@
+"""Trees of a head over scores and raw columns: replacing a raw column by its place must change no prediction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gigrad.graph import (
+    Affine,
+    Array,
+    Column,
+    Concat,
+    Graph,
+    Input,
+    Lookup,
+    Node,
+    Select,
+    Tree,
+    TreeEnsemble,
+    assemble,
+    attach,
+    evaluate,
+    rewire,
+    topological,
+)
+
+COLUMNS = (Column("number"), Column("labelled", "category", ("u", "v", "w")), Column("coded", "category"))
+THRESHOLDS = np.array([-1.0, 0.0, 0.25, 2.0])
+
+
+def random_tree(rng: np.random.Generator, width: int, categories: tuple[int, ...], depth: int = 4) -> Tree:
+    """A full tree with random splits: numbers at a few thresholds, categories by random sets."""
+    splits = 2**depth - 1
+    size = 2 * splits + 1
+    feature = np.full(size, -1)
+    feature[:splits] = rng.integers(0, width, splits)
+    index = np.arange(size)
+    sets = {i: np.nonzero(rng.random(40) < 0.5)[0] for i in range(splits) if feature[i] in categories}
+    return Tree(
+        feature=feature,
+        threshold=rng.choice(THRESHOLDS, size),
+        left=np.where(index < splits, 2 * index + 1, -1),
+        right=np.where(index < splits, 2 * index + 2, -1),
+        missing_left=rng.random(size) < 0.5,
+        values=rng.normal(size=size),
+        categories=sets,
+    )
+
+
+def rows(rng: np.random.Generator) -> Array:
+    near = np.concatenate([THRESHOLDS, np.nextafter(THRESHOLDS, np.inf), np.nextafter(THRESHOLDS, -np.inf)])
+    number = np.where(rng.random(300) < 0.2, np.nan, rng.choice(np.append(near, [-9.0, 9.0]), 300))
+    labelled = rng.choice([0.0, 1.0, 2.0, -1.0, np.nan], 300)
+    coded = rng.choice([*np.arange(45.0), -1.0, np.nan], 300)
+    return np.column_stack([number, labelled, coded])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_predictions_stay_the_same(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    source = Input(3)
+    score = Affine(Select(source, (0,)), np.array([[0.5]]), np.zeros(1))
+    recoded = Lookup(source, 1, np.array([[2.0], [-3.0], [0.1]]), np.array([5.0]), np.array([np.nan]))
+    below: Node = Concat((score, Concat((Select(source, (2, 0)), recoded)), Select(source, (1,))))
+    over = Graph(COLUMNS, source, score, score, ("y",), named=True)
+    own = Input(5)  # a score, then coded, number, recoded and labelled
+    trees = assemble(own, [random_tree(rng, 5, (1, 4)) for _ in range(4)], np.zeros(1))
+    head = Graph(tuple(Column(f"z{j}") for j in range(5)), own, trees, trees, ("y",))
+    got = attach(head, over, below)
+    want = rewire((trees,), {own: below})[trees]
+    x = rows(rng)
+    np.testing.assert_array_equal(evaluate((got.score,), {source: x})[got.score], evaluate((want,), {source: x})[want])
+    places = [n for n in topological(got.score) if isinstance(n, TreeEnsemble) and n.source is source]
+    assert len(places) == 1
+    assert isinstance(got.score, TreeEnsemble)
+    assert isinstance(got.score.source, Concat)
+    assert got.score.source.sources == (score, places[0]), "no raw column is read but through its place"
+
+
+def test_trees_over_scores_alone_are_left_alone() -> None:
+    rng = np.random.default_rng(0)
+    source = Input(2)
+    score = Affine(source, np.ones((1, 2)), np.zeros(1))
+    over = Graph((Column("a"), Column("b")), source, score, score, ("y",))
+    own = Input(1)
+    trees = assemble(own, [random_tree(rng, 1, ())], np.zeros(1))
+    head = Graph((Column("z"),), own, trees, trees, ("y",))
+    got = attach(head, over, score).score
+    assert isinstance(got, TreeEnsemble)
+    assert got.source is score
