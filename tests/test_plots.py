@@ -177,7 +177,7 @@ def test_path_says_what_was_averaged_and_how_far_a_sample_is_off() -> None:
     assert "row loan 0: mean over 30 references" in texts(plots.path(e))
     e = replace(e, paths=replace(e.paths, references=10, credit=e.paths.credit * 1.01))
     said = next(t for t in texts(plots.path(e)) if "mean over" in t)
-    assert "mean over 10 of 30 references, drawn at random (ends within 0.0" in said
+    assert "mean over a sample of 10 of 30 references (ends within 0.0" in said
 
 
 def test_path_without_a_path_says_how_to_get_one() -> None:

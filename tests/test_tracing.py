@@ -49,7 +49,7 @@ def test_credit_so_far_is_the_definitions_credit_of_the_way_so_far() -> None:
     model, X = regression(depth=3)
     e = gig.explain_pairs(model, X[:1], X[1:2], paths=1)
     assert e.paths is not None
-    for k in (20, 47, 70):
+    for k in (20, 67, 110):
         t = e.paths.times[k]
         so_far = brute_force(model, X[0], (1 - t) * X[0] + t * X[1])[:, 0]
         np.testing.assert_allclose(e.paths.credit[0, k], so_far, atol=1e-9)
@@ -86,7 +86,7 @@ def test_a_probability_on_the_way_is_traced_piece_by_piece() -> None:
     assert e.paths is not None
     points = X[0] + e.paths.times[:, None] * (X[1] - X[0])
     np.testing.assert_allclose(e.paths.score[0], model.predict_proba(points)[:, 1], atol=1e-9)
-    for k in (20, 47, 81):
+    for k in (20, 67, 121):
         t = e.paths.times[k]
         so_far = brute_force(model, X[0], (1 - t) * X[0] + t * X[1])[:, 0]
         np.testing.assert_allclose(e.paths.credit[0, k], so_far, atol=1e-9)
@@ -140,6 +140,19 @@ def test_a_populations_path_is_the_weighted_mean_of_the_paths_from_each_referenc
     np.testing.assert_allclose(e.paths.credit[0, -1], e.values[1], atol=1e-12)
 
 
+def test_references_are_sampled_where_there_are_too_many_to_walk() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(3000, 2))
+    model = LogisticRegression().fit(X, X.sum(axis=1) > 0)
+    e = gig.explain(model, X[:2], X, paths=1)
+    assert e.paths is not None
+    assert (e.paths.references, e.paths.of) == (2500, 3000)
+    assert e.paths.said == "mean over a sample of 2,500 of 3,000 references"
+    np.testing.assert_allclose(e.paths.credit[0, -1], e.values[0], atol=0.01)
+
+
 def test_several_outputs_have_paths_of_their_own() -> None:
     from sklearn.ensemble import RandomForestRegressor
 
@@ -148,7 +161,7 @@ def test_several_outputs_have_paths_of_their_own() -> None:
     model = RandomForestRegressor(5, max_depth=4, random_state=0).fit(X, np.column_stack([X[:, 0], X[:, 1] * X[:, 2]]))
     e = gig.explain(model, X[:2], X[5:9], paths=2)
     assert e.paths is not None
-    assert e.paths.credit.shape == (2, 82, 3, 2)
+    assert e.paths.credit.shape == (2, 122, 3, 2)
     np.testing.assert_allclose(e.paths.credit[:, -1], e.values, atol=1e-12)
     one = e[:, :, 1].paths
     assert one is not None

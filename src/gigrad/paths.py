@@ -67,6 +67,15 @@ class Paths:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def said(self) -> str:
+        """Over how many references the paths are a mean, in words."""
+        if self.of == 1:
+            return "from its own start"
+        if self.references == self.of:
+            return f"mean over {self.of:,} references"
+        return f"mean over a sample of {self.references:,} of {self.of:,} references"
+
     def take_rows(self, index: Ints) -> Paths | None:
         """The paths of the rows `index` of the explanation, renumbered; None where none of them has a path."""
         position = {int(row): i for i, row in enumerate(self.rows)}

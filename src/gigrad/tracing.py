@@ -22,13 +22,18 @@ from .errors import InputError
 from .graph import Array, Graph, Node, TreeEnsemble, evaluate
 from .paths import Paths
 
-PIECES = 81  # odd, so that one half is the middle of a piece
-EDGES: Array = np.linspace(0.0, 1.0, PIECES + 1)
-WAYS = 5000
-"""How many paths in all, rows times references, are walked piece by piece before references are sampled."""
+# Numbers of pieces are odd, so that one half is the middle of a piece.
+FINE = 121
+"""Pieces of a path that jumps, or whose jumps are listed."""
+COARSE = 41
+"""Pieces of a mean over many paths that must be explained one by one."""
+WAYS = 2500
+"""How many paths in all, rows times references, are explained piece by piece before references are sampled."""
 LEAST = 50
 """How many references a sample has at least."""
 JUMPS = 6
+NARROWED = 5
+"""How often a piece is cut to a third to see whether it holds a jump."""
 VISIBLE = 0.02
 """The smallest jump worth marking, as a part of the largest credit."""
 BLOCK = 20_000
@@ -62,17 +67,22 @@ class Traced:
     node: Node
     settings: Settings
 
+    def times(self, starts: int) -> Array:
+        """The edges of the pieces of a mean over so many paths."""
+        return np.linspace(0.0, 1.0, (FINE if self.is_trees or starts == 1 else COARSE) + 1)
+
     def way(self, starts: Array, weights: Array, end: Array) -> Way:
         """The mean path from starts (m, p), weighted (m,), to one end (p,)."""
-        gained, jumps = (_tree_gains if self.is_trees else _piece_gains)(self, starts, weights, end)
+        times = self.times(len(starts))
+        gained, jumps = (_tree_gains if self.is_trees else _piece_gains)(self, starts, weights, end, times)
         credit = np.concatenate([np.zeros((1, *gained.shape[1:])), np.cumsum(gained, axis=0)])
         visible = VISIBLE * np.abs(credit[-1]).max()
         largest = sorted((j for j in jumps if np.abs(j.size).max() > visible), key=lambda j: -np.abs(j.size).max())
         if self.is_trees:  # nothing is lost on the way, so the credits say what the score is
             score = weights @ self.score(starts) + credit.sum(axis=1)
         else:
-            points = _points(self, *_repeated(starts, end, EDGES))
-            score = np.einsum("tmo,m->to", self.score(points).reshape(len(EDGES), len(starts), -1), weights)
+            points = _points(self, *_repeated(starts, end, times))
+            score = np.einsum("tmo,m->to", self.score(points).reshape(len(times), len(starts), -1), weights)
         return Way(score, credit, tuple(largest[:JUMPS]))
 
     @cached_property
@@ -110,12 +120,13 @@ def trace_population(traced: Traced, population: Population, rows: Ints) -> Path
     if not traced.is_trees:
         starts, weights = _sampled(traced, starts, weights, max(LEAST, WAYS // len(rows)))
     ways = [traced.way(starts, weights, end) for end in population.ends[rows]]
-    return _joined(ways, rows, len(starts), len(population.starts))
+    return _joined(ways, rows, traced.times(len(starts)), len(starts), len(population.starts))
 
 
 def trace_pairs(traced: Traced, pairs: Pairs, rows: Ints) -> Paths:
     """The paths of some pairs."""
-    return _joined([traced.way(pairs.starts[[i]], np.ones(1), pairs.ends[i]) for i in rows], rows, 1, 1)
+    ways = [traced.way(pairs.starts[[i]], np.ones(1), pairs.ends[i]) for i in rows]
+    return _joined(ways, rows, traced.times(1), 1, 1)
 
 
 def _sampled(traced: Traced, starts: Array, weights: Array, most: int) -> tuple[Array, Array]:
@@ -129,14 +140,14 @@ def _sampled(traced: Traced, starts: Array, weights: Array, most: int) -> tuple[
     return starts[picked], np.full(most, 1.0 / most)
 
 
-def _joined(ways: Sequence[Way], rows: Ints, references: int, of: int) -> Paths:
+def _joined(ways: Sequence[Way], rows: Ints, times: Array, references: int, of: int) -> Paths:
     score, credit = np.stack([w.score for w in ways]), np.stack([w.credit for w in ways])
     jumps = [(i, jump) for i, way in enumerate(ways) for jump in way.jumps]
     size = np.array([jump.size for _, jump in jumps]).reshape(len(jumps), score.shape[-1])
     one = score.shape[-1] == 1
     return Paths(
         rows=rows,
-        times=EDGES,
+        times=times,
         score=score[..., 0] if one else score,
         credit=credit[..., 0] if one else credit,
         jump_row=np.array([i for i, _ in jumps], np.int64),
@@ -151,7 +162,7 @@ def _joined(ways: Sequence[Way], rows: Ints, references: int, of: int) -> Paths:
 # ---------------------------------------------------------------- sums of trees
 
 
-def _tree_gains(traced: Traced, starts: Array, weights: Array, end: Array) -> tuple[Array, list[Jump]]:
+def _tree_gains(traced: Traced, starts: Array, weights: Array, end: Array, edges: Array) -> tuple[Array, list[Jump]]:
     """Credit gathered in each piece (pieces, columns, outputs), and the jumps, from the native list of all jumps."""
     times, columns, sizes = [np.zeros(0)], [np.zeros(0, np.int64)], [np.zeros((0, traced.node.width))]
     for matrix, term in linear_terms(traced.node):
@@ -163,8 +174,8 @@ def _tree_gains(traced: Traced, starts: Array, weights: Array, end: Array) -> tu
         columns.append(found.variable.astype(np.int64))
         sizes.append(share[:, None] * (found.delta @ matrix.T))
     time, column, size = np.concatenate(times), np.concatenate(columns), np.concatenate(sizes)
-    gained = np.zeros((PIECES, len(end), traced.node.width))
-    piece = np.clip(np.searchsorted(EDGES, time) - 1, 0, PIECES - 1)
+    gained = np.zeros((len(edges) - 1, len(end), traced.node.width))
+    piece = np.clip(np.searchsorted(edges, time) - 1, 0, len(gained) - 1)
     np.add.at(gained, (piece, column), size)
     return gained, _same_moment(time, column, size)
 
@@ -185,21 +196,21 @@ def _same_moment(time: Array, column: Ints, size: Array) -> list[Jump]:
 # ---------------------------------------------------------------- any model, piece by piece
 
 
-def _piece_gains(traced: Traced, starts: Array, weights: Array, end: Array) -> tuple[Array, list[Jump]]:
+def _piece_gains(traced: Traced, starts: Array, weights: Array, end: Array, edges: Array) -> tuple[Array, list[Jump]]:
     """Credit gathered in each piece (pieces, columns, outputs), and the jumps.
 
     The largest changes of one variable within a piece are narrowed down to a third, again and again: a jump keeps its
     size, a slope loses it. Thirds keep one half in the middle of the piece that holds it.
     """
-    gained = _between(traced, starts, weights, end, EDGES[:-1], EDGES[1:])
+    gained = _between(traced, starts, weights, end, edges[:-1], edges[1:])
     size = np.abs(gained).max(axis=2)
     order = np.argsort(-size, axis=None, kind="stable")[:JUMPS]
     piece, column = (index[size.ravel()[order] > 0] for index in np.unravel_index(order, size.shape))
     if not len(piece):
         return gained, []
-    low, high, change = EDGES[piece], EDGES[piece + 1], gained[piece, column]
+    low, high, change = edges[piece], edges[piece + 1], gained[piece, column]
     each = np.arange(len(piece))
-    for _ in range(6):
+    for _ in range(NARROWED):
         third = (high - low) / 3
         lows, highs = np.stack([low, low + third, high - third]), np.stack([low + third, high - third, high])
         parts = _between(traced, starts, weights, end, lows.ravel(), highs.ravel())

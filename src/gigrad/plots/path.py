@@ -56,16 +56,11 @@ def path(e: Explanation, *, top: int = 6, jumps: int = 5, ax: Any = None) -> Any
 
 
 def _said(e: Explanation, paths: Paths) -> str:
-    row = f"row {e.ids[0]}"
-    if paths.of == 1:
-        return row
+    said = f"row {e.ids[0]}: {paths.said}"
     if paths.references == paths.of:
-        return f"{row}: mean over {paths.of:,} references"
+        return said
     missed = float(np.abs(paths.credit[0, -1] - e.values[0]).max())
-    return (
-        f"{row}: mean over {paths.references:,} of {paths.of:,} references, drawn at random "
-        f"(ends within {missed:.1g} of the credits)"
-    )
+    return f"{said} (ends within {missed:.1g} of the credits)"
 
 
 def _score(ax: Any, e: Explanation, paths: Paths, jumps: int) -> None:

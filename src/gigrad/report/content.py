@@ -132,16 +132,7 @@ def paths(e: Explanation, found: Paths, shown: NDArray[np.int64], unit: float) -
                 for j in jumps
             ],
         }  # fmt: skip
-    return {"times": np.round(found.times, 5).tolist(), "said": averaged(found), "rows": rows}
-
-
-def averaged(found: Paths) -> str:
-    """Over how many references the path is a mean."""
-    if found.of == 1:
-        return "from its own start"
-    if found.references == found.of:
-        return f"mean over {found.of:,} references"
-    return f"mean over {found.references:,} of {found.of:,} references, drawn at random"
+    return {"times": np.round(found.times, 5).tolist(), "said": found.said, "rows": rows}
 
 
 def whole(credit: NDArray[np.float64], unit: float) -> Any:

@@ -40,6 +40,13 @@ function shortened(text, width) {
   return text.slice(0, head) + "\u2026" + text.slice(text.length - (width - 1 - head));
 }
 
+// [name, value] as "name = value": each keeps its ends, the value at most a little more than a third of the width
+function fitted([name, value], width) {
+  if (value === null) return shortened(name, width);
+  const shown = shortened(value, Math.max(8, Math.floor(width * 0.38), width - name.length - 3));
+  return shortened(name, Math.max(6, width - shown.length - 3)) + " = " + shown;
+}
+
 function ticks(low, high, most) {
   const span = high - low || 1;
   const raw = span / most, power = Math.pow(10, Math.floor(Math.log10(raw)));
@@ -76,7 +83,7 @@ function verticalAxis(svg, y, low, high, x) {
   }
 }
 
-// bars: [label, credit], from base to prediction
+// bars: [[name, value], credit], from base to prediction
 function drawWaterfall(svg, bars, base, prediction, places, score) {
   clear(svg);
   const width = widthOf(svg), left = Math.round(width * 0.38), right = width - 12;
@@ -102,7 +109,7 @@ function drawWaterfall(svg, bars, base, prediction, places, score) {
     joint(s.from, y);
     make(svg, "rect", { x: Math.min(x(s.from), x(s.to)), y: y - 8, height: 16,
       width: Math.max(1, Math.abs(x(s.to) - x(s.from))), style: `fill:var(${up ? "--up" : "--down"})` });
-    make(svg, "text", { x: left, y: y + 4, "text-anchor": "end" }, shortened(s.label, Math.floor(left / 6.9)));
+    make(svg, "text", { x: left, y: y + 4, "text-anchor": "end" }, fitted(s.label, Math.floor(left / 6.9)));
     make(svg, "text", { x: x(s.to) + (up ? 5 : -5), y: y + 4, class: "small", "text-anchor": up ? "start" : "end" },
       signed(s.credit, places));
   });
@@ -112,7 +119,7 @@ function drawWaterfall(svg, bars, base, prediction, places, score) {
   horizontalAxis(svg, x, low - room, high + room, bottom, score, right - left);
 }
 
-// path: {score, start, bands: [[label, credits, isOther]], jumps: [[time, label, size]]}, all in score units
+// path: {score, start, bands: [[[name, value], credits, isOther]], jumps: [[time, label, size]]}, all in score units
 function drawPath(svg, times, path, places, score) {
   clear(svg);
   const width = widthOf(svg), left = 64, right = Math.round(width * (width < 500 ? 0.6 : 0.68));
@@ -148,7 +155,7 @@ function nameBands(svg, ends, right, width, places) {
     make(svg, "line", { x1: right + 2, x2: right + 14, y1: e.at, y2: spots[i], style: `stroke:${e.color};stroke-width:2` });
     const credit = signed(e.credit, places) + "  ";
     make(svg, "text", { class: "small", x: right + 18, y: spots[i] + 4 },
-      credit + shortened(e.label, Math.max(8, Math.floor((width - right - 18) / 6.2) - credit.length)));
+      credit + fitted(e.label, Math.max(8, Math.floor((width - right - 18) / 6.2) - credit.length)));
   });
 }
 
@@ -209,7 +216,7 @@ function apart(places, step) {
 function drawDependence(svg, column, credits, label, choose) {
   clear(svg);
   const bottom = 220;
-  svg.setAttribute("viewBox", "0 0 420 290");
+  svg.setAttribute("viewBox", "0 0 420 300");
   const known = column.values.filter((v) => v !== null);
   const labels = column.kind === "category" ? column.labels : null;
   const low = labels ? -0.5 : known.reduce((a, b) => Math.min(a, b), Infinity);
@@ -242,6 +249,6 @@ function nameCategories(svg, x, labels, bottom) {
     const spot = slant
       ? { x: x(code), y: bottom + 12, "text-anchor": "end", transform: `rotate(-35 ${x(code)} ${bottom + 12})` }
       : { x: x(code), y: bottom + 16, "text-anchor": "middle" };
-    make(svg, "text", { class: "small quiet", ...spot }, shortened(text, 18));
+    make(svg, "text", { class: "small quiet", ...spot }, shortened(text, 16));
   });
 }

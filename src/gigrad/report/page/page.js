@@ -13,10 +13,7 @@ function value(row, feature) {
   return column.kind === "category" && v !== null ? column.labels[v] : number(v);
 }
 
-function labelled(row, feature) {
-  const shown = value(row, feature);
-  return shown === null ? data.names[feature] : data.names[feature] + " = " + shown;
-}
+function labelled(row, feature) { return [data.names[feature], value(row, feature)]; }
 
 function ranked(row) {
   return data.names.map((_, j) => j).sort((a, b) => Math.abs(data.credits[row][b]) - Math.abs(data.credits[row][a]) || a - b);
@@ -89,8 +86,8 @@ function bars(row, features) {
   const cut = features.length > BARS + 1 ? BARS : features.length;
   const out = features.slice(0, cut).map((j) => [labelled(row, j), credit(row, j)]);
   const others = features.slice(cut);
-  if (others.length) out.push([`${others.length} others`, others.reduce((sum, j) => sum + credit(row, j), 0)]);
-  if (data.left) out.push([data.leftName, data.left[row] * data.unit]);
+  if (others.length) out.push([[`${others.length} others`, null], others.reduce((sum, j) => sum + credit(row, j), 0)]);
+  if (data.left) out.push([[data.leftName, null], data.left[row] * data.unit]);
   return out;
 }
 
@@ -104,7 +101,7 @@ function showPath(row) {
   const bands = found.bands.map(([j, list]) => [labelled(row, j), units(list), false]);
   const score = units(found.score);
   const left = score.map((v, k) => v - bands.reduce((sum, b) => sum + b[1][k], 0));
-  if (left.some((v) => Math.abs(v) > 50 * data.unit)) bands.push(["others", left, true]);
+  if (left.some((v) => Math.abs(v) > 50 * data.unit)) bands.push([["others", null], left, true]);
   const jumps = found.jumps.map(([t, j, size]) => [t, j < 0 ? "another feature" : data.names[j], size * data.unit]);
   drawPath(byId("path"), data.paths.times, { score, start: found.start, bands, jumps }, data.places, data.score);
 }
