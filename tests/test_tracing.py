@@ -95,6 +95,34 @@ def test_a_probability_on_the_way_is_traced_piece_by_piece() -> None:
         assert np.diff(model.predict_proba(beside)[:, 1])[0] == pytest.approx(size, abs=1e-9)
 
 
+def test_listed_jumps_and_explained_pieces_agree_on_corners_of_many_variables() -> None:
+    """Whole numbers, categories and missing values: most corners are passed by several variables at once."""
+    import sys
+
+    from gigrad import tracing
+    from gigrad.tables import read_rows
+
+    rng = np.random.default_rng(6)
+    X = rng.integers(0, 4, size=(400, 5)).astype(float)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    y = np.nan_to_num(X[:, 0]) * np.nan_to_num(X[:, 1]) + (X[:, 2] == 2) + rng.normal(size=400) > 2.5
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    model = HistGradientBoostingClassifier(max_iter=15, categorical_features=[2, 3], random_state=0).fit(X, y)
+    e = gig.explain(model, X[:3], X[3:23], paths=3)
+    assert e.paths is not None
+    np.testing.assert_allclose(e.paths.credit[:, -1], e.values, atol=1e-9)
+    explaining = sys.modules["gigrad.explain"]
+    scorer = explaining.Scorer.of(model, None, None)
+    traced = tracing.Traced(scorer.graph, scorer.node, explaining.checked_settings(1e-6, 1, 0))
+    assert traced.only_jumps
+    starts, end = read_rows(X[3:23], scorer.graph, what="X").matrix, read_rows(X[:1], scorer.graph, what="X").matrix[0]
+    edges = np.linspace(0.0, 1.0, 38)  # no edge where whole numbers cross, at halves, thirds and sixths
+    listed = tracing._jump_gains(traced, starts, np.full(20, 0.05), end, edges)[0]
+    pieces = tracing._piece_gains(traced, starts, np.full(20, 0.05), end, edges)[0]
+    np.testing.assert_allclose(listed, pieces, atol=1e-12)
+
+
 def test_a_smooth_model_has_no_jumps_but_where_a_missing_value_is_filled() -> None:
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegression

@@ -1,9 +1,9 @@
 """What happens on the way from the references to a row: the score, the credit gathered so far, the largest jumps.
 
-A sum of trees only jumps, and the native core lists its jumps. Any other model is explained piece by piece: credit adds
-up along a path, so what a variable gathers between two times is the credit of the short path between the two points.
-Variables that change all at once do so half-way; the pieces are laid so that one half is the middle of one, and there
-they change in the piece as they do in the whole.
+A sum of trees, under links or not, only jumps, and the native core lists its jumps. Any other model is explained piece
+by piece: credit adds up along a path, so what a variable gathers between two times is the credit of the short path
+between the two points. Variables that change all at once do so half-way; the pieces are laid so that one half is the
+middle of one, and there they change in the piece as they do in the whole.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import kernels
-from .engine import Pairs, Population, Settings, attribute, categories_read, linear_terms
+from .engine import Pairs, Population, Settings, as_link, attribute, categories_read, linear_terms
 from .errors import InputError
 from .graph import Array, Graph, Node, TreeEnsemble, evaluate
 from .paths import Paths
@@ -69,16 +69,16 @@ class Traced:
 
     def times(self, starts: int) -> Array:
         """The edges of the pieces of a mean over so many paths."""
-        return np.linspace(0.0, 1.0, (FINE if self.is_trees or starts == 1 else COARSE) + 1)
+        return np.linspace(0.0, 1.0, (FINE if self.only_jumps or starts == 1 else COARSE) + 1)
 
     def way(self, starts: Array, weights: Array, end: Array) -> Way:
         """The mean path from starts (m, p), weighted (m,), to one end (p,)."""
         times = self.times(len(starts))
-        gained, jumps = (_tree_gains if self.is_trees else _piece_gains)(self, starts, weights, end, times)
+        gained, jumps = (_jump_gains if self.only_jumps else _piece_gains)(self, starts, weights, end, times)
         credit = np.concatenate([np.zeros((1, *gained.shape[1:])), np.cumsum(gained, axis=0)])
         visible = VISIBLE * np.abs(credit[-1]).max()
         largest = sorted((j for j in jumps if np.abs(j.size).max() > visible), key=lambda j: -np.abs(j.size).max())
-        if self.is_trees:  # nothing is lost on the way, so the credits say what the score is
+        if self.only_jumps:  # nothing is lost on the way, so the credits say what the score is
             score = weights @ self.score(starts) + credit.sum(axis=1)
         else:
             points = _points(self, *_repeated(starts, end, times))
@@ -86,11 +86,10 @@ class Traced:
         return Way(score, credit, tuple(largest[:JUMPS]))
 
     @cached_property
-    def is_trees(self) -> bool:
-        """Whether the output is a weighted sum of trees over the rows themselves, every column on its own account."""
-        terms = (term for _, term in linear_terms(self.node))
-        alone = self.settings.players is None
-        return alone and all(isinstance(term, TreeEnsemble) and term.source is self.graph.input for term in terms)
+    def only_jumps(self) -> bool:
+        """Whether the output is a weighted sum of links over trees, every column on its own account."""
+        terms = [term for _, term in linear_terms(self.node)]
+        return self.settings.players is None and all(as_link(term, self.graph.input) is not None for term in terms)
 
     @cached_property
     def categories(self) -> NDArray[np.bool_]:
@@ -117,7 +116,7 @@ def chosen_rows(paths: Any, n: int) -> Ints:
 def trace_population(traced: Traced, population: Population, rows: Ints) -> Paths:
     """The mean paths of some rows from the references."""
     starts, weights = population.starts, population.weights
-    if not traced.is_trees:
+    if not traced.only_jumps:
         starts, weights = _sampled(traced, starts, weights, max(LEAST, WAYS // len(rows)))
     ways = [traced.way(starts, weights, end) for end in population.ends[rows]]
     return _joined(ways, rows, traced.times(len(starts)), len(starts), len(population.starts))
@@ -159,25 +158,82 @@ def _joined(ways: Sequence[Way], rows: Ints, times: Array, references: int, of: 
     )
 
 
-# ---------------------------------------------------------------- sums of trees
+# ---------------------------------------------------------------- trees, under links or not
 
 
-def _tree_gains(traced: Traced, starts: Array, weights: Array, end: Array, edges: Array) -> tuple[Array, list[Jump]]:
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """Changes of the score, one line each: of which start's path, when, on which column's account, by how much."""
+
+    pair: Ints
+    time: Array
+    column: Ints
+    size: Array  # (steps, outputs)
+
+
+def _jump_gains(traced: Traced, starts: Array, weights: Array, end: Array, edges: Array) -> tuple[Array, list[Jump]]:
     """Credit gathered in each piece (pieces, columns, outputs), and the jumps, from the native list of all jumps."""
-    times, columns, sizes = [np.zeros(0)], [np.zeros(0, np.int64)], [np.zeros((0, traced.node.width))]
-    for matrix, term in linear_terms(traced.node):
-        if not isinstance(term, TreeEnsemble):
-            raise TypeError("only a sum of trees can be traced by its jumps alone")
-        found = kernels.jumps(term.forest, starts, np.tile(end, (len(starts), 1)), traced.settings.n_threads)
-        share = np.repeat(weights, np.diff(found.offsets))
-        times.append(found.time)
-        columns.append(found.variable.astype(np.int64))
-        sizes.append(share[:, None] * (found.delta @ matrix.T))
-    time, column, size = np.concatenate(times), np.concatenate(columns), np.concatenate(sizes)
-    gained = np.zeros((len(edges) - 1, len(end), traced.node.width))
-    piece = np.clip(np.searchsorted(edges, time) - 1, 0, len(gained) - 1)
-    np.add.at(gained, (piece, column), size)
+    width, p = traced.node.width, len(end)
+    gained = np.zeros((len(edges) - 1, p, width))
+    every = [steps for matrix, term in linear_terms(traced.node) for steps in _steps(traced, matrix, term, starts, end)]
+    if not every:
+        return gained, []
+    time, column = np.concatenate([s.time for s in every]), np.concatenate([s.column for s in every])
+    size = np.concatenate([weights[s.pair, None] * s.size for s in every])
+    cell = np.clip(np.searchsorted(edges, time) - 1, 0, len(gained) - 1) * p + column
+    for k in range(width):
+        gained[:, :, k] = np.bincount(cell, size[:, k], len(gained) * p).reshape(len(gained), p)
     return gained, _same_moment(time, column, size)
+
+
+def _steps(traced: Traced, matrix: Array, term: Node, starts: Array, end: Array) -> list[_Steps]:
+    """All changes of one term, a link over trees, times `matrix`, on the paths from the starts to the end."""
+    linked = as_link(term, traced.graph.input)
+    if linked is None:
+        raise TypeError("only links over trees can be traced by their jumps")
+    trees, link = linked
+    found = kernels.jumps(trees.forest, starts, np.tile(end, (len(starts), 1)), traced.settings.n_threads)
+    if not len(found.time):
+        return []
+    pair = np.repeat(np.arange(len(starts)), np.diff(found.offsets))
+    column = found.variable.astype(np.int64)
+    if not link:
+        return [_Steps(pair, found.time, column, found.delta @ matrix.T)]
+    begin = np.flatnonzero(np.concatenate([[True], (np.diff(pair) > 0) | (np.diff(found.time) > 0)]))
+    jump = np.add.reduceat(found.delta, begin, axis=0)
+    corner = _Steps(pair[begin], found.time[begin], column[begin], _linked(term, trees, starts, pair[begin], jump))
+    alone = np.diff([*begin, len(pair)]) == 1
+    lonely = _Steps(corner.pair[alone], corner.time[alone], corner.column[alone], corner.size[alone] @ matrix.T)
+    return [lonely, *_shared(traced, matrix, term, starts, end, corner, ~alone)]
+
+
+def _linked(term: Node, trees: TreeEnsemble, starts: Array, pair: Ints, jump: Array) -> Array:
+    """What the jumps (corners, trees' outputs) of the trees' sum are worth after the link: (corners, outputs)."""
+    running = np.cumsum(jump, axis=0)
+    first = np.concatenate([[True], np.diff(pair) > 0])
+    before_pair = (running - jump)[first][np.cumsum(first) - 1]
+    after = trees.forward(starts)[pair] + running - before_pair
+    value = [evaluate((term,), {trees: margin})[term] for margin in (after - jump, after)]
+    return value[1] - value[0]
+
+
+def _shared(
+    traced: Traced, matrix: Array, term: Node, starts: Array, end: Array, corner: _Steps, several: NDArray[np.bool_]
+) -> list[_Steps]:
+    """Corners that several variables pass at once: the engine shares them out, on a short path that holds no other."""
+    if not several.any():
+        return []
+    same = np.diff(corner.pair) == 0
+    space = np.where(same, np.diff(corner.time), 1.0)
+    room = np.minimum(np.concatenate([[1.0], space]), np.concatenate([space, [1.0]]))
+    to_half = np.abs(corner.time - 0.5)
+    room = 0.4 * np.minimum(room, np.where(to_half > 0, to_half, 1.0))[several]
+    pair, time = corner.pair[several], corner.time[several]
+    ends = np.tile(end, (len(pair), 1))
+    low, high = (_points(traced, starts[pair], ends, np.clip(t, 0.0, 1.0)) for t in (time - room, time + room))
+    credit = attribute(term, traced.graph.input, Pairs(low, high), traced.settings).values @ matrix.T
+    which, column = np.nonzero(np.abs(credit).max(axis=2))
+    return [_Steps(pair[which], time[which], column, credit[which, column])]
 
 
 def _same_moment(time: Array, column: Ints, size: Array) -> list[Jump]:

@@ -1,8 +1,9 @@
 """From rows and references to credit: corners by the native kernel, the continuous part by quadrature."""
 
+from .links import as_link
 from .paths import Pairs, Population
 from .roles import categories_read
 from .settings import Credits, Settings
 from .terms import attribute, linear_terms
 
-__all__ = ["Credits", "Pairs", "Population", "Settings", "attribute", "categories_read", "linear_terms"]
+__all__ = ["Credits", "Pairs", "Population", "Settings", "as_link", "attribute", "categories_read", "linear_terms"]

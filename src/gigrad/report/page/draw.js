@@ -127,18 +127,20 @@ function drawPath(svg, times, path, places, score) {
   const x = scale(0, 1, left, right);
   const total = path.score.map((v) => v + path.start);
   drawScore(svg, x, times, total, path, places, scale(Math.min(...total), Math.max(...total), 160, 84));
-  const edges = stack(path.bands.map((b) => b[1]));
-  const low = Math.min(0, ...edges.map((e) => Math.min(...e[0])));
-  const high = Math.max(0, ...edges.map((e) => Math.max(...e[1])));
+  const parts = stack(path.bands.map((b) => b[1]));
+  const low = Math.min(0, ...parts.flatMap(([, below]) => below[0]));
+  const high = Math.max(0, ...parts.flatMap(([above]) => above[1]));
   const y = scale(low, high, 410, 205), last = times.length - 1;
   const ends = [];
   path.bands.forEach(([label, credit, other], i) => {
     const color = other ? "var(--other)" : SERIES[i % SERIES.length];
-    const [below, above] = edges[i];
-    const there = times.map((t, k) => `${x(t).toFixed(1)},${y(above[k]).toFixed(1)}`);
-    const back = times.map((t, k) => `${x(t).toFixed(1)},${y(below[k]).toFixed(1)}`).reverse();
-    make(svg, "polygon", { points: [...there, ...back].join(" "), style: `fill:${color};fill-opacity:.8` });
-    ends.push({ label, color, credit: credit[last], at: y((above[last] + below[last]) / 2) });
+    for (const [lower, upper] of parts[i]) {
+      const there = times.map((t, k) => `${x(t).toFixed(1)},${y(upper[k]).toFixed(1)}`);
+      const back = times.map((t, k) => `${x(t).toFixed(1)},${y(lower[k]).toFixed(1)}`).reverse();
+      make(svg, "polygon", { points: [...there, ...back].join(" "), style: `fill:${color};fill-opacity:.8` });
+    }
+    const [lower, upper] = parts[i][credit[last] >= 0 ? 0 : 1];
+    ends.push({ label, color, credit: credit[last], at: y((lower[last] + upper[last]) / 2) });
   });
   line(svg, times.map((t, k) => [x(t), y(path.score[k])]), "ink");
   make(svg, "line", { class: "axis", x1: left, x2: right, y1: y(0), y2: y(0) });
@@ -186,17 +188,16 @@ function line(svg, points, cls) {
   make(svg, "polyline", { class: cls, "stroke-width": 1.6, points: points.map((p) => p.map((v) => v.toFixed(1)).join(",")).join(" ") });
 }
 
-// positive credits stacked above zero, negative ones below: [lower, upper] of each band
+// positive credits stacked above zero, negative ones below: of each band the edges [lower, upper] of both parts
 function stack(bands) {
   const n = bands.length ? bands[0].length : 0;
   const up = new Array(n).fill(0), down = new Array(n).fill(0);
   return bands.map((band) => {
-    const lower = [], upper = [];
-    band.forEach((v, k) => {
-      if (v >= 0) { lower.push(up[k]); up[k] += v; upper.push(up[k]); }
-      else { upper.push(down[k]); down[k] += v; lower.push(down[k]); }
-    });
-    return [lower, upper];
+    const above = [up.slice(), null], below = [null, down.slice()];
+    band.forEach((v, k) => { up[k] += Math.max(v, 0); down[k] += Math.min(v, 0); });
+    above[1] = up.slice();
+    below[0] = down.slice();
+    return [above, below];
   });
 }
 
