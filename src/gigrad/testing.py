@@ -341,8 +341,8 @@ def edge_tables(graph: Graph, X: Any, rng: np.random.Generator, each: int = 3) -
 
 
 def _near(thresholds: Array, rng: np.random.Generator, each: int) -> list[Any]:
-    finite = thresholds[np.isfinite(thresholds)]  # an infinite one only tells missing values from others
-    picked = rng.choice(finite, min(each, len(finite)), replace=False)
+    thresholds = thresholds[np.abs(thresholds) <= _LARGEST]  # one beyond it only tells missing values from numbers
+    picked = rng.choice(thresholds, min(each, len(thresholds)), replace=False)
     with np.errstate(over="ignore"):
         return [v for t in picked for v in (f(t) for f in _NEIGHBOURS) if abs(v) <= _LARGEST]
 

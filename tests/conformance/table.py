@@ -6,7 +6,16 @@ model library; `row.build()` does.
 
 from __future__ import annotations
 
-from . import rows_catboost, rows_lightgbm, rows_sklearn_smooth, rows_sklearn_trees, rows_torch, rows_xgboost
+from . import (
+    rows_catboost,
+    rows_lightgbm,
+    rows_sklearn_meta,
+    rows_sklearn_pipelines,
+    rows_sklearn_smooth,
+    rows_sklearn_trees,
+    rows_torch,
+    rows_xgboost,
+)
 from .row import Row
 
 ROWS: tuple[Row, ...] = (
@@ -16,4 +25,6 @@ ROWS: tuple[Row, ...] = (
     *rows_sklearn_trees.ROWS,
     *rows_sklearn_smooth.ROWS,
     *rows_torch.ROWS,
+    *rows_sklearn_pipelines.ROWS,
+    *rows_sklearn_meta.ROWS,
 )

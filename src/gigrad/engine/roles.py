@@ -29,6 +29,7 @@ from ..graph import (
     Lookup,
     Node,
     PiecewiseLinear,
+    PiecewisePolynomial,
     Select,
     Sum,
     TreeEnsemble,
@@ -63,7 +64,7 @@ class Levels:
 
 def levels_of(user: Node) -> Levels | None:
     """The levels that a node has on what it reads; None for a node without kinks."""
-    if isinstance(user, (Elementwise, PiecewiseLinear)) and user.kinks:
+    if isinstance(user, (Elementwise, PiecewiseLinear, PiecewisePolynomial)) and user.kinks:
         return Levels(user.source, user, (np.array(user.kinks),))
     if isinstance(user, TreeEnsemble):
         numeric = (user.feature >= 0) & (user.category_set < 0)

@@ -72,16 +72,20 @@ def _yeo_johnson_slope(x: Array, power: float) -> Array:
     return np.asarray((1.0 + np.abs(x)) ** np.where(x >= 0, power - 1.0, 1.0 - power))
 
 
+_LEAST = 1e-7  # ranks closer to 0 or 1 have the normal score of this one, as in scikit-learn
+
+
 def _normal_score(u: Array, _: float) -> Array:
-    """The standard normal number whose distribution function is u."""
+    """The standard normal number whose distribution function is u, held where u leaves [1e-7, 1 - 1e-7]."""
     from scipy.special import ndtri  # comes with scikit-learn, whose QuantileTransformer alone needs this
 
-    return np.asarray(ndtri(u))
+    return np.asarray(ndtri(np.clip(u, _LEAST, 1.0 - _LEAST)))
 
 
 def _normal_score_slope(u: Array, _: float) -> Array:
     z = _normal_score(u, 0.0)
-    return np.asarray(np.sqrt(2.0 * np.pi) * np.exp(0.5 * z * z))
+    inside = (u > _LEAST) & (u < 1.0 - _LEAST)
+    return np.where(inside, np.sqrt(2.0 * np.pi) * np.exp(0.5 * z * z), 0.0)
 
 
 # The parameter is a power, the leaky slope or ELU's alpha; the others ignore it.
@@ -111,6 +115,6 @@ FUNCTIONS: dict[str, Function] = {
     "abs": Function(lambda x, _: np.abs(x), lambda x, _: np.sign(x), (0.0,)),
     "box_cox": Function(_box_cox, lambda x, a: np.asarray(x ** (a - 1.0))),
     "yeo_johnson": Function(_yeo_johnson, _yeo_johnson_slope, (0.0,)),
-    "normal_score": Function(_normal_score, _normal_score_slope),
+    "normal_score": Function(_normal_score, _normal_score_slope, (_LEAST, 1.0 - _LEAST)),
     "logit": Function(lambda x, _: np.asarray(np.log(x) - np.log1p(-x)), _logit_slope),
 }

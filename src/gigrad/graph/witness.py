@@ -39,6 +39,9 @@ class Witness:
         `predict` gets as those models themselves give them.
     columns : tuple of Column
         What the numbers of `source` are to the model.
+    lower : bool
+        Whether the models below are asked first, and the graph is compared on their own predictions: for a model that
+        does something to the predictions of others, which may be steep where theirs are rounded.
     exact : callable or None
         The same prediction in float64, for a library that predicts in float32: the graph is held to this one, tightly,
         while `predict` stays what the model itself gives.
@@ -53,6 +56,7 @@ class Witness:
     source: Node | None = None
     columns: tuple[Column, ...] = ()
     exact: Predict | None = None
+    lower: bool = False
 
     def check(self, rows: Rows, values: dict[Node, Array]) -> Array:
         """The model's own predictions (n, width); raises ModelMismatchError where the graph's differ."""
@@ -102,7 +106,7 @@ def own_values(output: Node, witnesses: Sequence[Witness], source: Input, rows: 
 
 def nearest_witnesses(output: Node, witnesses: Sequence[Witness]) -> list[Witness]:
     """The witnesses met first on the way down from the output, lowest first: one that reads the rows makes those below
-    it needless, one that reads scores needs those of the scores."""
+    it needless, unless it asks for them; one that reads scores needs those of the scores."""
     by_node = {w.node: w for w in witnesses}
     found: set[Node] = set()
     seen: set[Node] = set()
@@ -119,4 +123,6 @@ def nearest_witnesses(output: Node, witnesses: Sequence[Witness]) -> list[Witnes
         below = by_node[top].source
         if below is not None:
             stack.append(below)
+        elif by_node[top].lower:
+            stack.extend(top.parents)
     return [by_node[node] for node in topological(output) if node in found]

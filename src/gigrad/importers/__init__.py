@@ -101,6 +101,22 @@ _declare("sklearn_isotonic:import_isotonic", "sklearn", "IsotonicRegression")
 _declare("torch_net:import_module", "torch", "Module")
 _declare("skorch_net:import_skorch", "skorch", "NeuralNet")
 _declare("pipeline:import_pipeline", "sklearn", "Pipeline")
+_declare("sklearn_meta:import_search", "sklearn", "BaseSearchCV")
+_declare("sklearn_meta:import_wrapped", "sklearn", "FrozenEstimator")
+_declare(
+    "sklearn_meta:import_tuned", "sklearn", "FixedThresholdClassifier", "SelfTrainingClassifier",
+    "TunedThresholdClassifierCV",
+)  # fmt: skip
+_declare("sklearn_meta:import_voting", "sklearn", "VotingClassifier", "VotingRegressor")
+_declare("sklearn_meta:import_transformed_target", "sklearn", "TransformedTargetRegressor")
+_declare("sklearn_meta:import_multi_output", "sklearn", "MultiOutputClassifier", "MultiOutputRegressor")
+_declare("sklearn_meta:import_one_vs_rest", "sklearn", "OneVsRestClassifier")
+_declare("sklearn_meta:refuse_ada_boost_regressor", "sklearn", "AdaBoostRegressor")
+_declare("sklearn_calibration:import_calibrated", "sklearn", "CalibratedClassifierCV")
+_declare("sklearn_stacking:import_stacking", "sklearn", "StackingClassifier", "StackingRegressor")
+_declare("sklearn_bagging:import_bagging", "sklearn", "BaggingClassifier", "BaggingRegressor")
+_declare("sklearn_bagging:import_ada_boost", "sklearn", "AdaBoostClassifier")
+_declare("sklearn_bagging:import_isolation_forest", "sklearn", "IsolationForest")
 
 
 def register_importer(name: str) -> Callable[[Importer], Importer]:

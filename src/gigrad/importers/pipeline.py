@@ -6,6 +6,7 @@ raw ones. Trees are rewritten as trees on the raw columns, everything else reads
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -117,9 +118,14 @@ def behind(
     inner: Graph, features: Sequence[Feature], absent: bool, names: Sequence[str], named: bool, steps: Sequence[Any]
 ) -> Graph:
     """A model over transformed columns as a model over the raw ones."""
-    ready = [_as_read(f, c, absent) for f, c in zip(features, inner.columns, strict=True)]
+    readers = Counter(f.column for f in features if isinstance(f, Derived))
+    ready = [
+        f if c.kind == "category" and isinstance(f, Derived) and not f.steps and readers[f.column] == 1
+        else _as_read(f, c, absent)
+        for f, c in zip(features, inner.columns, strict=True)
+    ]  # fmt: skip
     columns = raw_columns(names, list(uses(ready, inner.columns)))
-    move = _Move(inner.input, Input(len(columns)), columns, ready)
+    move = _Move(inner, columns, ready)
     prepare = Prepare(tuple(steps), inner, columns, named, absent)
     witnesses = tuple(_witness(w, move, prepare) for w in inner.witnesses)
     return replace(
@@ -135,6 +141,11 @@ def _as_read(feature: Feature, column: Column, absent: bool) -> Feature:
         steps.append(AsMissing(0.0, 0.0))
     if column.missing_value is not None:
         steps.append(_sentinel(column.missing_value))
+    if column.known_as != "label":
+        raise UnsupportedModelError(
+            f"The model at the end of the pipeline knows only hashes of the categories of its column {column.name!r}, "
+            "so steps before it cannot be followed. Let that column reach it as it is, and by one way only."
+        )
     if column.labels is not None:
         codes = np.arange(float(len(column.labels)))
         unknown = {"other": -1.0, "missing": np.nan, "refuse": None}[column.unknown]
@@ -156,8 +167,9 @@ def _sentinel(value: float) -> AsMissing:
 class _Move:
     """Rebuilds the nodes of a model over the raw rows."""
 
-    def __init__(self, old: Input, source: Input, columns: tuple[Column, ...], features: Sequence[Feature]) -> None:
-        self.old, self.source, self.columns, self.features = old, source, columns, features
+    def __init__(self, inner: Graph, columns: tuple[Column, ...], features: Sequence[Feature]) -> None:
+        self.old, self.wanted, self.source = inner.input, inner.columns, Input(len(columns))
+        self.columns, self.features = columns, features
         self._done: dict[Node, Node] = {}
 
     def node(self, node: Node) -> Node:
@@ -183,10 +195,11 @@ class _Move:
         others = list(dict.fromkeys(base for base, _ in read if base is not self.old))
         starts = dict(zip(others, np.cumsum([0, *(n.width for n in others)]).tolist(), strict=False))
         places: list[int | Feature] = [self.features[k] if base is self.old else starts[base] + k for base, k in read]
+        takes = [base is self.old and self.wanted[k].missing for base, k in read]
         if not others:
-            return on_raw(trees, self.source, places, self.columns, 0)
+            return on_raw(trees, self.source, places, takes, self.columns, 0)
         source = Concat((*(self.node(n) for n in others), self.source))
-        return on_raw(trees, source, places, self.columns, source.width - self.source.width)
+        return on_raw(trees, source, places, takes, self.columns, source.width - self.source.width)
 
 
 def _columns_of(node: Node) -> list[tuple[Node, int]]:

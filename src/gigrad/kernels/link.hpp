@@ -53,10 +53,11 @@ inline double yeo_johnson(double x, double power) {
     return x >= 0 ? box_cox(1.0 + x, power) : -box_cox(1.0 - x, 2.0 - power);
 }
 
-// The standard normal number whose distribution function is u: a tail expansion, then Newton's method on the logarithm of
-// the lower tail, whose steps stay good however small u is.
+// The standard normal number whose distribution function is u, held where u leaves [1e-7, 1 - 1e-7]: a tail expansion,
+// then Newton's method on the logarithm of the lower tail, whose steps stay good however small u is.
 inline double normal_score(double u, double) {
-    if (!(u > 0.0 && u < 1.0)) return u == 0.0 ? -HUGE_VAL : u == 1.0 ? HUGE_VAL : std::nan("");
+    if (std::isnan(u)) return u;
+    u = std::min(std::max(u, 1e-7), 1.0 - 1e-7);
     if (u > 0.5) return -normal_score(1.0 - u, 0.0);
     const double t = std::sqrt(-2.0 * std::log(u));
     double z = (2.30753 + t * 0.27061) / (1.0 + t * (0.99229 + t * 0.04481)) - t;

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...errors import UnsupportedModelError
 from ...graph import Affine, Array, Elementwise, Node, PiecewiseLinear
 from .pieces import before, changes
-from .steps import NO_CUTS, Clip, Stairs, Step
+from .steps import NO_CUTS, Stairs, Step
 from .table import Table
 
 _BOUND = 1e-7  # scikit-learn's BOUNDS_THRESHOLD: this close to an end counts as the end, before a normal score
@@ -34,9 +34,7 @@ def quantile_transformer(transformer: Any, table: Table) -> Table:
     out = table.then(ranks, "QuantileTransformer")
     if not normal:
         return out
-    ends = _normal_score(np.array([_BOUND - np.spacing(1), 1 - (_BOUND - np.spacing(1))]))
-    out = out.then([NormalScore()] * len(table), "QuantileTransformer")
-    return out.then([Clip(float(ends[0]), float(ends[1]))] * len(table), "QuantileTransformer")
+    return out.then([NormalScore()] * len(table), "QuantileTransformer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,16 +103,13 @@ class Rank(Step):
 
 @dataclass(frozen=True, eq=False)
 class NormalScore(Step):
-    """The standard normal number of a rank."""
+    """The standard normal number of a rank, with a bound at either end."""
 
     def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
-        return _normal_score(z)
+        from scipy.special import ndtri
+
+        low = _BOUND - np.spacing(1)
+        return np.asarray(np.clip(ndtri(z), ndtri(low), ndtri(1 - low)))
 
     def node(self, source: Node) -> Node:
         return Elementwise(source, "normal_score")
-
-
-def _normal_score(z: NDArray[Any]) -> Array:
-    from scipy.special import ndtri
-
-    return np.asarray(ndtri(z))

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -65,9 +65,9 @@ def raw_columns(names: Sequence[str], found: Sequence[Use]) -> tuple[Column, ...
 def _column(name: str, readers: Sequence[Use]) -> Column:
     if not readers:
         return Column(name, kind="unused")
-    codes = [u.column for u in readers if u.column and u.column.kind == "category" and not u.feature.steps]
-    if codes:
-        return _codes(name, [c for c in codes if c], len(readers))
+    direct = [u.column for u in readers if u.column and u.column.kind == "category" and not u.feature.steps]
+    if direct:
+        return _as_the_model_reads_it(name, direct, len(readers))
     kinds = {use.feature.reads for use in readers} - {"any"}
     if "number" in kinds:
         for encode in filter(None, (_encoder(u) for u in readers)):
@@ -88,14 +88,14 @@ def _sentinel(readers: Sequence[Use]) -> float | None:
     return values.pop() if len(values) == 1 else None
 
 
-def _codes(name: str, columns: Sequence[Column], readers: int) -> Column:
-    """A column of whole-number codes that the model itself reads as categories."""
+def _as_the_model_reads_it(name: str, columns: Sequence[Column], readers: int) -> Column:
+    """A category that reaches the model as it is: labels or codes that the model itself knows."""
     if len(columns) < readers:
         raise UnsupportedModelError(
             f"Column {name!r} holds category codes for the model and is also read by a step. Give the pipeline two "
             "columns instead, or a column of labels."
         )
-    return Column(name, "category", None, all(c.missing for c in columns), unknown=columns[0].unknown)
+    return replace(columns[0], name=name, missing=all(c.missing for c in columns))
 
 
 def _category(name: str, readers: Sequence[Use]) -> Column:

@@ -64,7 +64,12 @@ class Answer:
 
 
 def on_raw(
-    trees: TreeEnsemble, source: Node, places: Sequence[int | Feature], columns: Sequence[Column], first: int
+    trees: TreeEnsemble,
+    source: Node,
+    places: Sequence[int | Feature],
+    takes_missing: Sequence[bool],
+    columns: Sequence[Column],
+    first: int,
 ) -> TreeEnsemble:
     """The same trees over `source`.
 
@@ -72,6 +77,8 @@ def on_raw(
     ----------
     places : one entry for each column the trees read now
         Its new position in `source`, or what it is made of.
+    takes_missing : one entry for each of them
+        Whether the model takes a missing value there.
     columns : the raw columns
     first : int
         Where the raw columns begin in `source`.
@@ -94,7 +101,10 @@ def on_raw(
         feature[nodes] = 0 if isinstance(place, Constant) else first + place.column
         if isinstance(place, Derived) and not place.steps:
             continue
-        keys = np.stack([trees.threshold[nodes], trees.category_set[nodes], trees.missing_left[nodes]], axis=1)
+        # Where the model takes no missing value, numbers that a step gives none for (the logarithm of a negative one)
+        # never come: their side is that of the smallest, so that no edge is made for them.
+        missing_left = trees.missing_left[nodes] | (not takes_missing[old])
+        keys = np.stack([trees.threshold[nodes], trees.category_set[nodes], missing_left], axis=1)
         distinct, which = np.unique(keys, axis=0, return_inverse=True)
         splits = Splits(distinct[:, 0], distinct[:, 1].astype(np.int32), distinct[:, 2].astype(bool), trees)
         answer[nodes] = len(answers) + which.ravel()

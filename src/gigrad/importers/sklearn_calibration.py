@@ -1,0 +1,67 @@
+"""CalibratedClassifierCV: the mean over folds of a classifier's scores, each mapped by its calibrator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..errors import UnsupportedModelError
+from ..graph import Affine, Elementwise, Graph, Node, PiecewiseLinear, Select, Softmax
+from .estimator import require_fitted
+from .links import class_outputs
+from .meta import answer, built, gives, joined, mean, normalised, positive, probabilities, side_by_side
+
+_EPS = 1e-12  # added to probabilities before their logarithm, by scikit-learn's temperature scaling
+
+
+def import_calibrated(model: Any) -> Graph:
+    """Sigmoid, isotonic and temperature calibration, of one classifier or of one for each fold."""
+    require_fitted(model)
+    folds = model.calibrated_classifiers_
+    parts = joined(model, [fold.estimator for fold in folds])
+    score = mean([_calibrated(fold, graph) for fold, graph in zip(folds, parts, strict=True)])
+    return built(model, parts, score, class_outputs(model.classes_), "predict_proba")
+
+
+def _calibrated(fold: Any, graph: Graph) -> Node:
+    """One fold's probabilities: the positive class alone for two."""
+    classes = len(fold.classes)
+    method = "decision_function" if gives(fold.estimator, "decision_function") else "predict_proba"
+    raw = answer(fold.estimator, graph, method)
+    if fold.method == "temperature":
+        return _tempered(fold.calibrators[0], raw, method, classes)
+    seen = [list(fold.classes).index(c) for c in fold.estimator.classes_]
+    if classes > 2 and len(seen) < classes:
+        raise UnsupportedModelError(
+            f"A fold of CalibratedClassifierCV has seen {len(seen)} of {classes} classes only. Fit it with folds that "
+            "hold all classes, or with ensemble=False."
+        )
+    if classes == 2:
+        return _mapped(fold.calibrators[0], raw)
+    return normalised(side_by_side([_mapped(c, Select(raw, (k,))) for k, c in enumerate(fold.calibrators)]))
+
+
+def _mapped(calibrator: Any, node: Node) -> Node:
+    """One score mapped by one calibrator."""
+    kind = type(calibrator).__name__
+    if kind == "_SigmoidCalibration":
+        slope, shift = float(calibrator.a_), float(calibrator.b_)
+        return Elementwise(Affine(node, np.array([[-slope]]), np.array([-shift])), "sigmoid")
+    if kind == "IsotonicRegression":
+        x, y = (np.asarray(v, np.float64) for v in (calibrator.X_thresholds_, calibrator.y_thresholds_))
+        return PiecewiseLinear(node, x, y) if len(x) > 1 else Affine(node, np.zeros((1, 1)), y)
+    raise UnsupportedModelError(f"A {kind} is no calibrator that gigrad knows.")
+
+
+def _tempered(calibrator: Any, raw: Node, method: str, classes: int) -> Node:
+    """Temperature scaling: a softmax of the logits times one number."""
+    beta = float(calibrator.beta_)
+    if method == "predict_proba":
+        every = probabilities(raw, classes)
+        logits: Node = Elementwise(Affine(every, np.eye(classes), np.full(classes, _EPS)), "log")
+    elif classes == 2:
+        logits = Affine(raw, np.array([[-1.0], [1.0]]), np.zeros(2))
+    else:
+        logits = raw
+    return positive(Softmax(Affine(logits, beta * np.eye(classes), np.zeros(classes))))
