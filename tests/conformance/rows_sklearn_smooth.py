@@ -87,7 +87,6 @@ ROWS = (
     row("linear_model.PassiveAggressiveRegressor", "regression", "", data.target),
     row("linear_model.PassiveAggressiveClassifier", "binary", "decision function", data.binary),
     row("svm.LinearSVR", "regression", "", data.target),
-    row("cross_decomposition.PLSRegression", "regression", "", data.target),
     row("linear_model.PoissonRegressor", "regression", "", data.positive),
     row("linear_model.GammaRegressor", "regression", "", data.positive),
     row("linear_model.TweedieRegressor", "regression", "log link", data.positive, power=1.5),

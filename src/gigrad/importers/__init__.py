@@ -67,7 +67,6 @@ _declare(
     "MultiTaskLassoCV",
     "OrthogonalMatchingPursuit",
     "OrthogonalMatchingPursuitCV",
-    "PLSRegression",
     "PassiveAggressiveRegressor",
     "QuantileRegressor",
     "Ridge",

@@ -21,8 +21,6 @@ def import_linear_regressor(model: Any) -> Graph:
     """`predict` is `x @ coef_ + intercept_`: least squares, ridge, lasso and their many relatives."""
     require_fitted(model)
     weight, bias = _layer(model.coef_, model.intercept_)
-    if label_of(model) == "PLSRegression":
-        bias = bias - weight @ model._x_mean
     source = Input(weight.shape[1])
     node = Affine(source, weight, bias)
     own = held(node, Ask(model, "predict"), label_of(model), LayerScale(((weight, bias),)))
