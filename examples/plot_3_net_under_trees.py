@@ -1,0 +1,43 @@
+"""
+A torch net and trees, in rank space
+====================================
+
+The mean of a gradient boosting model and a torch net, ranked by a smoothed distribution of scores: smooth between the
+jumps of 100 trees, with a kink at every ReLU and every knot.
+"""
+
+# %%
+import numpy as np
+import torch
+import xgboost
+from sklearn.datasets import make_friedman1
+from torch import nn
+
+import gigrad as gig
+
+X, value = make_friedman1(2_000, 6, random_state=0)
+y = (value > np.median(value)).astype(int)
+gbm = xgboost.XGBClassifier(n_estimators=100, max_depth=3, random_state=0).fit(X, y)
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid())
+optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
+inputs, target = torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)[:, None]
+for _ in range(150):
+    optimiser.zero_grad()
+    nn.functional.binary_cross_entropy(net(inputs), target).backward()
+    optimiser.step()
+net.eval()
+
+# %%
+# Average the two, then rank.
+
+mean = gig.average([gbm, net])
+f = mean.then(gig.SmoothedECDF.fit(mean.predict(X)))
+e = gig.explain(f, X[:30], X[100:120])
+print("largest gap and error:", abs(e.gap).max(), e.error.max())
+
+# %%
+# The way of one row against the reference: the score as it goes, and the credit that each variable has gathered.
+
+gig.plots.path(gig.explain(f, X[:1], X[100:110], paths=1))
