@@ -254,6 +254,31 @@ def test_a_file_that_is_not_an_explanation_is_refused(tmp_path: Path) -> None:
         Explanation.load(tmp_path / "absent.parquet")
 
 
+def test_a_damaged_head_or_table_is_refused_whatever_is_missing(tmp_path: Path) -> None:
+    import json
+
+    import pyarrow.parquet as pq
+
+    made(paths=True).save(tmp_path / "e.parquet")
+    table = pq.read_table(tmp_path / "e.parquet")
+    head = json.loads(table.schema.metadata[b"gigrad"])
+
+    def refused(table: Any, head: Any) -> None:
+        text = head if isinstance(head, bytes) else json.dumps(head).encode()
+        pq.write_table(table.replace_schema_metadata({b"gigrad": text}), tmp_path / "bad.parquet")
+        with pytest.raises(InputError, match="must be an explanation"):
+            Explanation.load(tmp_path / "bad.parquet")
+
+    for name in head:
+        refused(table, {k: v for k, v in head.items() if k != name})
+    for name in ("id", "base_value", "gap", "credit_f1", "value_f2", "path_credit"):
+        refused(table.drop_columns([name]), head)
+    refused(table, b"not json")
+    refused(table, [])
+    refused(table, {**head, "output_names": []})
+    refused(table.slice(0, 3).drop_columns(["path_score"]), head)
+
+
 # ---------------------------------------------------------------- reading
 
 

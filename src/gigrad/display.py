@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 MISSING = "missing"
+POSITIVE = "#dd6b0d"
+NEGATIVE = "#2b83ba"
+"""Colours for and against a higher score, which colour-blind readers tell apart, on white and on black."""
 
 
 def column(data: Any, position: int) -> NDArray[Any]:

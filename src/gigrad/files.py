@@ -50,24 +50,30 @@ def save(e: Explanation, path: str | Path) -> None:
 
 def load(path: str | Path) -> Explanation:
     """See `Explanation.load`."""
-    from .explanation import Explanation
-
     pa, parquet = require("pyarrow", "frames"), require("pyarrow.parquet", "frames")
     try:
         table = parquet.read_table(str(path))
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path} must be a Parquet file that can be read; {error}") from None
-    head = json.loads((table.schema.metadata or {}).get(b"gigrad", b"{}"))
-    if head.get("format") != FORMAT:
-        raise InputError(
-            f"{path} must be an explanation that gigrad saved in format {FORMAT}; its format is {head.get('format')}."
-        )
+    try:
+        head = json.loads((table.schema.metadata or {}).get(b"gigrad", b"{}"))
+        found = head.get("format")
+        if found == FORMAT:
+            return _explanation(pa, table, head)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError, pa.ArrowException) as error:
+        raise InputError(f"{path} must be an explanation as gigrad saved it; it is damaged ({error!r}).") from None
+    raise InputError(f"{path} must be an explanation that gigrad saved in format {FORMAT}; its format is {found}.")
+
+
+def _explanation(pa: Any, table: Any, head: dict[str, Any]) -> Explanation:
+    from .explanation import Explanation
+
     k = len(head["output_names"])
     n = table.num_rows // k
     shape = (n, k) if head["outputs_axis"] else (n,)
 
     def figure(name: str) -> Any:
-        if name not in table.column_names:
+        if name == "rest" and name not in table.column_names:
             return np.zeros(shape)
         return np.array(table.column(name).to_numpy(), dtype=np.float64).reshape(shape)
 

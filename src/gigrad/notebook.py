@@ -106,22 +106,21 @@ def as_html(e: Explanation) -> str:
     rows = lines(e)
     largest = max(abs(credit) for _, credit in rows) or 1.0
     places = display.decimals(largest)
-    body = "".join(_html_line(name, credit, _figure(e, credit, places), largest) for name, credit in rows)
+    body = "".join(_html_line(e, name, credit, 160 * abs(credit) / largest, places) for name, credit in rows)
     return (
         f'<div style="font-family:sans-serif;font-size:13px;line-height:1.5">{head}'
         f'<div style="opacity:.8">{escape(heading(e, places))}</div>'
-        f'<table style="border-collapse:collapse;margin:4px 0;color:inherit">{body}</table>'
+        f'<table style="border-collapse:collapse;margin:4px 0;color:inherit;font-size:inherit">{body}</table>'
         f'<div style="opacity:.8">{escape(checks(e))}</div></div>'
     )
 
 
-def _html_line(name: str, credit: float, figure: str, largest: float) -> str:
-    colour = "#d95f02" if credit > 0 else "#3b7dc4"
-    width = 160 * abs(credit) / largest
+def _html_line(e: Explanation, name: str, credit: float, width: float, places: int) -> str:
+    colour = display.POSITIVE if _alone(e) and credit > 0 else display.NEGATIVE
     return (
         '<tr style="background:none">'
         f'<td style="text-align:left;padding:1px 12px 1px 0">{escape(display.shortened(name, 60))}</td>'
-        f'<td style="text-align:right;padding:1px 8px 1px 0">{escape(figure)}</td>'
+        f'<td style="text-align:right;padding:1px 8px 1px 0">{escape(_figure(e, credit, places))}</td>'
         f'<td style="text-align:left;padding:1px 0;width:164px"><div style="height:10px;width:{width:.1f}px;'
         f'background:{colour}"></div></td></tr>'
     )

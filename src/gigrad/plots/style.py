@@ -17,11 +17,10 @@ from ..explanation import Explanation
 from ..optional import require
 from ..views import score_name as _score_name
 
-POSITIVE = "#dd6b0d"
-NEGATIVE = "#2b83ba"
+POSITIVE, NEGATIVE = display.POSITIVE, display.NEGATIVE
 NEUTRAL = "#8c8c8c"
 # after Okabe and Ito, without the colours that vanish on white or on black
-SERIES = ("#2b83ba", "#dd6b0d", "#009e73", "#cc79a7", "#c9a400", "#56b4e9", "#a0522d", "#7b61b8")
+SERIES = (NEGATIVE, POSITIVE, "#009e73", "#cc79a7", "#c9a400", "#56b4e9", "#a0522d", "#7b61b8")
 NAME_WIDTH = 34
 
 
@@ -43,13 +42,13 @@ def listed_axes(labels: Sequence[str], line: float, more: float = 1.4) -> Any:
 def low_to_high() -> Any:
     """Colours from low to high values that are seen on white and on black alike."""
     colors = require("matplotlib.colors", "plot")
-    return colors.LinearSegmentedColormap.from_list("gigrad", ["#2b83ba", "#8f8aa8", "#dd6b0d"])
+    return colors.LinearSegmentedColormap.from_list("gigrad", [NEGATIVE, "#8f8aa8", POSITIVE])
 
 
 def against_to_for() -> Any:
     """Colours from negative over nothing to positive, for filled pictures."""
     colors = require("matplotlib.colors", "plot")
-    shades = ["#1b5e8c", "#2b83ba", "#a6cee3", "#f7f7f7", "#f6c59a", "#dd6b0d", "#9c4500"]
+    shades = ["#1b5e8c", NEGATIVE, "#a6cee3", "#f7f7f7", "#f6c59a", POSITIVE, "#9c4500"]
     return colors.LinearSegmentedColormap.from_list("gigrad diverging", shades)
 
 
