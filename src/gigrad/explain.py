@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from . import provenance
-from .engine import Pairs, Population, Settings, attribute
+from .engine import Credits, Pairs, Population, Settings, attribute
 from .errors import InputError
-from .explanation import Explanation
+from .explanation import Explanation, table_columns
 from .graph import Array, Graph, Node, own_values, pick
+from .grouping import Grouping
 from .importers import import_model
 from .references.population import checked_weights
 from .references.wiring import open_reference, reference_facts, reference_note
@@ -38,7 +39,7 @@ class Explainer:
     target : int or str, optional
         One of several outputs, by position or name. All by default.
     groups : mapping of str to sequence of str, optional
-        Columns that act as one variable.
+        Columns that act as one variable, at corners and in the result, say the dummies of one category.
     tol : float
         Largest error of a credit, relative to the larger of |prediction| and |base|, where quadrature is needed.
     n_threads : int, optional
@@ -74,21 +75,35 @@ class Explainer:
             "reference": provenance.reference_record(rows, shares, reference_note(reference)) | facts,
             "settings": provenance.settings_record(tol, seed, groups),
         }
-        self._assemble(scorer, rows, shares, shares @ own, settings, record)
+        self._assemble(scorer, rows, shares, shares @ own, settings, Grouping.of(rows.names, groups), record)
 
     def _assemble(
-        self, scorer: Scorer, reference: Rows, weights: Array, base: Array, settings: Settings, record: dict[str, Any]
+        self,
+        scorer: Scorer,
+        reference: Rows,
+        weights: Array,
+        base: Array,
+        settings: Settings,
+        grouping: Grouping,
+        record: dict[str, Any],
     ) -> None:
-        self.scorer, self.settings, self.provenance = scorer, settings, record
+        self.scorer, self.grouping, self.provenance = scorer, grouping, record
+        self.settings = replace(settings, players=grouping.players)
         self.reference, self.weights, self.base = reference, weights, base
 
     @classmethod
     def assembled(
-        cls, scorer: Scorer, reference: Rows, weights: Array, settings: Settings, record: dict[str, Any]
+        cls,
+        scorer: Scorer,
+        reference: Rows,
+        weights: Array,
+        settings: Settings,
+        grouping: Grouping,
+        record: dict[str, Any],
     ) -> Explainer:
         """An explainer of parts that are known to fit together: what a portable file holds."""
         self = cls.__new__(cls)
-        self._assemble(scorer, reference, weights, weights @ scorer.own(reference), settings, record)
+        self._assemble(scorer, reference, weights, weights @ scorer.own(reference), settings, grouping, record)
         return self
 
     def __call__(self, X: Any, *, paths: int | Sequence[int] = 0) -> Explanation:
@@ -107,7 +122,7 @@ class Explainer:
         population = Population(self.reference.matrix, self.weights, rows.matrix)
         credit = attribute(self.scorer.node, self.scorer.graph.input, population, self.settings)
         base = np.broadcast_to(self.base, predictions.shape)
-        e = self.scorer.explanation(credit.values, credit.error, base, predictions, rows, self.provenance)
+        e = self.scorer.explanation(credit, base, predictions, rows, self.grouping, self.provenance)
         if not len(asked):
             return e
         traced = Traced(self.scorer.graph, self.scorer.node, self.settings)
@@ -177,6 +192,8 @@ def explain_pairs(
     ends = read_rows(end, scorer.graph, what="end")
     if len(starts) != len(ends):
         raise InputError(f"start and end must have the same number of rows; they have {len(starts)} and {len(ends)}.")
+    grouping = Grouping.of(ends.names, groups)
+    settings = replace(settings, players=grouping.players)
     asked = chosen_rows(paths, len(ends))
     base, predictions = scorer.own(starts), scorer.own(ends)
     pairs = Pairs(starts.matrix, ends.matrix)
@@ -186,7 +203,7 @@ def explain_pairs(
         "reference": provenance.start_record(starts),
         "settings": provenance.settings_record(tol, seed, groups),
     }
-    e = scorer.explanation(credit.values, credit.error, base, predictions, ends, record)
+    e = scorer.explanation(credit, base, predictions, ends, grouping, record)
     return replace(e, paths=trace_pairs(Traced(scorer.graph, scorer.node, settings), pairs, asked)) if len(asked) else e
 
 
@@ -215,15 +232,34 @@ class Scorer:
         return own_values(self.node, self.graph.witnesses, self.graph.input, rows)
 
     def explanation(
-        self, values: Array, error: Array, base: Array, predictions: Array, rows: Rows, record: dict[str, Any]
+        self,
+        credit: Credits,
+        base: Array,
+        predictions: Array,
+        rows: Rows,
+        grouping: Grouping,
+        record: dict[str, Any],
     ) -> Explanation:
         """The result: one output loses its axis, the explained rows enter the record."""
+        values, error = credit.values, credit.error
         gap = predictions - base - values.sum(axis=1)
         if self.node.width == 1:
             values, error, gap = values[:, :, 0], error[:, 0], gap[:, 0]
             base, predictions = base[:, 0], predictions[:, 0]
         record = {**record, "data": provenance.data_record(rows)}
-        return Explanation(values, base, predictions, gap, error, rows.table, rows.names, self.output_names, record)
+        return Explanation(
+            values,
+            base,
+            predictions,
+            gap,
+            error,
+            data=rows.table if grouping.players is None else table_columns(rows.table, grouping.order),
+            feature_names=tuple(grouping.members),
+            output_names=self.output_names,
+            provenance=record,
+            columns=tuple(rows.names[c] for c in grouping.order),
+            groups=grouping.groups,
+        )
 
 
 def checked_settings(tol: float, n_threads: int | None, seed: int) -> Settings:

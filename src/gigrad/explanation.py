@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from . import display
 from .errors import InputError
 from .graph.node import Array
+from .grouping import Grouping
 from .paths import Paths
 
 _DERIVED: Any = None  # a field that __post_init__ fills in from the others
@@ -159,7 +160,7 @@ class Explanation:
             values=values,
             rest=self.rest + self.values[:, dropped].sum(axis=1),
             error=self.error * max(len(old) for old in members.values()),
-            data=_table_columns(self.data, kept),
+            data=table_columns(self.data, kept),
             feature_names=tuple(members),
             columns=tuple(self.columns[i] for i in kept),
             groups={name: columns for name, columns in groups.items() if columns != (name,)},
@@ -175,22 +176,8 @@ class Explanation:
 
         A group stands where its first member stood; features in no group stay as they are.
         """
-        home: dict[str, str] = {}
-        for name, members in groups.items():
-            if isinstance(members, str) or len(members) == 0:
-                raise InputError(f"The group {name!r} must be a list of features, at least one; {members!r} came.")
-            for member in members:
-                self.position(member)
-                if member in home:
-                    raise InputError(f"A feature may be in one group; {member!r} is in {home[member]!r} and {name!r}.")
-                home[member] = name
-        clash = next((n for n in groups if n in self.feature_names and n not in home), None)
-        if clash is not None:
-            raise InputError(f"A group needs a name of its own; {clash!r} is also a feature outside of it.")
-        merged: dict[str, list[int]] = {}
-        for i, feature in enumerate(self.feature_names):
-            merged.setdefault(home.get(feature, feature), []).append(i)
-        return self._merge({name: np.array(old) for name, old in merged.items()})
+        members = Grouping.of(self.feature_names, groups).members
+        return self._merge({name: np.array(old) for name, old in members.items()})
 
     # ------------------------------------------------------------ tables and files
 
@@ -337,7 +324,7 @@ def _table_rows(data: Any, index: Ints) -> Any:
     return nw.from_native(data, eager_only=True)[index.tolist()].to_native()
 
 
-def _table_columns(data: Any, index: Ints) -> Any:
+def table_columns(data: Any, index: Ints) -> Any:
     """Some columns of a raw table, in its own library."""
     if data is None or isinstance(data, np.ndarray):
         return None if data is None else data[:, index]

@@ -17,6 +17,7 @@ import numpy as np
 from ..engine import Settings
 from ..errors import InputError
 from ..graph import Graph
+from ..grouping import Grouping
 from ..tables import Rows
 from . import archive
 from .nodes import Reader, Writer, corrupt, graph_document, names, of_type, probe, read_graph, scalar
@@ -90,6 +91,7 @@ def _explainer_document(explainer: Explainer) -> tuple[dict[str, Any], list[Any]
         "reference_names": list(explainer.reference.names),
         "weights": writer.array(explainer.weights),
         "settings": {"tol": explainer.settings.tol, "seed": explainer.settings.seed},
+        "groups": explainer.grouping.groups,
         "provenance": explainer.provenance,
         "nodes": writer.nodes,
     }
@@ -122,11 +124,17 @@ def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | Non
     tol, seed = scalar(settings.get("tol"), float, "tol"), scalar(settings.get("seed"), int, "seed")
     if not 0 < tol < 1 or seed < 0:
         corrupt("its tol must lie between 0 and 1, its seed must not be negative")
+    groups = of_type(document.get("groups"), dict, "groups")
+    try:
+        grouping = Grouping.of(reference_names, {name: names(columns, "groups") for name, columns in groups.items()})
+    except InputError as error:
+        corrupt(f"its groups do not fit its columns ({error})")
     record = of_type(document.get("provenance"), dict, "provenance") | {"loaded": {"predictions": _NOTE}}
     return Explainer.assembled(
         Scorer(graph, node, output_names, {k: v for k, v in record.items() if k not in ("reference", "settings")}),
         Rows(matrix, matrix, reference_names),
         weights,
         Settings(tol=tol, n_threads=n_threads, seed=seed),
+        grouping,
         record,
     )
