@@ -112,7 +112,7 @@ def test_gaps_can_be_grouped_read_and_traced(lender: Any) -> None:
         ({"level": 95}, "level must lie between 0 and 1"),
         ({"bootstrap": -1}, "0 or more"),
         ({"weights_a": [1.0]}, "one number a reference row"),
-        ({"groups": {"g": ["zzz"]}}, "'zzz' must be the name"),
+        ({"groups": {"g": ["zzz"]}}, "'zzz' is not one"),
     ],
 )
 def test_bad_gaps_are_refused(lender: Any, arguments: Any, message: str) -> None:

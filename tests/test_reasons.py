@@ -228,7 +228,7 @@ def test_reasons_within_the_estimated_error_are_marked() -> None:
         ({}, {"exclude": ["z"]}, "'z' is none of them"),
         ({}, {"exclude": ["a"], "groups": {"g": ["a", "b"]}}, "exclude the group"),
         ({}, {"exclude": "a"}, "must be a list"),
-        ({}, {"groups": {"g": ["a", "z"]}}, "'z' must be the name of one feature"),
+        ({}, {"groups": {"g": ["a", "z"]}}, "'z' is not one"),
         ({}, {"groups": {"g": ["a"], "h": ["a"]}}, "may be in one group"),
         ({}, {"ranges": {"a": 1.0}}, "'b' is missing"),
         ({}, {"row_ids": [1]}, "one id a row, 2"),
