@@ -18,7 +18,7 @@ from .jumps import Corners
 from .panels import Patch
 from .paths import Ints
 from .roles import Levels, Roles
-from .roots import passed, solve
+from .roots import MARGIN, Bools, passed, solve
 
 SHORTEST = 1e-14
 """Segments shorter than this in time are not divided any more."""
@@ -114,12 +114,20 @@ class Head:
         return evaluate(wanted, {**known, **(held or {})})
 
     def held(self, segments: Segments) -> dict[Node, Array]:
-        """Outputs of the trees over something continuous, in the middle of each segment."""
-        trees: tuple[Node, ...] = self.roles.head_trees
-        if not trees:
-            return {}
-        values = self.at(trees, segments, 0.5 * (segments.low + segments.high))
-        return {t: values[t] for t in trees}
+        """Outputs of the trees over something continuous, in the middle of each segment.
+
+        A segment without length stands where a threshold is met at the edge of a panel, on the side of equality.
+        """
+        out: dict[Node, Array] = {}
+        point = segments.high <= segments.low
+        for tree in self.roles.head_trees:
+            inputs = self.at((tree.source,), segments, 0.5 * (segments.low + segments.high), out)[tree.source]
+            if point.any():
+                numeric = np.unique(tree.feature[(tree.feature >= 0) & (tree.category_set < 0)])
+                inputs = inputs.copy()
+                inputs[np.ix_(point, numeric)] -= 2.0 * MARGIN * np.abs(inputs[np.ix_(point, numeric)])
+            out[tree] = tree.forward(inputs)
+        return out
 
     def back(self, node: Node, cotangent: Array, values: dict[Node, Array]) -> dict[Node, Array]:
         """Pull a cotangent of a node of the head back to the curves and lines that the head reads."""
@@ -144,12 +152,14 @@ class Head:
             whole = np.ones(len(segments), np.bool_)
             cuts: list[Cuts] = []
             for number, levels in enumerate(self.roles.head_levels):
-                segment, column, level = _passed(
-                    levels, np.nonzero(whole & (segments.high - segments.low > SHORTEST))[0], first, last
-                )
+                index = np.nonzero(whole & (segments.high - segments.low > SHORTEST))[0]
+                tree = isinstance(levels.user, TreeEnsemble)
+                low, high = first[levels.node][index], last[levels.node][index]
+                closed = crossings.closed(number, segments[index], low, high) if tree else None
+                row, column, level = _passed(levels, low, high, closed)
+                segment = index[row]
                 if len(segment):
                     time = self._times(levels, segments, held, (first, last), segment, column, level)
-                    tree = isinstance(levels.user, TreeEnsemble)
                     cuts.append(Cuts(segment, time, np.full(len(segment), number if tree else -1), column))
                     whole[segment] = False
             done = np.nonzero(whole)[0]
@@ -177,8 +187,11 @@ class Head:
             return self.at((node,), some, time, some_held)[node][rows, column] - level
 
         at_low, at_high = (values[node][segment, column] - level for values in ends)
+        margin = MARGIN * np.maximum(np.maximum(np.abs(at_low + level), np.abs(at_high + level)), np.abs(level))
+        early, late = np.abs(at_low) <= margin, np.abs(at_high) <= margin  # met at an edge: nothing to solve
         noise = 1e-15 * np.maximum(np.abs(at_low), np.abs(at_high)) + 2e-16 * np.abs(level)
-        return solve(function, some.low, some.high, at_low, at_high, noise)
+        root = solve(function, some.low, some.high, at_low, at_high, np.where(early | late, np.inf, noise))
+        return np.where(early, some.low, np.where(late, some.high, root))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,6 +233,16 @@ class Crossings:
         self.time: list[float] = []
         self.columns: list[list[tuple[int, int]]] = []  # (place in head_levels, column) of all that cross
 
+    def closed(self, number: int, segments: Segments, first: Array, last: Array) -> Bools:
+        """Where a threshold met at the lower of two ends, (n, width), still counts: no cut has been made there yet."""
+        fresh = np.ones((2, *first.shape), np.bool_)
+        for end, marks in enumerate((segments.enter, segments.leave)):
+            for i in np.nonzero(marks >= 0)[0].tolist():
+                for other, column in self.columns[marks[i]]:
+                    if other == number:
+                        fresh[end, i, column] = False
+        return np.asarray(np.where(first <= last, fresh[0], fresh[1]))
+
     def cut(self, segments: Segments, cuts: list[Cuts]) -> Segments:
         """Cut segments, and keep a record of the crossings at which they are cut."""
         segment, time, number, column = (
@@ -240,16 +263,15 @@ class Crossings:
         return segments.cut(segment[new], time[new], mark[new])
 
 
-def _passed(levels: Levels, index: Ints, first: dict[Node, Array], last: dict[Node, Array]) -> tuple[Ints, Ints, Array]:
-    """Segment, column and level of everything that a node passes on the segments `index`."""
-    low, high = first[levels.node], last[levels.node]
+def _passed(levels: Levels, low: Array, high: Array, closed: Bools | None) -> tuple[Ints, Ints, Array]:
+    """Row, column and level of everything that a node passes between its values `low` and `high`, (n, width)."""
     if levels.columns is None:
-        row, column, level = passed(levels.table[0], low[index], high[index])
-        return index[row], column, level
-    rows, columns, found = [index[:0]], [index[:0]], [np.zeros(0)]
+        return passed(levels.table[0], low, high, closed)
+    rows, columns, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
     for j, table in zip(levels.columns, levels.table, strict=True):
-        row, _, level = passed(table, low[index, j : j + 1], high[index, j : j + 1])
-        rows.append(index[row])
+        only = slice(j, j + 1)
+        row, _, level = passed(table, low[:, only], high[:, only], None if closed is None else closed[:, only])
+        rows.append(row)
         columns.append(np.full(len(row), j))
         found.append(level)
     return np.concatenate(rows), np.concatenate(columns), np.concatenate(found)

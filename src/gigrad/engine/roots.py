@@ -10,20 +10,27 @@ from numpy.typing import NDArray
 from ..graph import Array
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 MARGIN = 1e-12
 """A level closer than this to an end of a bracket, relative to the values there, counts as not passed inside of it."""
 
 
-def passed(levels: Array, first: Array, last: Array) -> tuple[Ints, Ints, Array]:
-    """Every level strictly between `first` and `last`, both (n, width): its row, its column and the level itself."""
+def passed(levels: Array, first: Array, last: Array, closed: Bools | None = None) -> tuple[Ints, Ints, Array]:
+    """Every level strictly between `first` and `last`, both (n, width): its row, its column and the level itself.
+
+    Where `closed` (n, width) is set, a level at the lower of the two counts as well: that is the side of a threshold on
+    which equality lies, so that each crossing is found on one of the two brackets that it lies between.
+    """
     low, high = np.minimum(first, last), np.maximum(first, last)
-    if len(levels) == 1:
-        margin = MARGIN * np.maximum(np.maximum(-low, high), abs(levels[0]))
-        row, column = np.nonzero((low + margin < levels[0]) & (levels[0] < high - margin))
-        return row, column, np.full(len(row), levels[0])
     margin = MARGIN * np.maximum(-low, high)
-    begin = np.searchsorted(levels, low + margin, side="right")
+    if len(levels) == 1:
+        margin = np.maximum(margin, MARGIN * abs(levels[0]))
+    least = low + margin if closed is None else np.where(closed, low - margin, low + margin)
+    if len(levels) == 1:
+        row, column = np.nonzero((least < levels[0]) & (levels[0] < high - margin))
+        return row, column, np.full(len(row), levels[0])
+    begin = np.searchsorted(levels, least, side="right")
     count = np.maximum(np.searchsorted(levels, high - margin, side="left") - begin, 0)
     row, column = np.nonzero(count)
     each = count[row, column]
