@@ -29,7 +29,7 @@ from ..graph.forests import weighted_sum
 from ..tables import Rows
 from . import import_model
 from .estimator import Ask, label_of, names_of
-from .preprocess.asking import as_fitted
+from .preprocess.asking import as_fitted, reads_categories
 
 
 def joined(model: Any, estimators: Sequence[Any]) -> tuple[Graph, ...]:
@@ -65,7 +65,7 @@ class AskTable(Ask):
         return np.concatenate([p[:, 1:] if p.shape[1] == 2 else p for p in parts], axis=1)
 
     def data(self, rows: Rows) -> Any:
-        return as_fitted(rows, self.columns, self.named)
+        return as_fitted(rows, self.columns, self.named, reads_categories(self.model))
 
 
 def built(

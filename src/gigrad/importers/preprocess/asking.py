@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -12,11 +12,12 @@ from ...graph import Column
 from ...tables import Rows
 
 
-def as_fitted(rows: Rows, columns: Sequence[Column], named: bool) -> Any:
+def as_fitted(rows: Rows, columns: Sequence[Column], named: bool, categories: bool = False) -> Any:
     """A frame under the model's names where it was fitted on one, an array elsewhere.
 
     Numbers in single precision are widened first: the steps would round in it, while an explanation moves through
-    numbers that have no single-precision form.
+    numbers that have no single-precision form. `categories` says that some part of the model reads pandas categories,
+    so that columns of labels that came as text become such.
     """
     if not named:
         return _array(rows)
@@ -27,8 +28,8 @@ def as_fitted(rows: Rows, columns: Sequence[Column], named: bool) -> Any:
     frame = nw.from_native(rows.table, eager_only=True)
     single = [n for n in frame.columns if frame[n].dtype == nw.Float32]
     frame = frame.with_columns(nw.col(n).cast(nw.Float64) for n in single) if single else frame
-    labelled = [n for n, c in zip(frame.columns, columns, strict=True) if c.kind == "category"]
-    return _one_missing(frame, labelled)
+    labelled = {n: c for n, c in zip(frame.columns, columns, strict=True) if c.kind == "category"}
+    return _as_categories(frame.to_pandas(), labelled) if categories else _one_missing(frame, list(labelled))
 
 
 def _array(rows: Rows) -> Any:
@@ -50,3 +51,24 @@ def _one_missing(frame: nw.DataFrame[Any], labelled: Sequence[str]) -> Any:
         if table[name].dtype == object:
             table[name] = table[name].where(table[name].notna(), np.nan)
     return table
+
+
+def _as_categories(table: Any, labelled: Mapping[str, Column]) -> Any:
+    import pandas as pd
+
+    new = {}
+    for name, column in labelled.items():
+        if column.labels is not None and not isinstance(table[name].dtype, pd.CategoricalDtype):
+            values = [None if pd.isna(v) else v for v in table[name].tolist()]
+            seen = dict.fromkeys([*column.labels, *(v for v in values if v is not None)])
+            new[name] = pd.Categorical(values, categories=list(seen))
+    return table.assign(**new)
+
+
+def reads_categories(model: Any) -> bool:
+    """Whether a model, or one inside of it, may read pandas categories by itself."""
+    inside = [model, *model.get_params(deep=True).values()]
+    return any(
+        type(v).__module__.split(".")[0] in ("lightgbm", "xgboost") or "HistGradientBoosting" in type(v).__name__
+        for v in inside
+    )
