@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..graph import Array, Column, Graph, Input, Opaque, Witness
+from ..optional import require
 from ..tables import Rows
 from .links import plain_outputs
 from .torch_call import InHalves, Largest, TorchGradient, TorchValue, require_eval_mode
@@ -60,12 +61,7 @@ def function(
 
 
 def _by_autograd(value: Any, columns: tuple[Column, ...], named: bool, names: tuple[str, ...], label: str) -> Graph:
-    try:
-        import torch
-    except ImportError:
-        from ..errors import MissingDependencyError
-
-        raise MissingDependencyError('gradient="autograd" needs torch: pip install "gigrad[torch]".') from None
+    torch = require("torch", "torch")
     if isinstance(value, torch.nn.Module):
         from .torch_net import graph_of
 
