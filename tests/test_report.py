@@ -15,6 +15,7 @@ from browser import Browser, why_not
 from made import made
 
 pytest.importorskip("jinja2")
+import gigrad as gig
 from gigrad import InputError, OutputError
 from gigrad.report.write import render
 
@@ -123,6 +124,24 @@ def test_provenance_and_completeness_are_shown() -> None:
     assert "abc123" in texts
     assert "model: fingerprint" in texts
     assert f"{np.abs(e.gap).max():.2g}" in texts
+
+
+def test_one_call_goes_from_a_model_to_its_report(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    model = GradientBoostingClassifier(n_estimators=10, max_depth=2, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
+    e = gig.report(model, X[:20], X[100:], tmp_path / "r.html", title="Twenty", paths=4, output="margin")
+    page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert "Twenty" in page.texts
+    assert e.provenance["model"]["fingerprint"] in page.texts
+    assert e.provenance["reference"]["fingerprint"] in page.texts
+    data = json.loads(page.json)
+    assert sorted(map(int, data["paths"]["rows"])) == [0, 1, 2, 3]
+    ends = {data["names"][j]: credit[-1] * data["unit"] for j, credit in data["paths"]["rows"]["2"]["bands"]}
+    assert ends == pytest.approx(dict(zip(e.feature_names, e.values[2], strict=True)), abs=data["unit"])
 
 
 def test_reports_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

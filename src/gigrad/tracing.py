@@ -9,7 +9,7 @@ middle of one, and there they change in the piece as they do in the whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -231,7 +231,8 @@ def _shared(
     pair, time = corner.pair[several], corner.time[several]
     ends = np.tile(end, (len(pair), 1))
     low, high = (_points(traced, starts[pair], ends, np.clip(t, 0.0, 1.0)) for t in (time - room, time + room))
-    credit = attribute(term, traced.graph.input, Pairs(low, high), traced.settings).values @ matrix.T
+    quiet = replace(traced.settings, quiet=True)
+    credit = attribute(term, traced.graph.input, Pairs(low, high), quiet).values @ matrix.T
     which, column = np.nonzero(np.abs(credit).max(axis=2))
     return [_Steps(pair[which], time[which], column, credit[which, column])]
 
@@ -280,8 +281,9 @@ def _piece_gains(traced: Traced, starts: Array, weights: Array, end: Array, edge
 def _between(traced: Traced, starts: Array, weights: Array, end: Array, low: Array, high: Array) -> Array:
     """Mean credit gathered from time low[i] to high[i]: (pieces, columns, outputs)."""
     from_, to = (_points(traced, *_repeated(starts, end, times)) for times in (low, high))
+    settings = replace(traced.settings, quiet=True)  # a warning would count pieces, which nobody can look up
     parts = [Pairs(from_[i : i + BLOCK], to[i : i + BLOCK]) for i in range(0, len(from_), BLOCK)]
-    credit = np.concatenate([attribute(traced.node, traced.graph.input, p, traced.settings).values for p in parts])
+    credit = np.concatenate([attribute(traced.node, traced.graph.input, p, settings).values for p in parts])
     out: Array = np.einsum("kmpo,m->kpo", credit.reshape(len(low), len(starts), *credit.shape[1:]), weights)
     return out
 

@@ -86,9 +86,12 @@ def _place(ax: Any, column: display.Numbers) -> NDArray[np.float64]:
 
 def _name_categories(ax: Any, labels: tuple[str, ...], missing: bool) -> None:
     names = [style.plain(display.shortened(label, 24)) for label in labels] + [display.MISSING] * missing
-    long = len(names) > 6 or sum(map(len, names)) > 60
-    ax.set_xticks(range(len(names)), names, rotation=40 if long else 0, ha="right" if long else "center",
-                  rotation_mode="anchor" if long else None)  # fmt: skip
+    turned = 90 if len(names) > 12 else 40 if len(names) > 6 or sum(map(len, names)) > 60 else 0
+    ax.set_xticks(
+        range(len(names)), names, rotation=turned, rotation_mode="anchor" if turned else None,
+        ha="right" if turned else "center", va="center" if turned == 90 else "top",
+        fontsize="x-small" if len(names) > 24 else None,
+    )  # fmt: skip
 
 
 def _name_missing(ax: Any, low: float, high: float, apart: float) -> None:
