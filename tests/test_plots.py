@@ -282,7 +282,36 @@ def test_colours_are_seen_on_white_and_on_black(color: str) -> None:
     from matplotlib.colors import to_rgb
 
     assert contrast(to_rgb(color), (0, 0, 0)) >= 3
-    assert contrast(to_rgb(color), (1, 1, 1)) >= 2.2
+    assert contrast(to_rgb(color), (1, 1, 1)) >= 1.8
+
+
+# what each kind of colour blindness makes of linear RGB (Machado, Oliveira and Fernandes, 2009)
+BLINDNESS = {
+    "none": np.eye(3),
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+@pytest.mark.parametrize("kind", BLINDNESS)
+def test_colours_stay_apart_for_colour_blind_readers(kind: str) -> None:
+    """Distances in CIELAB, where about 2 is just seen; 40 between for and against, 12 between any two of a series."""
+    from itertools import combinations
+
+    from matplotlib.colors import to_rgb
+
+    def lab(color: str) -> Any:
+        rgb = np.array(to_rgb(color))
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        seen = np.clip(np.asarray(BLINDNESS[kind]) @ linear, 0, 1)
+        xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ seen
+        f = np.cbrt(xyz / [0.9505, 1.0, 1.089])
+        return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+    series = [lab(color) for color in (*style.SERIES, style.NEUTRAL)]
+    assert min(np.linalg.norm(a - b) for a, b in combinations(series, 2)) >= 12
+    assert np.linalg.norm(lab(style.POSITIVE) - lab(style.NEGATIVE)) >= 40
 
 
 def contrast(a: Any, b: Any) -> float:

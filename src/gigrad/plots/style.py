@@ -18,9 +18,9 @@ from ..optional import require
 from ..views import score_name as _score_name
 
 POSITIVE, NEGATIVE = display.POSITIVE, display.NEGATIVE
-NEUTRAL = "#8c8c8c"
-# after Okabe and Ito, without the colours that vanish on white or on black
-SERIES = (NEGATIVE, POSITIVE, "#009e73", "#cc79a7", "#c9a400", "#56b4e9", "#a0522d", "#7b61b8")
+NEUTRAL = "#767676"
+# apart from each other, and from NEUTRAL, for every kind of colour blindness; a test counts how far
+SERIES = (NEGATIVE, POSITIVE, "#00a878", "#e58ac3", "#dcb91e", "#67c1f2", "#a8442a", "#7d4fc4")
 NAME_WIDTH = 34
 
 

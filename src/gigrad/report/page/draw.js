@@ -1,7 +1,7 @@
 // Pictures of one row and of one feature, as SVG. Text from the data only ever becomes textContent.
 "use strict";
 const SVG = "http://www.w3.org/2000/svg";
-const SERIES = ["#2b83ba", "#dd6b0d", "#009e73", "#cc79a7", "#c9a400", "#56b4e9"];
+const SERIES = ["#2b83ba", "#dd6b0d", "#00a878", "#e58ac3", "#dcb91e", "#67c1f2"];
 
 function make(parent, tag, attributes, text) {
   const node = parent.namespaceURI === SVG || tag === "svg"
