@@ -7,7 +7,7 @@ STAMPS := $(VENV)/.stamps
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/gigrad/kernels/*.cpp src/gigrad/kernels/*.hpp)
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
 
-.PHONY: help demo test check sanitize paper clean
+.PHONY: help demo test check sanitize paper clean models
 .DEFAULT_GOAL := help
 
 help:
@@ -52,6 +52,10 @@ build/sanitize: tests/native/sanitize.cpp $(NATIVE)
 
 sanitize: build/sanitize
 	@build/sanitize
+
+# What is supported, written into the README and the documentation from the table that drives the conformance tests.
+models: $(STAMPS)/test
+	cd tests && ../$(PY) -m conformance.support
 
 # The paper's experiments, in full: under an hour. A run that was cut off goes on where it stopped.
 paper: $(STAMPS)/test

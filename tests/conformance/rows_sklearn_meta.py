@@ -101,6 +101,13 @@ ROWS = (
                      cv=2)),
     row("model_selection.TunedThresholdClassifierCV", "binary", "",
         lambda: made("model_selection.TunedThresholdClassifierCV", trees(), cv=2)),
+    row("model_selection.FixedThresholdClassifier", "binary", "",
+        lambda: made("model_selection.FixedThresholdClassifier", trees(), threshold=0.3)),
+    row("semi_supervised.SelfTrainingClassifier", "binary", "", lambda: made(
+        "semi_supervised.SelfTrainingClassifier", trees(), max_iter=2),
+        y=lambda: np.where(np.arange(data.N) % 5 == 0, -1, data.binary())),
+    row("frozen.FrozenEstimator", "regression", "", lambda: made(
+        "frozen.FrozenEstimator", trees("regression").fit(data.numbers(), data.target()))),
     row("ensemble.VotingClassifier", "binary", "soft, weighted", lambda: voting("binary")),
     row("ensemble.VotingClassifier", "multiclass", "soft, weighted", lambda: voting("multiclass")),
     row("ensemble.VotingRegressor", "regression", "weighted", lambda: voting("regression")),

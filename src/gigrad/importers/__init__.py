@@ -110,12 +110,22 @@ _declare("sklearn_meta:import_voting", "sklearn", "VotingClassifier", "VotingReg
 _declare("sklearn_meta:import_transformed_target", "sklearn", "TransformedTargetRegressor")
 _declare("sklearn_meta:import_multi_output", "sklearn", "MultiOutputClassifier", "MultiOutputRegressor")
 _declare("sklearn_meta:import_one_vs_rest", "sklearn", "OneVsRestClassifier")
-_declare("sklearn_meta:refuse_ada_boost_regressor", "sklearn", "AdaBoostRegressor")
 _declare("sklearn_calibration:import_calibrated", "sklearn", "CalibratedClassifierCV")
 _declare("sklearn_stacking:import_stacking", "sklearn", "StackingClassifier", "StackingRegressor")
 _declare("sklearn_bagging:import_bagging", "sklearn", "BaggingClassifier", "BaggingRegressor")
 _declare("sklearn_bagging:import_ada_boost", "sklearn", "AdaBoostClassifier")
 _declare("sklearn_bagging:import_isolation_forest", "sklearn", "IsolationForest")
+
+# Models that no importer can do justice to, and why: said instead of the list of those that can be imported.
+_REFUSED: dict[str, str] = {
+    "sklearn.AdaBoostRegressor": (
+        "AdaBoostRegressor predicts the weighted median of its trees, which is no sum and has no credit that adds up. "
+        "Use GradientBoostingRegressor or a forest."
+    ),
+    "sklearn.OneVsOneClassifier": (
+        "OneVsOneClassifier counts predicted classes, which earn no credit in between. Use OneVsRestClassifier."
+    ),
+}
 
 
 def register_importer(name: str) -> Callable[[Importer], Importer]:
@@ -157,6 +167,8 @@ def import_model(model: Any) -> Graph:
         entry = _REGISTRY.get(full) or _REGISTRY.get(short)
         if entry is not None:
             return _load(entry)(model)
+        if short in _REFUSED:
+            raise UnsupportedModelError(_REFUSED[short])
     name = f"{type(model).__module__}.{type(model).__qualname__}"
     raise UnsupportedModelError(
         f"A {name} cannot be imported; supported are {', '.join(sorted(_REGISTRY))}. To add it, write a function from "

@@ -157,10 +157,3 @@ def import_one_vs_rest(model: Any) -> Graph:
         model, parts, score, classes, "predict_proba", margin=margin, margin_names=classes if margin else (),
         margin_method=margin_method or "",
     )  # fmt: skip
-
-
-def refuse_ada_boost_regressor(model: Any) -> Graph:
-    raise UnsupportedModelError(
-        "AdaBoostRegressor predicts the weighted median of its trees, which is no sum and has no credit that adds up. "
-        "Use GradientBoostingRegressor or a forest."
-    )
