@@ -204,6 +204,15 @@ def test_references_are_sampled_where_there_are_too_many_to_walk(monkeypatch: py
     np.testing.assert_allclose(e.paths.credit[0, -1].sum(), e.values[0].sum(), atol=0.01)  # it keeps the scores' spread
 
 
+def test_groups_gather_as_one_variable() -> None:
+    model, X = regression(depth=3)
+    e = gig.explain(model, X[:2], X[5:9], groups={"both": ["x0", "x1"]}, paths=2)
+    assert e.paths is not None
+    assert e.feature_names == ("both", "x2", "x3")
+    np.testing.assert_allclose(e.paths.credit[:, -1], e.values, atol=1e-9)
+    np.testing.assert_allclose(e.paths.credit.sum(axis=2), e.paths.score - e.paths.score[:, :1], atol=1e-9)
+
+
 def test_several_outputs_have_paths_of_their_own() -> None:
     from sklearn.ensemble import RandomForestRegressor
 
