@@ -7,7 +7,7 @@ STAMPS := $(VENV)/.stamps
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/gigrad/kernels/*.cpp src/gigrad/kernels/*.hpp)
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
 
-.PHONY: help demo test check sanitize paper clean models
+.PHONY: help demo test check sanitize models bench paper clean
 .DEFAULT_GOAL := help
 
 help:
@@ -56,6 +56,11 @@ sanitize: build/sanitize
 # What is supported, written into the README and the documentation from the table that drives the conformance tests.
 models: $(STAMPS)/test
 	cd tests && ../$(PY) -m conformance.support
+
+# Every claim about speed, as ratios in one run on this machine; the competitors come with the extra bench.
+bench: $(STAMPS)/test
+	$(PY) -m pip install -q --no-build-isolation -e ".[bench]"
+	cd benchmarks && ../$(PY) run.py
 
 # The paper's experiments, in full: under an hour. A run that was cut off goes on where it stopped.
 paper: $(STAMPS)/test

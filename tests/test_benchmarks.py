@@ -1,0 +1,28 @@
+"""The benchmarks run, on small sizes, and every competitor still computes what it is said to compute."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+@pytest.mark.slow
+def test_the_tree_benchmarks_run_and_competitors_agree(tmp_path: Path) -> None:
+    for peer in ("treeig", "unifiedig", "woodelf"):
+        pytest.importorskip(peer, reason=f"the competitor {peer} is not installed: the extra bench has it")
+    command = [sys.executable, BENCHMARKS / "run.py", "--quick", "--folder", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads((tmp_path / "trees.json").read_text())
+    assert len(record["lines"]) >= 10
+    for line in record["lines"]:
+        if line["peer"] != "shap, path-dependent (no reference)":  # which explains from another base value
+            assert float(line["check"].split("differ by ")[1].split(",")[0]) < 1e-5, line
+    assert (tmp_path / "trees.md").exists()
+    assert (tmp_path / "growth.png").exists()
