@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import UnsupportedModelError
-from ...graph import Affine, Array, Elementwise, Node
+from ...graph import Array, Elementwise, Node
 from .scalers import standard_scaler
 from .steps import NO_CUTS, Present, Step, Ufunc
 from .table import Table
@@ -56,7 +56,8 @@ class PowerLaw(Step):
         if self.method == "box-cox":
             from scipy.special import boxcox
 
-            return np.asarray(boxcox(z, self.exponent))
+            # scikit-learn refuses what is not positive; the least of all keeps the step monotone without an edge there
+            return np.where(z <= 0, -np.inf, boxcox(z, self.exponent))
         from scipy.stats import yeojohnson
 
         return np.asarray(yeojohnson(np.asarray(z, np.float64), self.exponent))
@@ -73,8 +74,3 @@ def power_transformer(transformer: Any, table: Table) -> Table:
     steps: Sequence[Step] = [PowerLaw(transformer.method, float(v)) for v in transformer.lambdas_]
     out = table.then(steps, "PowerTransformer")
     return standard_scaler(transformer._scaler, out) if transformer.standardize else out
-
-
-def affine_block(weight: Array, bias: Array) -> Any:
-    """What a block does that is one linear layer."""
-    return lambda source: Affine(source, weight, bias)
