@@ -24,8 +24,9 @@ explainer = gig.Explainer(model, X[bad == 0].head(50))
 
 
 def main() -> None:
-    import gigrad.spark
     from pyspark.sql import SparkSession
+
+    import gigrad.spark
 
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")

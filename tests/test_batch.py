@@ -166,13 +166,13 @@ def test_models_without_names_are_matched_by_position_or_as_told(tmp_path: Path)
     content = pa.table({"id": range(10), "p": rows[:, 0], "q": rows[:, 1], "r": rows[:, 2]})
     values = explainer(rows).values
     out = batch.explain_batch(explainer, content.to_batches()[0], id_columns=["id"])
-    assert out.schema.names[-3:] == ["credit_p", "credit_q", "credit_r"]
-    assert np.array_equal(out["credit_q"].to_numpy(), values[:, 1])
+    assert out.schema.names[-3:] == [f"credit_{c.name}" for c in columns], "the reference's names"
+    assert np.array_equal(out["credit_x1"].to_numpy(), values[:, 1])
     wide = content.append_column("s", content["p"]).to_batches()[0]
     with pytest.raises(gig.InputError, match="by position only, and the table has 4 beside the ids"):
         batch.explain_batch(explainer, wide, id_columns=["id"])
     out = batch.explain_batch(explainer, wide, columns=["s", "q", "r"])
-    assert np.array_equal(out["credit_s"].to_numpy(), values[:, 0])
+    assert np.array_equal(out["credit_x0"].to_numpy(), values[:, 0])
 
 
 def test_explain_batch_takes_read_only_batches_and_changes_nothing(explainer: gig.Explainer) -> None:

@@ -26,7 +26,7 @@ class Layout:
     columns : tuple of str
         The model's columns by the table's names, in the model's order.
     names : tuple of str
-        What those columns are called for the model, and in the output.
+        What those columns are called for the model.
     """
 
     ids: tuple[str, ...]

@@ -166,7 +166,7 @@ def _check(task: Task, source: Source, rows: int, tell: Callable[[int], None]) -
     for piece in source.pieces(task.layout.needed, rows):
         if piece.broken:
             _fail_broken(piece)
-        bad = task.check(piece.table)
+        bad = task.reader.check(piece.table)
         if bad and first is None:
             row, why = next(iter(bad.items()))
             first = (piece.numbers[row], why)
@@ -216,17 +216,17 @@ def _identity(task: Task, source: Source, target: Target, on_error: OnError, row
 
 def _head(task: Task, identity: dict[str, Any]) -> dict[str, Any]:
     """What the result says about itself; `Explanation.load` reads results of `run` by it."""
-    scorer = task.explainer.scorer
+    scorer, grouping = task.explainer.scorer, task.explainer.grouping
     data = {"files": identity["data"], "on_error": identity["on_error"]}
     return {
         "format": 1,
         "kind": task.kind,
         "ids": list(task.layout.ids),
-        "feature_names": list(task.layout.names),
+        "feature_names": list(grouping.members),
         "output_names": list(scorer.output_names),
         "outputs_axis": scorer.node.width > 1,
-        "columns": list(task.layout.names),
-        "groups": {},
+        "columns": [grouping.names[c] for c in grouping.order],
+        "groups": grouping.groups,
         "data": {"library": "none"},
         "paths": None,
         "task": task.record,

@@ -16,12 +16,43 @@ from ..tables import Rows, bad_rows, read_rows
 from .layout import Layout, match
 
 if TYPE_CHECKING:
-    from ..explain import Explainer
+    from ..explain import Explainer, Scorer
 
 OnError = Literal["fail", "skip", "null"]
 Ints = NDArray[np.int64]
 Lines = Callable[[Explanation], tuple[Any, Ints]]
 """From an explanation to a pyarrow table of results, and for each of its lines the row it is about."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowReader:
+    """Reads tables for one output of a model, good rows and bad ones apart."""
+
+    scorer: Scorer
+    layout: Layout
+
+    def read(self, table: Any) -> tuple[Rows | None, Ints, dict[int, str]]:
+        """The rows that the model can take, where they stand in the table, and what is wrong with the others."""
+        pa = require("pyarrow", "cli")
+        graph = self.scorer.graph
+        whole = self.layout.model_table(table, graph)
+        kept, bad = np.arange(table.num_rows), dict[int, str]()
+        try:
+            return read_rows(whole, graph, what="the table"), kept, bad
+        except InputError:
+            bad = bad_rows(whole, graph)
+            if not bad:
+                raise
+        kept = np.setdiff1d(kept, list(bad))
+        if not len(kept):
+            return None, kept, bad
+        good = self.layout.model_table(table.take(pa.array(kept)), graph)
+        return read_rows(good, graph, what="the table"), kept, bad
+
+    def check(self, table: Any) -> dict[int, str]:
+        """Row -> why it cannot be explained. The model's own predictions are compared on the way."""
+        rows, kept, bad = self.read(table)
+        return bad if rows is None else bad | not_finite(self.scorer.own(rows), kept)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +62,7 @@ class Task:
     Attributes
     ----------
     explainer : Explainer
-    layout : Layout
+    reader : RowReader
     schema : pyarrow.Schema
         Of every result: the ids, then what `lines` gives.
     lines : callable
@@ -42,30 +73,26 @@ class Task:
     """
 
     explainer: Explainer
-    layout: Layout
+    reader: RowReader
     schema: Any
     lines: Lines
     kind: str
     record: dict[str, Any] = field(default_factory=dict)
 
-    def check(self, table: Any) -> dict[int, str]:
-        """Row -> why it cannot be explained. The model's own predictions are compared on the way."""
-        rows, kept, bad = self._good_rows(table)
-        if rows is not None:
-            own = self.explainer.scorer.own(rows)
-            bad |= _not_finite(own, kept)
-        return bad
+    @property
+    def layout(self) -> Layout:
+        return self.reader.layout
 
     def __call__(self, table: Any, on_error: OnError) -> tuple[Any, dict[int, str]]:
         """The results of a table, in the order of its rows; and the rows that have none, with the reason."""
         pa = require("pyarrow", "cli")
-        rows, kept, bad = self._good_rows(table)
+        rows, kept, bad = self.reader.read(table)
         if bad and on_error == "fail":
             fail(bad, len(bad))
         found, about = self._empty(), np.zeros(0, np.int64)
         if rows is not None:
             explanation = self.explainer(rows)
-            more = _not_finite(explanation.predictions, kept)
+            more = not_finite(explanation.predictions, kept)
             if more:
                 if on_error == "fail":
                     fail(more, len(more))
@@ -85,23 +112,6 @@ class Task:
     def _empty(self) -> Any:
         pa = require("pyarrow", "cli")
         return pa.schema(list(self.schema)[len(self.layout.ids) :]).empty_table()
-
-    def _good_rows(self, table: Any) -> tuple[Rows | None, Ints, dict[int, str]]:
-        """The rows that the model can take, where they stand in the table, and what is wrong with the others."""
-        pa = require("pyarrow", "cli")
-        graph = self.explainer.scorer.graph
-        read = self.layout.model_table(table, graph)
-        kept, bad = np.arange(table.num_rows), dict[int, str]()
-        try:
-            return read_rows(read, graph, what="the table"), kept, bad
-        except InputError:
-            bad = bad_rows(read, graph)
-            if not bad:
-                raise
-        kept = np.setdiff1d(kept, list(bad))
-        if not len(kept):
-            return None, kept, bad
-        return read_rows(self.layout.model_table(table.take(pa.array(kept)), graph), graph, what="the table"), kept, bad
 
 
 def credit_task(
@@ -131,7 +141,7 @@ def make_task(
     if clash:
         raise InputError(f"The id column {clash[0]!r} has the name of a column of the result; rename it.")
     whole = pa.schema([schema.field(name) for name in layout.ids] + list(given.schema))
-    return Task(explainer, layout, whole.remove_metadata(), lines, kind, record or {})
+    return Task(explainer, RowReader(explainer.scorer, layout), whole.remove_metadata(), lines, kind, record or {})
 
 
 def credit_lines(explanation: Explanation) -> tuple[Any, Ints]:
@@ -150,7 +160,8 @@ def fail(bad: dict[int, str], count: int) -> NoReturn:
     )
 
 
-def _not_finite(predictions: Any, kept: Ints) -> dict[int, str]:
+def not_finite(predictions: Any, kept: Ints) -> dict[int, str]:
+    """The rows whose score cannot be explained because it is no number."""
     finite = np.isfinite(predictions)
     bad = kept[~(finite if finite.ndim == 1 else finite.all(axis=1))]
     return {int(row): "the model's score of this row is not a finite number" for row in bad}

@@ -29,6 +29,24 @@ from .ubj import read_ubj
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
 _TORCH = (".pt", ".pth", ".ckpt", ".safetensors")
+# Parts of scikit-learn's models that skops does not list, and that only hold numbers and settings.
+TRUSTED = (
+    "numpy.dtype",
+    "scipy._lib.array_api_compat.numpy._aliases.asarray",
+    "scipy.interpolate._bsplines.BSpline",
+    "sklearn._loss.loss.HalfTweedieLossIdentity",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.calibration._TemperatureScaling",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    *(f"sklearn.gaussian_process.kernels.{name}" for name in (
+        "CompoundKernel", "ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation", "Matern", "Product",
+        "RBF", "RationalQuadratic", "Sum", "WhiteKernel",
+    )),
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.tree._tree.Tree",
+)  # fmt: skip
 _PICKLE_WARNING = (
     "is a pickle, and loading a pickle runs whatever code its author put into it. Save scikit-learn models with skops "
     "instead (skops.io.dump(model, 'model.skops')), tree models in their library's own format, or any explainer as a "
@@ -58,7 +76,7 @@ def load_model(path: str | os.PathLike[str], *, trust_pickle: bool = False, trus
     trust_pickle : bool
         Load pickle and joblib files, which run code. Only for files you trust as you trust the code you run.
     trusted : sequence of str
-        Types in a .skops file, beyond those that skops itself knows, that may be built.
+        Types in a .skops file, beyond those that skops knows and `TRUSTED`, that may be built.
 
     Raises
     ------
@@ -174,13 +192,14 @@ _CATBOOST_JSON = Kind("CatBoost", "catboost", "catboost", lambda p: _load_catboo
 
 def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
     io = require("skops.io", "skops")
-    unknown = [name for name in io.get_untrusted_types(file=str(path)) if name not in trusted]
+    allowed = (*TRUSTED, *trusted)
+    unknown = [name for name in io.get_untrusted_types(file=str(path)) if name not in allowed]
     if unknown:
         raise UnsupportedModelError(
             f"{path} holds types that skops does not know to be harmless: {', '.join(unknown)}. If you know them, "
             f"allow them by name: trusted=[...] (--trust {' --trust '.join(unknown)})."
         )
-    return io.load(str(path), trusted=list(trusted))
+    return io.load(str(path), trusted=list(allowed))
 
 
 def _load_pickle(path: Path, trust: bool) -> Any:

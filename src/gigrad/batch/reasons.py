@@ -1,0 +1,106 @@
+"""Adverse-action reasons for tables: the same runner, a line for each reason."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..engine import Population, attribute
+from ..errors import InputError, StatementWarning
+from ..explanation import Explanation
+from ..references.population import passing
+from ..tables import Rows
+from .tasks import Ints, Lines, Task, make_task
+
+if TYPE_CHECKING:
+    from ..explain import Explainer
+
+_ROWS_FOR_RANGES = 64
+
+
+def reason_task(
+    explainer: Explainer,
+    schema: Any,
+    *,
+    id_columns: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    top: int = 4,
+    statements: Any = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    exclude: Sequence[str] | None = None,
+    min_share: float = 0.0,
+    higher_is_better: bool | None = None,
+    cutoff: float | None = None,
+    everybody: bool = False,
+) -> Task:
+    """The task that gives the reasons of refused applicants.
+
+    Parameters
+    ----------
+    top, statements, groups, exclude, min_share, higher_is_better
+        As in `gigrad.reasons`. Ties are settled by the range of credits over some of the reference rows, so that an
+        applicant's reasons do not depend on who is in the same batch.
+    cutoff : float, optional
+        The passing score; by default that of the explainer's reference.
+    everybody : bool
+        Give reasons to those who pass, too.
+    """
+    from ..reasons.statements import read_statements
+
+    if len(explainer.scorer.output_names) != 1:
+        raise InputError("Reasons are about one score; choose one output (--target).")
+    reference = explainer.provenance["reference"]
+    cutoff = reference.get("cutoff") if cutoff is None else cutoff
+    better = reference.get("higher_is_better") if higher_is_better is None else higher_is_better
+    if better is None:
+        raise InputError(
+            "Reasons need to know the direction: --higher-is-better if a high score speaks for an applicant, "
+            "--lower-is-better for a probability of default."
+        )
+    if cutoff is None and not everybody:
+        raise InputError("Reasons are for those who fail: give the passing score (--cutoff), or ask for all (--all).")
+    book = read_statements(statements)
+    options: dict[str, Any] = {
+        "top": top, "statements": [s.as_record() for s in book] or None, "groups": dict(groups or {}) or None,
+        "exclude": list(exclude or ()) or None, "min_share": min_share, "higher_is_better": bool(better),
+    }  # fmt: skip
+    options["ranges"] = _ranges(explainer, options["groups"])
+    record = {**options, "cutoff": cutoff, "everybody": everybody}
+    lines = _lines(options, None if everybody else cutoff)
+    return make_task(explainer, schema, lines, "reasons", id_columns=id_columns, columns=columns, record=record)
+
+
+def _ranges(explainer: Explainer, groups: Any) -> list[float]:
+    """The range of the credits of each feature or group over some of the reference rows: what settles ties."""
+    matrix, scorer = explainer.reference.matrix, explainer.scorer
+    some = np.unique(np.linspace(0, len(matrix) - 1, _ROWS_FOR_RANGES).astype(int))
+    population = Population(matrix, explainer.weights, matrix[some])
+    credit = attribute(scorer.node, scorer.graph.input, population, explainer.settings)
+    rows = Rows(matrix[some], matrix[some], explainer.reference.names)
+    no_scores = np.zeros((len(some), 1))  # only the credits are looked at
+    plain = scorer.explanation(credit, no_scores, no_scores, rows, explainer.grouping, {})
+    grouped = plain.group(groups) if groups else plain
+    return [float(size) for size in np.ptp(grouped.values, axis=0)]
+
+
+def _lines(options: dict[str, Any], cutoff: float | None) -> Lines:
+    def lines(explanation: Explanation) -> tuple[Any, Ints]:
+        from ..reasons import reasons
+        from ..reasons.output import to_arrow
+
+        refused = np.arange(len(explanation))
+        if cutoff is not None:
+            refused = np.flatnonzero(~passing(explanation.predictions, cutoff, options["higher_is_better"]))
+        grouped = explanation.group(options["groups"]) if options["groups"] else explanation
+        ranges = dict(zip(grouped.feature_names, options["ranges"], strict=True))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StatementWarning)  # the lines themselves say it: a reason without a text
+            found = reasons(explanation[refused], row_ids=refused.tolist(), **{**options, "ranges": ranges})
+        table = to_arrow(found).replace_schema_metadata(None)
+        about = np.asarray(table.column("row_id").to_pylist(), dtype=np.int64)
+        return table.drop_columns(["row_id"]), about
+
+    return lines

@@ -1,0 +1,164 @@
+"""From what was told to an explainer: the model or ensemble, the output, the reference."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import compose, modelfiles, portable, references
+from ..batch.layout import match
+from ..batch.sources import Source
+from ..errors import InputError
+from ..explain import Explainer, Scorer
+from ..graph import Graph
+from ..importers import import_model
+from ..tables import read_rows
+from .config import Config, Ensemble, Member
+
+
+def is_explainer(path: str) -> bool:
+    """Whether a model file is a portable explainer, with a reference of its own."""
+    return Path(path).suffix == portable.SUFFIX and Path(path).exists() and portable.kind_of(path) == "explainer"
+
+
+def build_explainer(config: Config) -> Explainer:
+    """The explainer that a configuration describes."""
+    if config.ensemble is None and is_explainer(config.need("model", "MODEL")):
+        fixed = ("reference", "output", "scores", "target", "weights", "tol", "seed", "cutoff", "reference_rows")
+        said = [name for name in fixed if getattr(config, name) is not None]
+        if said:
+            raise InputError(
+                f"{config.model} is an explainer, which has its reference, output and settings inside; leave out "
+                f"{', '.join('--' + name.replace('_', '-') for name in said)}, or give the model itself."
+            )
+        return portable.load(str(config.model), n_threads=config.threads)
+    model = build_model(config)
+    graph = import_model(model)
+    table = read_table(config.need("reference", "--reference"), graph, config)
+    target = _target(config, graph)
+    output = _output(config, graph, target, table)
+    weights = _weights(config)
+    reference = _reference(config, Scorer.of(graph, output, target), table, weights)
+    return Explainer(
+        model,
+        reference,
+        weights=None if isinstance(reference, references.Reference) else weights,
+        output=output,
+        target=target,
+        tol=1e-6 if config.tol is None else config.tol,
+        n_threads=config.threads,
+        seed=config.seed or 0,
+    )
+
+
+def build_model(config: Config) -> Any:
+    """The model that a configuration names, or the graph of its ensemble."""
+    if config.ensemble is None:
+        return _load(config, config.need("model", "MODEL"))
+    if config.model is not None:
+        raise InputError("Give a model or an [ensemble], not both.")
+    return _ensemble(config, config.ensemble)
+
+
+def read_table(path: str, graph: Graph, config: Config) -> Any:
+    """A table on disk as the model reads it, whole, for a reference or a check."""
+    source = Source.open(path, "reference")
+    layout = match(source.schema().names, graph, config.id or (), config.columns)
+    return layout.model_table(source.read(layout.needed), graph)
+
+
+def _load(config: Config, path: str) -> Any:
+    return modelfiles.load_model(path, trust_pickle=bool(config.trust_pickle), trusted=config.trust or ())
+
+
+def _ensemble(config: Config, ensemble: Ensemble) -> Graph:
+    if ensemble.output not in (None, "margin", "probability", "prediction"):
+        raise InputError(f'output of the ensemble must be "probability" or "margin"; {ensemble.output!r} came.')
+    output = "margin" if ensemble.output == "margin" else None
+    members = [_member(config, m) for m in ensemble.members]
+    if ensemble.kind == "average":
+        if ensemble.head is not None:
+            raise InputError('An ensemble of kind "average" has weights, not a head; for a head use kind "stack".')
+        return compose.average(members, ensemble.weights, output=output)
+    if ensemble.kind != "stack":
+        raise InputError(f'The kind of an ensemble must be "stack" or "average"; {ensemble.kind!r} came.')
+    if (ensemble.head is None) == (ensemble.weights is None):
+        raise InputError('An ensemble of kind "stack" must have a head or weights, and not both.')
+    head = list(ensemble.weights or ()) if ensemble.head is None else _load(config, ensemble.head)
+    return compose.stack(members, head, passthrough=ensemble.passthrough, output=output)
+
+
+def _member(config: Config, member: Member) -> Graph:
+    graph = import_model(_load(config, member.file))
+    return graph if member.scores is None else graph.then(_ecdf(member.scores))
+
+
+def _output(config: Config, graph: Graph, target: int | str | None, table: Any) -> Any:
+    """What to explain: None, "margin" or an ECDF."""
+    asked = config.output or "probability"
+    if asked not in ("probability", "prediction", "margin", "rank"):
+        raise InputError(f"--output must be margin, probability or rank; {asked!r} came.")
+    if asked != "rank":
+        if config.scores is not None:
+            raise InputError("--scores are for --output rank.")
+        return "margin" if asked == "margin" else None
+    if config.scores is None:
+        raise InputError("--output rank needs --scores: a file with one column of scores, or 'reference' for its own.")
+    if config.scores != "reference":
+        return _ecdf(config.scores)
+    own = Scorer.of(graph, None, target).own(read_rows(table, graph, what="reference"))
+    if own.shape[1] != 1:
+        raise InputError("--scores reference needs one score a row; choose one output with --target.")
+    return compose.SmoothedECDF.fit(own[:, 0])
+
+
+def _ecdf(path: str) -> compose.SmoothedECDF:
+    """A saved ECDF, or one fitted to a table of scores with one column."""
+    if Path(path).suffix == ".json":
+        return compose.SmoothedECDF.load(path)
+    source = Source.open(path, "scores")
+    names = source.schema().names
+    if len(names) != 1:
+        raise InputError(f"scores must be a table with one column; {path} has {len(names)}.")
+    column = source.read().column(0)
+    try:
+        return compose.SmoothedECDF.fit(np.asarray(column.cast("float64").to_numpy(), dtype=np.float64))
+    except (ValueError, NotImplementedError) as error:
+        raise InputError(f"The scores in {path} cannot be used: {error}") from None
+
+
+def _weights(config: Config) -> Any:
+    if config.weights is None:
+        return None
+    column = Source.open(config.need("reference", "--reference"), "reference").read([config.weights]).column(0)
+    return np.asarray(column.cast("float64").to_numpy(), dtype=np.float64)
+
+
+def _reference(config: Config, scorer: Scorer, table: Any, weights: Any) -> Any:
+    """The whole table, or those of it who pass the cutoff, thinned where a number of rows is asked for."""
+    if config.cutoff is None and config.reference_rows is None:
+        return table
+    own = scorer.own(read_rows(table, scorer.graph, what="reference"))
+    if own.shape[1] != 1 and config.cutoff is not None:
+        raise InputError("--cutoff needs one score a row; choose one output with --target.")
+    scores = own[:, 0] if own.shape[1] == 1 else None
+    if config.cutoff is None:
+        chosen = references.all_applicants(table, weights, scores=scores, higher_is_better=config.higher_is_better)
+    else:
+        if config.higher_is_better is None:
+            raise InputError("--cutoff needs --higher-is-better or --lower-is-better, which says who passes.")
+        chosen = references.approved(
+            table, scores, config.cutoff, higher_is_better=config.higher_is_better, weights=weights
+        )
+    rows = config.reference_rows
+    return chosen if rows is None or rows >= len(chosen) else references.sample(chosen, rows, config.seed or 0)
+
+
+def _target(config: Config, graph: Graph) -> int | str | None:
+    """An output by name or position: digits are a position where no output is called so."""
+    asked = config.target
+    if asked is None or asked in (*graph.output_names, *graph.margin_names) or not asked.isdigit():
+        return asked
+    return int(asked)

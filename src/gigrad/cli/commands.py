@@ -1,0 +1,211 @@
+"""What each command does, once it is known what was asked; everything heavy is imported here, not at start-up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..batch.layout import match
+from ..batch.run import run_task
+from ..batch.sources import Source
+from ..batch.tasks import RowReader, Task, credit_task, not_finite
+from ..errors import InputError, UnsupportedModelError
+from ..explain import Explainer, Scorer
+from ..graph import Graph, evaluate, topological
+from ..importers import import_model
+from .build import build_explainer, build_model, is_explainer
+from .config import Config
+from .console import note, progress, say
+
+
+def explain(config: Config, restart: bool, quiet: bool) -> None:
+    """Credits of every row of a table."""
+    source = Source.open(config.need("data", "DATA"))
+    out = config.need("out", "--out")
+    explainer = build_explainer(config)
+    if config.engine == "spark":
+        _spark(explainer, config, source, out, quiet)
+        return
+    task = credit_task(explainer, source.schema(), id_columns=config.id or (), columns=config.columns)
+    _run(task, source, out, config, restart, quiet)
+
+
+def reasons(config: Config, restart: bool, quiet: bool) -> None:
+    """Reasons of every refused row of a table."""
+    from ..batch.reasons import reason_task
+
+    source = Source.open(config.need("data", "DATA"))
+    out = config.need("out", "--out")
+    explainer = build_explainer(config)
+    task = reason_task(
+        explainer,
+        source.schema(),
+        id_columns=config.id or (),
+        columns=config.columns,
+        top=4 if config.top is None else config.top,
+        statements=config.statements,
+        groups=config.groups,
+        exclude=config.exclude,
+        min_share=config.min_share or 0.0,
+        higher_is_better=config.higher_is_better,
+        cutoff=config.cutoff,
+        everybody=bool(config.everybody),
+    )
+    _run(task, source, out, config, restart, quiet)
+
+
+def _run(task: Task, source: Source, out: str, config: Config, restart: bool, quiet: bool) -> None:
+    if not task.explainer.scorer.graph.named and config.columns is None:
+        note(f"The model knows no column names: its columns are, in order, {', '.join(task.layout.columns)}.", quiet)
+    with progress(quiet) as tell:
+        done = run_task(
+            task,
+            source,
+            out,
+            on_error=_on_error(config),
+            rejects=config.rejects,
+            batch_rows=config.batch_rows,
+            restart=restart,
+            progress=tell,
+        )
+    if done.resumed:
+        note(f"{done.resumed:,} rows were done already by an earlier, interrupted run.", quiet)
+    if done.rejected:
+        note(f"{done.rejected:,} of {done.rows:,} rows could not be explained; {done.rejects} says which and why.")
+    note(f"{done.target}: {done.written:,} lines from {done.rows:,} rows.", quiet)
+
+
+def _on_error(config: Config) -> Any:
+    asked = config.on_error or "fail"
+    if asked not in ("fail", "skip", "null"):
+        raise InputError(f"--on-error must be fail, skip or null; {asked!r} came.")
+    return asked
+
+
+def _spark(explainer: Explainer, config: Config, source: Source, out: str, quiet: bool) -> None:
+    from ..spark import explain as explain_frame
+    from ..spark import local_session
+
+    if source.format != "parquet" or Path(out).suffix:
+        raise InputError("--engine spark reads Parquet files and writes a folder; give --out a name without an ending.")
+    session = local_session()
+    frame = session.read.parquet(*map(str, source.files))
+    found = explain_frame(
+        frame, explainer, id_columns=config.id or (), columns=config.columns, on_error=_on_error(config)
+    )
+    found.write.mode("errorifexists").parquet(out)
+    note(f"{out}: written by Spark.", quiet)
+
+
+def report(config: Config, quiet: bool) -> None:
+    """One HTML file about the first rows of a table."""
+    source = Source.open(config.need("data", "DATA"))
+    out = Path(config.need("out", "--out"))
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"A report is an HTML file; --out must end in .html, and {out} came.")
+    explainer = build_explainer(config)
+    if len(explainer.scorer.output_names) != 1:
+        names = ", ".join(map(repr, explainer.scorer.output_names))
+        raise InputError(f"A report is about one output; choose one with --target: {names}.")
+    task = credit_task(explainer, source.schema(), id_columns=config.id or (), columns=config.columns)
+    rows = 1000 if config.rows is None else config.rows
+    piece = next(iter(source.pieces(task.layout.needed, rows)), None)
+    if piece is None or not piece.table.num_rows:
+        raise InputError(f"{source.path} has no rows to report on.")
+    total = source.rows()
+    if total > rows:
+        note(f"The report is about the first {rows:,} of {total:,} rows; --rows changes that.", quiet)
+    bad = task.reader.check(piece.table)
+    if bad:
+        row, why = next(iter(bad.items()))
+        raise InputError(f"Row {row} of {source.path} cannot be explained: {why}.")
+    explanation = explainer(task.layout.model_table(piece.table, explainer.scorer.graph), paths=min(50, rows))
+    if config.id:
+        ids = piece.table.column(config.id[0]).to_pylist()
+        explanation = replace(explanation, ids=np.array([str(v) for v in ids], dtype=object))
+    explanation.report(out, title=config.title)
+    note(f"{out}: {len(explanation):,} rows.", quiet)
+
+
+def save(config: Config, quiet: bool) -> None:
+    """A portable file: an explainer where there is a reference, else the model alone."""
+    out = config.need("out", "--out")
+    if config.reference is None:
+        import_model(build_model(config)).save(out)
+        note(f"{out}: the model, without a reference.", quiet)
+        return
+    explainer = build_explainer(config)
+    explainer.save(out)
+    note(f"{out}: the model with {len(explainer.reference):,} reference rows.", quiet)
+
+
+def check(config: Config, quiet: bool) -> None:
+    """Import a model, say what it is made of, and compare it with its own predictions on a table."""
+    if config.ensemble is None and is_explainer(config.need("model", "MODEL")):
+        graph: Graph = Graph.load(str(config.model))
+    else:
+        graph = import_model(build_model(config))
+    say(f"Model        {graph.label}, {len(graph.columns)} columns{'' if graph.named else ' known by position only'}")
+    say(f"Made of      {_parts(graph)}")
+    say(f"Outputs      {', '.join(graph.output_names)}")
+    say(f"Portable     {_portable(graph)}")
+    if config.data is not None:
+        _compare(graph, config, quiet)
+
+
+def _compare(graph: Graph, config: Config, quiet: bool) -> None:
+    source = Source.open(str(config.data))
+    layout = match(source.schema().names, graph, config.id or (), config.columns)
+    scorer = Scorer.of(graph, "margin" if graph.no_score else None, None)
+    reader = RowReader(scorer, layout)
+    count = bad = 0
+    first, worst = "", 0.0
+    with progress(quiet) as tell:
+        total = source.rows()
+        for piece in source.pieces(layout.needed, 8192):
+            rows, kept, wrong = reader.read(piece.table)
+            if rows is not None:
+                own = scorer.own(rows)
+                wrong |= not_finite(own, kept)
+                graph_says = evaluate((scorer.node,), {graph.input: rows.matrix})[scorer.node]
+                worst = max(worst, float(np.nanmax(np.abs(graph_says - own), initial=0.0)))
+            found = [(piece.numbers[row], why) for row, why in wrong.items()] + piece.broken
+            if found and not first:
+                first = "row {}: {}".format(*min(found))
+            bad += len(found)
+            count += piece.table.num_rows + len(piece.broken)
+            if tell is not None:
+                tell("comparing", count, total)
+    say(f"Rows         {count:,} read, {bad:,} that the model cannot take{f' ({first})' if first else ''}")
+    if graph.witnesses:
+        say(f"Predictions  the same as the model's own, to its rounding; the largest difference is {worst:.3g}")
+    else:
+        say("Predictions  not compared: a portable file has no model's library to ask")
+    if bad:
+        raise InputError(f"{bad:,} of {count:,} rows of {source.path} cannot be explained with this model.")
+
+
+def _parts(graph: Graph) -> str:
+    """What a graph is made of, in the words of its nodes."""
+    counts: dict[str, int] = {}
+    for node in topological(graph.score, graph.margin):
+        name = type(node).__name__
+        if name == "TreeEnsemble":
+            counts["trees"] = counts.get("trees", 0) + len(node.roots)  # type: ignore[attr-defined]
+        elif name not in ("Input", "Select", "Concat"):
+            name = str(getattr(node, "name", name)) if name == "Elementwise" else name
+            counts[name] = counts.get(name, 0) + 1
+    return ", ".join(f"{n:,} {name}" if n > 1 or name == "trees" else name for name, n in counts.items()) or "nothing"
+
+
+def _portable(graph: Graph) -> str:
+    from ..portable.nodes import Writer
+
+    try:
+        Writer(graph.input, graph.score, graph.margin)
+    except UnsupportedModelError as error:
+        return f"no: {error}"
+    return "yes"

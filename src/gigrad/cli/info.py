@@ -1,0 +1,92 @@
+"""`gigrad info`: what a file of gigrad's holds, read from the file alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from .. import portable
+from ..batch.sources import FORMATS, Source
+from ..batch.workspace import MANIFEST, RECORD
+from ..errors import InputError
+from .console import say
+
+
+def info(path: Path) -> None:
+    """Say what a portable file, a result, a saved explanation or an unfinished run holds."""
+    if not path.exists():
+        raise InputError(f"{path} does not exist.")
+    if path.suffix == portable.SUFFIX:
+        _portable(path)
+    elif path.is_dir() and (path / MANIFEST).exists() and not (path / RECORD).exists():
+        _unfinished(path)
+    elif path.is_dir() or path.suffix.lower() in FORMATS:
+        _result(path)
+    else:
+        raise InputError(f"{path} must be a .gig file or a result that ends in one of {', '.join(FORMATS)}.")
+
+
+def _portable(path: Path) -> None:
+    kind = portable.kind_of(path)
+    graph = portable.load_graph(path)
+    say(f"{path}: a portable {'explainer' if kind == 'explainer' else 'model without a reference'}")
+    _line("Model", f"{graph.label}, {len(graph.columns)} columns")
+    _line("Columns", ", ".join(graph.feature_names) if graph.named else "known by position only")
+    _line("Outputs", ", ".join(graph.output_names))
+    if kind == "explainer":
+        explainer = portable.load(path)
+        _line("Explained", ", ".join(explainer.scorer.output_names))
+        _provenance(explainer.provenance)
+
+
+def _unfinished(path: Path) -> None:
+    lines = [json.loads(line) for line in (path / MANIFEST).read_text().splitlines() if line.endswith("}")]
+    parts = [line["part"] for line in lines if "part" in line]
+    say(f"{path}: an interrupted run, {sum(p['rows'] for p in parts):,} rows done; the same command goes on")
+
+
+def _result(path: Path) -> None:
+    source = Source.open(path, "FILE")
+    head = _head(path, source)
+    if head is None:
+        raise InputError(f"{path} says nothing of gigrad: it is no result, or its provenance was left behind.")
+    say(f"{path}: {head.get('kind', 'an explanation')}, {source.rows():,} lines")
+    if head.get("ids"):
+        _line("Ids", ", ".join(head["ids"]))
+    _line("Columns", ", ".join(head.get("feature_names", [])))
+    _line("Outputs", ", ".join(head.get("output_names", [])))
+    _provenance(head.get("provenance", {}))
+
+
+def _head(path: Path, source: Source) -> dict[str, Any] | None:
+    beside = path.with_name(f"{path.name}.provenance.json")
+    text = (source.schema().metadata or {}).get(b"gigrad")
+    if text is None and source.format == "csv" and beside.exists():
+        text = beside.read_bytes()
+    try:
+        head = json.loads(text) if text else None
+    except ValueError:
+        raise InputError(f"What {path} says of gigrad is damaged.") from None
+    return head if isinstance(head, dict) else None
+
+
+def _provenance(record: dict[str, Any]) -> None:
+    """The record, a line for each thing that an examiner asks about."""
+    model, reference = record.get("model", {}), record.get("reference", {})
+    if model.get("library"):
+        _line("Library", model["library"])
+    _line("Output", record.get("output", {}).get("asked", "?"))
+    note = reference.get("note") or f"{reference.get('rows', '?')} rows, {reference.get('weights', '?')} weights"
+    _line("Reference", note)
+    _line("Settings", ", ".join(f"{k} {v}" for k, v in record.get("settings", {}).items()))
+    _line("Versions", ", ".join(f"{k} {v}" for k, v in record.get("versions", {}).items()))
+    for name, part in (("model", model), ("reference", reference)):
+        if part.get("fingerprint"):
+            _line(f"SHA-256 {name}", part["fingerprint"])
+    for file in record.get("data", {}).get("files", []):
+        _line("Data", f"{file['name']}, {file['bytes']:,} bytes, SHA-256 {file['sha256']}")
+
+
+def _line(name: str, text: Any) -> None:
+    say(f"  {name:<18} {text}")

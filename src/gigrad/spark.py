@@ -1,0 +1,138 @@
+"""Spark: a DataFrame in, a DataFrame out, through `mapInArrow` and a broadcast portable explainer.
+
+Every task reads the explainer from its bytes once, with one thread: Spark gives each task one core. Executors need
+gigrad, NumPy and pyarrow, and no model library. A task that fails is simply done again, since a batch depends on
+nothing but its rows.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from . import portable
+from .batch.tasks import OnError, Task, credit_task
+from .errors import InputError
+from .optional import require
+
+if TYPE_CHECKING:
+    from .explain import Explainer
+
+
+def explain(
+    frame: Any,
+    explainer: Explainer,
+    *,
+    id_columns: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    on_error: OnError = "fail",
+) -> Any:
+    """The credits of every row of a Spark DataFrame, as `gigrad.batch.explain_batch` gives them.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+    explainer : Explainer
+        One that can be saved: it travels as a portable file.
+    id_columns, columns, on_error
+        As in `explain_batch`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Lazy, like every DataFrame; rows keep their order within a partition.
+    """
+    return _mapped(frame, explainer, on_error, _Credits(tuple(id_columns), None if columns is None else tuple(columns)))
+
+
+def reasons(
+    frame: Any,
+    explainer: Explainer,
+    *,
+    id_columns: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    on_error: OnError = "fail",
+    top: int = 4,
+    statements: Any = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    exclude: Sequence[str] | None = None,
+    min_share: float = 0.0,
+    higher_is_better: bool | None = None,
+    cutoff: float | None = None,
+    everybody: bool = False,
+) -> Any:
+    """The reasons of every refused row of a Spark DataFrame, a line for each; see `batch.reasons.reason_task`."""
+    from .reasons.statements import read_statements
+
+    # Read here: executors do not see the file.
+    book = [s.as_record() for s in read_statements(statements)] or None
+    options = {
+        "columns": None if columns is None else tuple(columns), "top": top, "statements": book,
+        "groups": dict(groups or {}), "exclude": tuple(exclude or ()), "min_share": min_share,
+        "higher_is_better": higher_is_better, "cutoff": cutoff, "everybody": everybody,
+    }  # fmt: skip
+    return _mapped(frame, explainer, on_error, _Reasons(tuple(id_columns), options))
+
+
+def local_session(cores: int | None = None) -> Any:
+    """A Spark session on this machine, whose workers run this very Python."""
+    sql = require("pyspark.sql", "spark")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    master = f"local[{cores or '*'}]"
+    return sql.SparkSession.builder.master(master).appName("gigrad").config("spark.ui.enabled", "false").getOrCreate()
+
+
+class _Credits:
+    """How a worker makes its task: small enough to be sent along with every one."""
+
+    def __init__(self, ids: tuple[str, ...], columns: tuple[str, ...] | None) -> None:
+        self.ids, self.columns = ids, columns
+
+    def __call__(self, explainer: Explainer, schema: Any) -> Task:
+        return credit_task(explainer, schema, id_columns=self.ids, columns=self.columns)
+
+
+class _Reasons:
+    def __init__(self, ids: tuple[str, ...], options: dict[str, Any]) -> None:
+        self.ids, self.options = ids, options
+
+    def __call__(self, explainer: Explainer, schema: Any) -> Task:
+        from .batch.reasons import reason_task
+
+        return reason_task(explainer, schema, id_columns=self.ids, **self.options)
+
+
+def _mapped(frame: Any, explainer: Explainer, on_error: OnError, make: Any) -> Any:
+    types = require("pyspark.sql.pandas.types", "spark")
+    if on_error not in ("fail", "skip", "null"):
+        raise InputError(f'on_error must be "fail", "skip" or "null"; {on_error!r} came.')
+    data = portable.to_bytes(explainer)
+    task = make(portable.from_bytes(data, n_threads=1), types.to_arrow_schema(frame.schema))
+    shared = frame.sparkSession.sparkContext.broadcast(data)
+    needed = task.layout.needed
+
+    def work(batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        own = None
+        for batch in batches:
+            own = own or make(_loaded(shared.value), batch.schema)
+            found, _ = own(pa.Table.from_batches([batch]), on_error)
+            yield from found.to_batches()
+
+    chosen = frame.select(*[_quoted(name) for name in needed])
+    return chosen.mapInArrow(work, types.from_arrow_schema(task.schema))
+
+
+@lru_cache(maxsize=2)
+def _loaded(data: bytes) -> Explainer:
+    """One explainer for all tasks of a worker process."""
+    return portable.from_bytes(data, n_threads=1)
+
+
+def _quoted(name: str) -> str:
+    """A column's name as Spark reads it, dots and all."""
+    return "`" + name.replace("`", "``") + "`"
