@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..errors import AccuracyWarning
-from ..graph import Affine, Array, Concat, Elementwise, Input, Node, Select, Sum, evaluate
+from ..graph import Affine, Array, Concat, Elementwise, Input, Node, Select, Sum, value_of
 from . import links, mixed
 from .paths import Paths
 from .roles import categories_read
@@ -42,8 +42,8 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
 
 def _scale(node: Node, source: Input, paths: Paths) -> Array:
     """The larger of |prediction| and |base|, (n, k)."""
-    ends = evaluate((node,), {source: paths.ends})[node]
-    starts = evaluate((node,), {source: paths.starts})[node]
+    ends = value_of(node, {source: paths.ends})
+    starts = value_of(node, {source: paths.starts})
     return np.maximum(np.abs(ends), np.abs(paths.base(starts)))
 
 

@@ -5,7 +5,7 @@ from .encode import Fill, IsMissing, Lookup
 from .kernel_machine import Factor, KernelMachine
 from .merge import merge
 from .model import Graph, Transform, pick
-from .node import Array, Concat, Input, Node, Select, Smooth, evaluate, needed, topological
+from .node import Array, Concat, Input, Node, Select, Smooth, evaluate, needed, topological, value_of
 from .polynomials import PiecewisePolynomial
 from .rewire import attach, rewire
 from .smooth import Affine, Elementwise, LogSoftmax, Opaque, PiecewiseLinear, Product, Softmax, Sum
@@ -48,4 +48,5 @@ __all__ = [
     "pick",
     "rewire",
     "topological",
+    "value_of",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError, UnsupportedModelError
 from .columns import Column
-from .node import Array, Input, Node, Select, evaluate
+from .node import Array, Input, Node, Select, value_of
 from .witness import Witness
 
 
@@ -75,7 +75,7 @@ class Graph:
 
         node = self.output(output)[0]
         rows = read_rows(X, self, what="X")
-        values = evaluate((node,), {self.input: rows.matrix})[node]
+        values = value_of(node, {self.input: rows.matrix})
         return values[:, 0] if node.width == 1 else values
 
     def output(self, output: Any = None) -> tuple[Node, tuple[str, ...]]:

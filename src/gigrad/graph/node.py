@@ -133,6 +133,14 @@ def evaluate(outputs: tuple[Node, ...], known: dict[Node, Array]) -> dict[Node, 
     return values
 
 
+def value_of(output: Node, known: dict[Node, Array], block: int = 8192) -> Array:
+    """The value (n, width) of one node, a block of rows at a time: a wide net's layers are never all held at once."""
+    rows = len(next(iter(known.values())))
+    starts = range(0, rows, block) if rows > block else [0]
+    parts = [evaluate((output,), {node: v[i : i + block] for node, v in known.items()})[output] for i in starts]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
 def needed(outputs: tuple[Node, ...], known: set[Node]) -> list[Node]:
     """The nodes to compute for `outputs`, in order, when the values of `known` are given."""
     wanted = set(outputs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import ModelMismatchError
 from .columns import Column
-from .node import Array, Input, Node, evaluate, topological
+from .node import Array, Input, Node, topological, value_of
 
 if TYPE_CHECKING:
     from ..tables import Rows
@@ -95,13 +95,13 @@ def own_values(output: Node, witnesses: Sequence[Witness], source: Input, rows: 
 
     known: dict[Node, Array] = {source: rows.matrix}
     if len(rows.matrix) == 0:  # most libraries refuse an empty table
-        return evaluate((output,), known)[output]
+        return value_of(output, known)
     for witness in nearest_witnesses(output, witnesses):
         read = rows
         if witness.source is not None:
-            read = decoded_rows(evaluate((witness.source,), known)[witness.source], witness.columns)
-        known[witness.node] = witness.check(read, evaluate((witness.node,), known))
-    return evaluate((output,), known)[output]
+            read = decoded_rows(value_of(witness.source, known), witness.columns)
+        known[witness.node] = witness.check(read, {witness.node: value_of(witness.node, known)})
+    return value_of(output, known)
 
 
 def nearest_witnesses(output: Node, witnesses: Sequence[Witness]) -> list[Witness]:
