@@ -33,6 +33,11 @@ $(STAMPS)/test: $(STAMPS)/venv $(NATIVE)
 	$(PY) -m pip install -q --no-build-isolation -e ".[test]"
 	@touch $@ $(STAMPS)/demo
 
+$(STAMPS)/docs: $(STAMPS)/venv $(NATIVE)
+	$(PY) -m pip install -q torch==2.13.0
+	$(PY) -m pip install -q --no-build-isolation -e ".[docs]"
+	@touch $@
+
 demo: $(STAMPS)/demo
 	@$(PY) -m gigrad.demo
 
@@ -61,6 +66,11 @@ models: $(STAMPS)/test
 bench: $(STAMPS)/test
 	$(PY) -m pip install -q --no-build-isolation -e ".[bench]"
 	cd benchmarks && ../$(PY) run.py
+
+# The pages, in docs/_build/html. A warning is an error; nothing on them is fetched when they are read.
+docs: $(STAMPS)/docs
+	$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
 
 # The paper's experiments, in full: under an hour. A run that was cut off goes on where it stopped.
 paper: $(STAMPS)/test

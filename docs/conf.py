@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from pathlib import Path
 
 import gigrad
 
@@ -26,7 +27,7 @@ extensions = [
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "_results.md", "sg_execution_times.rst"]
 
 autosummary_generate = True
 numpydoc_show_class_members = False
@@ -37,7 +38,7 @@ os.environ.setdefault("GIGRAD_QUICK", "1")
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    "filename_pattern": r"\.py$",
+    "filename_pattern": r"plot_|writing_",  # the Spark job needs Java, so it is shown and not run
     "download_all_examples": False,
     "remove_config_comments": True,
     "abort_on_example_error": True,
@@ -58,3 +59,15 @@ html_theme_options = {
     "footer_end": [],
     "navbar_end": ["theme-switcher"],
 }
+
+
+def measured() -> None:
+    """What benchmarks/ last measured, as one page part that speed.md includes."""
+    here = Path(__file__).parent
+    found = sorted((here.parent / "benchmarks" / "results").glob("*.md"))
+    # Each file begins with a heading of its own; on the page it is a section.
+    parts = ["#" + path.read_text() for path in found]
+    (here / "_results.md").write_text("\n\n".join(parts) or "`make bench` measures it on your machine.\n")
+
+
+measured()

@@ -31,7 +31,7 @@ def main() -> None:
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     table = X.assign(loan=range(len(X)))
-    credits = gigrad.spark.explain(spark.createDataFrame(table), explainer, id_cols=["loan"])
+    credits = gigrad.spark.explain(spark.createDataFrame(table), explainer, id_columns=["loan"])
     credits.orderBy("loan").show(5)
     spark.stop()
 
