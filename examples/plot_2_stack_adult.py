@@ -33,7 +33,7 @@ path = next((p for p in found if p.exists()), None)
 if path is None:
     X, y = german_credit()
 else:
-    table = pd.read_parquet(path).sample(3_000 if os.environ.get("GIGRAD_QUICK") else 20_000, random_state=0)
+    table = pd.read_parquet(path).sample(1_500 if os.environ.get("GIGRAD_QUICK") else 20_000, random_state=0)
     y = (table["income"].astype(str) == ">50K").to_numpy(int)
     X = table.drop(columns=["income", "split"]).reset_index(drop=True)
 numbers = list(X.select_dtypes("number"))
@@ -42,13 +42,13 @@ texts = [c for c in X.columns if c not in numbers]
 # %%
 # Three models, each with its own way of reading the table.
 
-boosted = xgboost.XGBClassifier(n_estimators=60, max_depth=4, enable_categorical=True, random_state=0).fit(X, y)
+boosted = xgboost.XGBClassifier(n_estimators=40, max_depth=4, enable_categorical=True, random_state=0).fit(X, y)
 prepared = make_column_transformer(
     (make_pipeline(SimpleImputer(), StandardScaler()), numbers),
     (OneHotEncoder(handle_unknown="ignore", sparse_output=False), texts),
 )
 net = make_pipeline(prepared, MLPClassifier((16,), max_iter=60, early_stopping=True, random_state=0)).fit(X, y)
-calibrated = CalibratedClassifierCV(lightgbm.LGBMClassifier(n_estimators=40, verbose=-1), cv=3).fit(X, y)
+calibrated = CalibratedClassifierCV(lightgbm.LGBMClassifier(n_estimators=20, verbose=-1), cv=3).fit(X, y)
 
 # %%
 # A head joins their scores; the whole is one function of the raw columns.
@@ -57,7 +57,8 @@ models = [boosted, net, calibrated]
 scores = np.column_stack([m.predict_proba(X)[:, 1] for m in models])
 f = gig.stack(models, head=LogisticRegression().fit(scores, y))
 
-rows, reference = X.head(20), X.tail(20)
+size = 6 if os.environ.get("GIGRAD_QUICK") else 50
+rows, reference = X.head(size), X.tail(size)
 e = gig.explain(f, rows, reference)
 print(e)
 print("largest gap and error:", abs(e.gap).max(), e.error.max())

@@ -7,6 +7,8 @@ jumps of 100 trees, with a kink at every ReLU and every knot.
 """
 
 # %%
+import os
+
 import numpy as np
 import torch
 import xgboost
@@ -23,7 +25,7 @@ torch.manual_seed(0)
 net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid())
 optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
 inputs, target = torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)[:, None]
-for _ in range(150):
+for _ in range(100):
     optimiser.zero_grad()
     nn.functional.binary_cross_entropy(net(inputs), target).backward()
     optimiser.step()
@@ -34,10 +36,11 @@ net.eval()
 
 mean = gig.average([gbm, net])
 f = mean.then(gig.SmoothedECDF.fit(mean.predict(X)))
-e = gig.explain(f, X[:30], X[100:120])
+size = 8 if os.environ.get("GIGRAD_QUICK") else 50
+e = gig.explain(f, X[:size], X[100 : 100 + size])
 print("largest gap and error:", abs(e.gap).max(), e.error.max())
 
 # %%
 # The way of one row against the reference: the score as it goes, and the credit that each variable has gathered.
 
-gig.plots.path(gig.explain(f, X[:1], X[100:110], paths=1))
+gig.plots.path(gig.explain(f, X[:1], X[100:105], paths=1))
