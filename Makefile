@@ -7,7 +7,7 @@ STAMPS := $(VENV)/.stamps
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/gigrad/kernels/*.cpp src/gigrad/kernels/*.hpp)
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
 
-.PHONY: help demo test check sanitize models bench paper clean
+.PHONY: help demo test check sanitize docs models bench paper clean
 .DEFAULT_GOAL := help
 
 help:
