@@ -30,6 +30,8 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["_build", "_results.md", "sg_execution_times.rst"]
 
 autosummary_generate = True
+templates_path = ["_templates"]
+default_role = "literal"  # docstrings write `names` with single backticks
 numpydoc_show_class_members = False
 autodoc_typehints = "none"  # numpydoc says them in words
 
@@ -66,8 +68,7 @@ def measured() -> None:
     """What benchmarks/ last measured, as one page part that speed.md includes."""
     here = Path(__file__).parent
     found = sorted((here.parent / "benchmarks" / "results").glob("*.md"))
-    # Each file begins with a heading of its own; on the page it is a section.
-    parts = ["#" + path.read_text() for path in found]
+    parts = [f"## {path.stem.replace('_', ' ').capitalize()}\n\n{path.read_text()}" for path in found]
     (here / "_results.md").write_text("\n\n".join(parts) or "`make bench` measures it on your machine.\n")
 
 

@@ -41,6 +41,17 @@ def stack(models: Sequence[Any], head: Any, *, passthrough: bool = False, output
     -----
     A library that adds up in float32 (XGBoost) gives scores that are off in the seventh digit. Under a head of trees, a
     row whose score lies that close to one of the head's thresholds may fall on the other side of it; its `gap` shows.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> from sklearn.linear_model import LinearRegression
+    >>> line = LinearRegression().fit([[0, 0], [0, 1], [1, 0]], [0, 1, 2])
+    >>> f = gig.stack([tree, line], head=[0.5, 0.5])
+    >>> gig.explain_pairs(f, [[0, 0]], [[1, 1]]).values.round(9)
+    array([[2. , 1.5]])
     """
     graphs = _imported(models, "stack")
     parts = [g.output(output)[0].width for g in graphs]
@@ -65,6 +76,16 @@ def average(models: Sequence[Any], weights: Any = None, *, output: Any = None) -
         they are, give them to `stack` as its head.)
     output : None or "margin"
         Whether to average the numbers the models give or their raw scores.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> other = DecisionTreeRegressor(max_depth=1).fit([[0, 0], [1, 0]], [0, 2])
+    >>> f = gig.average([tree, other], weights=[3, 1])
+    >>> f.predict([[1, 1]])
+    array([3.5])
     """
     graphs = _imported(models, "average")
     names = [g.output(output)[1] for g in graphs]
@@ -164,6 +185,15 @@ class SmoothedECDF(Transform):
         Scores, strictly increasing.
     u : (knots,)
         Ranks, strictly increasing from 0 to 1.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> rank = gig.SmoothedECDF.fit([300, 500, 600, 640, 700])
+    >>> rank([300, 550, 900])
+    array([0.   , 0.375, 1.   ])
+    >>> rank.inverse(0.5)
+    array(600.)
     """
 
     def __init__(self, x: Any, u: Any) -> None:

@@ -30,6 +30,22 @@ class Verification:
         What is not as the record says; empty where everything is.
     largest_credit_difference : float
         Between the recorded credits and those computed anew.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
+    >>> found = gig.reasons(e)
+    >>> examined = gig.verify_reasons(found.audit()[0], model, approved)
+    >>> examined.ok, examined.differences
+    (True, ())
     """
 
     reasons: ApplicantReasons
@@ -38,6 +54,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
+        """Whether everything is as the record says."""
         return not self.differences
 
 
@@ -62,6 +79,21 @@ def verify_reasons(
         As `Reasons.audit` gives it.
     model, reference, weights, output, target
         As they were given to `gigrad.explain`.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
+    >>> found = gig.reasons(e)
+    >>> gig.verify_reasons(found.audit()[0], model, approved).ok
+    True
     """
     content = read_record(record)
     found = replay_reasons(record)

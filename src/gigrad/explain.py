@@ -41,11 +41,24 @@ class Explainer:
     groups : mapping of str to sequence of str, optional
         Columns that act as one variable, at corners and in the result, say the dummies of one category.
     tol : float
-        Largest error of a credit, relative to the larger of |prediction| and |base|, where quadrature is needed.
+        Largest error of a credit, relative to the larger of `|prediction|` and `|base|`, where quadrature is needed.
     n_threads : int, optional
         All cores by default. Answers do not depend on it.
     seed : int
         For corners of so many variables that permutations are sampled.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> explainer = gig.Explainer(tree, [[0, 0], [0, 1]])
+    >>> e = explainer([[1, 1], [0, 1]])
+    >>> e.base_values
+    array([0.5, 0.5])
+    >>> e.values
+    array([[2.5, 1. ],
+           [0. , 0.5]])
     """
 
     def __init__(
@@ -164,7 +177,36 @@ def explain(
     seed: int = 0,
     paths: int | Sequence[int] = 0,
 ) -> Explanation:
-    """Explain every row of X against a reference population. See `Explainer` and its call for the arguments."""
+    """Explain every row of X against a reference population.
+
+    Parameters
+    ----------
+    model : fitted model or Graph
+    X : table, (n, p)
+        The rows to explain: a NumPy array, or a pandas, polars or pyarrow table whose columns are matched by name.
+    reference : table or Reference, (m, p)
+        The population that scores are explained against.
+    weights, output, target, groups, tol, n_threads, seed
+        As in `Explainer`.
+    paths : int or sequence of int
+        For how many rows, from the first, or for which rows, to keep what happens on the way: see `plots.path`.
+
+    Returns
+    -------
+    Explanation
+        `values` is (n, p), or (n, p, k) for k outputs, in the units of the explained output.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> e = gig.explain(tree, [[1, 1]], [[0, 0]])
+    >>> e.values  # both pass their threshold at once, and share the corner
+    array([[2., 2.]])
+    >>> e.base_values + e.values.sum(axis=1) + e.gap
+    array([4.])
+    """
     explainer = Explainer(
         model, reference, weights=weights, output=output, target=target, groups=groups, tol=tol, n_threads=n_threads,
         seed=seed,
@@ -185,7 +227,30 @@ def explain_pairs(
     seed: int = 0,
     paths: int | Sequence[int] = 0,
 ) -> Explanation:
-    """Explain for every i why the score of end[i] differs from that of start[i]. See `explain` for the arguments."""
+    """Explain for every i why the score of end[i] differs from that of start[i].
+
+    Parameters
+    ----------
+    model : fitted model or Graph
+    start, end : tables, (n, p)
+        As many rows in both; row i of the one belongs to row i of the other.
+    output, target, groups, tol, n_threads, seed, paths
+        As in `explain`.
+
+    Returns
+    -------
+    Explanation
+        Whose `base_values` are the scores of `start` and whose `data` is `end`.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> gig.explain_pairs(tree, start=[[0, 0], [1, 0]], end=[[1, 1], [1, 1]]).values
+    array([[2., 2.],
+           [0., 3.]])
+    """
     scorer = Scorer.of(model, output, target)
     settings = checked_settings(tol, n_threads, seed)
     starts = read_rows(start, scorer.graph, what="start")

@@ -58,6 +58,19 @@ class Explanation:
         The features that stand for several columns.
     paths : Paths or None
         What happened on the way from the reference to some of the rows.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> e = gig.explain(tree, [[1, 1], [0, 1]], [[0, 0]])
+    >>> e.shape, e.feature_names
+    ((2, 2), ('x0', 'x1'))
+    >>> e[1, "x1"].values  # one row, one feature; the rest is kept
+    array([[1.]])
+    >>> e.summary()["feature"].tolist()
+    ['x1', 'x0']
     """
 
     values: Array
@@ -217,7 +230,7 @@ class Explanation:
         return frames.to_shap(self)
 
     def summary(self, *, library: Literal["pandas", "polars"] | None = None) -> Any:
-        """The features by importance: mean |credit|, mean credit, and share of all |credit|, as a data frame."""
+        """The features by importance: mean `|credit|`, mean credit, and share of all `|credit|`, as a data frame."""
         from . import frames
 
         return frames.summary(self, library)

@@ -43,6 +43,15 @@ def report(
     -------
     Explanation
         What the file shows.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> e = gig.report(tree, [[1, 1], [0, 1]], [[0, 0]], "report.html", title="A small tree")
+    >>> e.shape
+    (2, 2)
     """
     e = explain(
         model, X, reference, weights=weights, output=output, target=target, groups=groups, tol=tol,

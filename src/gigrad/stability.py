@@ -62,7 +62,30 @@ class Change:
 
 @dataclass(frozen=True)
 class Stability:
-    """How stable reasons are, for each applicant and over all; see `reason_stability`."""
+    """How stable reasons are, for each applicant and over all; see `reason_stability`.
+
+    Attributes
+    ----------
+    changes : tuple of Change
+        One for each applicant and kind of change.
+    reference : str
+        The line that says whom the applicants were compared with.
+    settings : dict
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> stability = gig.reason_stability(model, X[risk > 0.5].head(2), approved, bootstrap=5, spaces={})
+    >>> stability.overall["reference"]["applicants"]
+    2.0
+    """
 
     changes: tuple[Change, ...]
     reference: str
@@ -70,6 +93,7 @@ class Stability:
 
     @property
     def kinds(self) -> tuple[str, ...]:
+        """The kinds of change that were tried: "reference", "measurement", and the names of score spaces."""
         return tuple(dict.fromkeys(c.kind for c in self.changes))
 
     def of(self, row_id: Any) -> tuple[Change, ...]:
@@ -152,6 +176,20 @@ def reason_stability(
     draws : int
         How many times values are drawn.
     seed : int
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> stability = gig.reason_stability(model, X[risk > 0.5].head(2), approved, bootstrap=5)
+    >>> stability.kinds
+    ('reference', 'margin', 'rank')
     """
     for name, count in (("bootstrap", bootstrap), ("draws", draws)):
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:

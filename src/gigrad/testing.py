@@ -72,6 +72,16 @@ def brute_force(
         The model as a black box, (n, p) encoded rows -> (n,) or (n, k); by default the graph's forward.
     smooth : bool, optional
         Whether there is a continuous part to integrate; found from the graph by default.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> from gigrad.testing import brute_force
+    >>> brute_force(tree, start=[0.0, 0.0], end=[1.0, 1.0])
+    array([[2.],
+           [2.]])
     """
     graph = import_model(model)
     node, _ = pick(*graph.output(output), target)
@@ -145,7 +155,16 @@ def find_corners(graph: Graph, node: Node, start: Array, end: Array) -> Iterator
 
 
 def shapley(game: Array) -> Array:
-    """Shapley values (players, k) of a game given on all subsets, (2^players, k): bit i of the row is player i."""
+    """Shapley values (players, k) of a game given on all subsets, (2^players, k): bit i of the row is player i.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gigrad.testing import shapley
+    >>> shapley(np.array([[0.0], [1.0], [1.0], [4.0]]))  # nobody, player 0, player 1, both
+    array([[2.],
+           [2.]])
+    """
     players = int(np.log2(len(game)))
     out = np.zeros((players, game.shape[1]))
     for subset in range(len(game)):
@@ -248,7 +267,7 @@ class ImporterReport:
     rows : int
         Rows on which the graph and the model's own predictions were compared.
     largest_gap : float
-        Largest |gap| of the explained pairs, relative to the largest |prediction|.
+        Largest `|gap|` of the explained pairs, relative to the largest `|prediction|`.
     largest_difference : float
         Largest difference from the brute-force definition, on the same scale.
     """
@@ -274,7 +293,18 @@ def check_importer(
     pairs : int
         How many pairs to compare with the definition. They differ in at most `changes` columns, since it costs 2^k.
     tol : float
-        Largest difference from the definition, relative to the largest |prediction|.
+        Largest difference from the definition, relative to the largest `|prediction|`.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> import numpy as np
+    >>> from gigrad.testing import check_importer
+    >>> report = check_importer(tree, np.array([[0.0, 0.0], [1.0, 1.0]]))
+    >>> report.largest_difference < 1e-12
+    True
     """
     graph = import_model(model)
     if not graph.witnesses:
@@ -322,8 +352,11 @@ def _encoded(graph: Graph, matrix: Array) -> Rows:
 
 
 def edge_tables(graph: Graph, X: Any, rng: np.random.Generator, each: int = 3) -> Iterator[Any]:
-    """Copies of rows of X with one column at a time changed: numbers at thresholds and beside them; categories that are
-    known and, where the model takes them, unknown; missing values where it takes those."""
+    """Copies of rows of X with one column at a time changed.
+
+    Numbers at thresholds and beside them; categories that are known and, where the model takes them, unknown; missing
+    values where it takes those.
+    """
     split = thresholds(graph, graph.score) if _reads_rows(graph) else {}
     for j, column in enumerate(graph.columns):
         if column.kind == "unused":

@@ -51,6 +51,18 @@ def explain_batch(
     pyarrow.RecordBatch
         The ids, then `output` where there are several outputs (a line for each), `base_value`, `prediction`, `gap`,
         `error` and `credit_<column>` for every column of the model.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> import pyarrow as pa
+    >>> explainer = gig.Explainer(gig.import_model(tree).with_columns(["age", "debt"]), [[0, 0]])
+    >>> batch = pa.RecordBatch.from_pydict({"id": ["a"], "debt": [1.0], "age": [1.0]})
+    >>> credits = gig.batch.explain_batch(explainer, batch, id_columns=["id"])
+    >>> credits.schema.names
+    ['id', 'base_value', 'prediction', 'gap', 'error', 'credit_age', 'credit_debt']
     """
     pa = require("pyarrow", "cli")
     if not isinstance(batch, pa.RecordBatch):
@@ -65,5 +77,24 @@ def explain_batch(
 def output_schema(
     explainer: Explainer, schema: Any, *, id_columns: Sequence[str] = (), columns: Sequence[str] | None = None
 ) -> Any:
-    """The pyarrow schema of what `explain_batch` gives for batches of a schema."""
+    """The pyarrow schema of what `explain_batch` gives for batches of a schema.
+
+    Parameters
+    ----------
+    explainer : Explainer
+    schema : pyarrow.Schema
+        That of the batches.
+    id_columns, columns
+        As in `explain_batch`.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> import pyarrow as pa
+    >>> explainer = gig.Explainer(gig.import_model(tree).with_columns(["age", "debt"]), [[0, 0]])
+    >>> gig.batch.output_schema(explainer, pa.schema({"age": pa.float64(), "debt": pa.float64()})).names
+    ['base_value', 'prediction', 'gap', 'error', 'credit_age', 'credit_debt']
+    """
     return credit_task(explainer, schema, id_columns=id_columns, columns=columns).schema

@@ -91,6 +91,21 @@ def run(
     Returns
     -------
     Summary
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> import pyarrow as pa
+    >>> from pyarrow import parquet
+    >>> explainer = gig.Explainer(gig.import_model(tree).with_columns(["age", "debt"]), [[0, 0]])
+    >>> parquet.write_table(pa.table({"id": ["a", "b"], "age": [1.0, 0.0], "debt": [1.0, 1.0]}), "loans.parquet")
+    >>> done = gig.batch.run(explainer, "loans.parquet", "credits.parquet", id_columns=["id"])
+    >>> done.rows, done.rejected
+    (2, 0)
+    >>> parquet.read_table("credits.parquet")["credit_debt"].to_pylist()
+    [2.0, 1.0]
     """
     opened = Source.open(source)
     task = credit_task(explainer, opened.schema(), id_columns=id_columns, columns=columns)

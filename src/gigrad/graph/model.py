@@ -40,6 +40,17 @@ class Graph:
     no_score : str
         Why the number the model itself gives cannot be explained, only its margin (`score` is the margin then): what a
         user who asks for it is told. Empty for most.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> graph = gig.import_model(tree)
+    >>> graph.predict([[1.0, 1.0], [0.0, 0.0]])
+    array([4., 0.])
+    >>> graph.with_columns(["age", "debt"]).feature_names
+    ('age', 'debt')
     """
 
     columns: tuple[Column, ...]
@@ -67,6 +78,7 @@ class Graph:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
+        """The names of the columns, in order."""
         return tuple(c.name for c in self.columns)
 
     def predict(self, X: Any, output: Any = None) -> Array:

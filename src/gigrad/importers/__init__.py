@@ -135,6 +135,20 @@ def register_importer(name: str) -> Callable[[Importer], Importer]:
     ----------
     name : str
         "package.module.Class"; the modules between the package and the class may be left out.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> class Doubled:
+    ...     def __init__(self, model):
+    ...         self.model = model
+    >>> @gig.register_importer(f"{Doubled.__module__}.{Doubled.__qualname__}")
+    ... def import_doubled(model):
+    ...     return gig.stack([model.model], head=[2.0])
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0], [1]], [0, 3])
+    >>> gig.explain_pairs(Doubled(tree), [[0]], [[1]]).values
+    array([[6.]])
     """
 
     def register(function: Importer) -> Importer:
@@ -145,7 +159,18 @@ def register_importer(name: str) -> Callable[[Importer], Importer]:
 
 
 def supported() -> dict[str, str]:
-    """The classes that can be imported: dotted name -> where the importer is."""
+    """The classes that can be imported: dotted name -> where the importer is.
+
+    Returns
+    -------
+    dict of str to str
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> "xgboost.Booster" in gig.supported()
+    True
+    """
     return {
         name: entry if isinstance(entry, str) else f"{entry.__module__}:{entry.__qualname__}"
         for name, entry in sorted(_REGISTRY.items())
@@ -155,10 +180,27 @@ def supported() -> dict[str, str]:
 def import_model(model: Any) -> Graph:
     """The graph of a fitted model; a Graph is returned as it is.
 
+    Parameters
+    ----------
+    model : fitted model or Graph
+
+    Returns
+    -------
+    Graph
+
     Raises
     ------
     UnsupportedModelError
         For a type without an importer; the message lists the supported ones.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> graph = gig.import_model(tree)
+    >>> graph.label, graph.feature_names
+    ('DecisionTreeRegressor', ('x0', 'x1'))
     """
     if isinstance(model, Graph):
         return model

@@ -43,6 +43,14 @@ def function(
     Notes
     -----
     The function must be continuous. A wrong gradient shows in the explanation's `gap`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gigrad as gig
+    >>> product = gig.function(lambda x: x[:, 0] * x[:, 1], lambda x: x[:, ::-1], columns=["price", "amount"])
+    >>> gig.explain_pairs(product, [[1.0, 2.0]], [[3.0, 4.0]]).values.round(9)
+    array([[6., 4.]])
     """
     names, read = _columns(columns)
     output_names = plain_outputs(outputs) if isinstance(outputs, int) else tuple(map(str, outputs))

@@ -1,4 +1,4 @@
-"""The features by size: one row's credits, mean |credit| of many rows, or several cohorts side by side."""
+"""The features by size: one row's credits, mean `|credit|` of many rows, or several cohorts side by side."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def bar(e: Explanation | Mapping[str, Explanation], *, top: int = 15, ax: Any = 
     Parameters
     ----------
     e : Explanation of one output, or a mapping of names to such explanations
-        One row: its credits. Many rows: mean |credit|. A mapping: the mean |credit| of each cohort, say
+        One row: its credits. Many rows: mean `|credit|`. A mapping: the mean `|credit|` of each cohort, say
         `bar({"approved": e[yes], "refused": e[~yes]})`.
     top : int
         How many features to show; the others are gathered in one bar.
@@ -30,6 +30,15 @@ def bar(e: Explanation | Mapping[str, Explanation], *, top: int = 15, ax: Any = 
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> e = gig.explain(tree, [[1, 1], [0, 1]], [[0, 0]])
+    >>> ax = gig.plots.bar(e)
+    >>> ax = gig.plots.bar({"first": e[0], "second": e[1]})
     """
     top = views.count(top, "top")
     if isinstance(e, Mapping):

@@ -21,7 +21,7 @@ def beeswarm(e: Explanation, *, top: int = 15, points: int = 2000, ax: Any = Non
     ----------
     e : Explanation of one output
     top : int
-        How many features to show, by mean |credit| of all rows; the others are gathered in one line.
+        How many features to show, by mean `|credit|` of all rows; the others are gathered in one line.
     points : int
         How many rows to draw at most; a larger explanation is sampled, and the picture says so.
     ax : matplotlib Axes, optional
@@ -29,6 +29,13 @@ def beeswarm(e: Explanation, *, top: int = 15, points: int = 2000, ax: Any = Non
     Returns
     -------
     matplotlib Axes
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> ax = gig.plots.beeswarm(gig.explain(tree, [[1, 1], [0, 1]], [[0, 0]]))
     """
     e = views.one_output(e, "beeswarm")
     shown, gathered = style.ranked(importance(e)[0], views.count(top, "top"))

@@ -30,7 +30,7 @@ def heatmap(
     ----------
     e : Explanation of one output
     top : int
-        How many features to show, by mean |credit|; the others are gathered in one line.
+        How many features to show, by mean `|credit|`; the others are gathered in one line.
     order : "alike", "score" or "given"
         How the rows stand: those with like credits together, by score, or as they came.
     rows : int
@@ -41,6 +41,13 @@ def heatmap(
     -------
     matplotlib Axes
         `ax.child_axes[0]` has the scores.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> ax = gig.plots.heatmap(gig.explain(tree, [[1, 1], [0, 1]], [[0, 0]]), order="score")
     """
     e = views.one_output(e, "heatmap")
     if order not in ORDERS:

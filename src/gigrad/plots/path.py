@@ -38,6 +38,14 @@ def path(e: Explanation, *, top: int = 6, jumps: int = 5, ax: Any = None) -> Any
     -------
     matplotlib Axes
         `ax.child_axes` has the score's and the credits' own axes.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> e = gig.explain(tree, [[1, 1]], [[0, 0]], paths=1)
+    >>> ax = gig.plots.path(e[0])
     """
     e = views.one_row(e, "path")
     if e.paths is None:

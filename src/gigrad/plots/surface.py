@@ -33,6 +33,16 @@ def surface(e: Explanation, score: Callable[[NDArray[np.float64]], Any], start: 
     -------
     (4,) array of matplotlib Axes
         The surface, the path seen from above, the score along the path, the credit.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> e = gig.explain_pairs(tree, [[0.0, 0.0]], [[1.0, 1.0]])
+    >>> axes = gig.plots.surface(e, gig.import_model(tree).predict, start=[0.0, 0.0])
+    >>> len(axes)
+    4
     """
     e = views.one_row(e, "surface")
     if len(e.feature_names) != 2:

@@ -35,34 +35,100 @@ _NOTE = (
 
 
 def save(explainer: Explainer, path: str | os.PathLike[str]) -> None:
-    """Write an explainer to a .gig file."""
+    """Write an explainer to a .gig file.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> from gigrad import portable
+    >>> portable.save(gig.Explainer(tree, [[0, 0]]), "tree.gig")
+    >>> portable.load("tree.gig")([[1, 1]]).values
+    array([[2., 2.]])
+    """
     archive.write(_checked(path), *_explainer_document(explainer))
 
 
 def load(path: str | os.PathLike[str], *, n_threads: int | None = None) -> Explainer:
-    """Read an explainer from a .gig file; a damaged or hostile file raises CorruptModelError."""
+    """Read an explainer from a .gig file; a damaged or hostile file raises CorruptModelError.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> from gigrad import portable
+    >>> gig.Explainer(tree, [[0, 0]]).save("tree.gig")
+    >>> portable.load("tree.gig", n_threads=1)([[1, 1]]).values
+    array([[2., 2.]])
+    """
     return _explainer(*archive.read(Path(path)), n_threads)
 
 
 def to_bytes(explainer: Explainer) -> bytes:
-    """The content of the file that `save` would write: what Spark broadcasts."""
+    """The content of the file that `save` would write: what Spark broadcasts.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> from gigrad import portable
+    >>> data = portable.to_bytes(gig.Explainer(tree, [[0, 0]]))
+    >>> data[:2]  # a zip archive
+    b'PK'
+    """
     return archive.to_bytes(*_explainer_document(explainer))
 
 
 def from_bytes(data: bytes, *, n_threads: int | None = None) -> Explainer:
-    """The explainer that `to_bytes` was given."""
+    """The explainer that `to_bytes` was given.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> from gigrad import portable
+    >>> explainer = portable.from_bytes(portable.to_bytes(gig.Explainer(tree, [[0, 0]])))
+    >>> explainer([[1, 1]]).values
+    array([[2., 2.]])
+    """
     return _explainer(*archive.read(data), n_threads)
 
 
 def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
-    """Write a graph, without a reference, to a .gig file."""
+    """Write a graph, without a reference, to a .gig file.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> from gigrad import portable
+    >>> portable.save_graph(gig.import_model(tree), "tree.gig")
+    >>> portable.load_graph("tree.gig").predict([[1.0, 1.0]])
+    array([4.])
+    """
     writer = Writer(graph.input, graph.score, graph.margin)
     document = {"kind": "graph", "graph": graph_document(graph, writer), "nodes": writer.nodes}
     archive.write(_checked(path), document, writer.arrays)
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
-    """Read the model of a .gig file, be it that of a graph or of an explainer."""
+    """Read the model of a .gig file, be it that of a graph or of an explainer.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> from gigrad import portable
+    >>> gig.import_model(tree).save("tree.gig")
+    >>> portable.load_graph("tree.gig").predict([[1.0, 1.0]])
+    array([4.])
+    """
     document, arrays = archive.read(Path(path))
     return read_graph(document.get("graph"), Reader(arrays, document.get("nodes")))
 

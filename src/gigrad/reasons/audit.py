@@ -69,6 +69,22 @@ def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
     ------
     InputError
         If the record was changed since it was written, or its reasons do not follow from its credits and rules.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
+    >>> found = gig.reasons(e)
+    >>> again = gig.replay_reasons(found.audit()[0])
+    >>> again.reasons[0].feature == found[0].reasons[0].feature
+    True
     """
     checked = read_record(record)
     again = reasons_of(_case(checked), Context.from_record(checked))

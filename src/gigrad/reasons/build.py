@@ -62,6 +62,22 @@ def reasons(
         one to make ties independent of who else is explained.
     row_ids : sequence, optional
         What to call the applicants. By default the explanation's own ids.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> e = gig.explain(model, X[risk > 0.5].head(2), approved)
+    >>> texts = {"duration_months": "Term too long", "age": "Time since majority"}
+    >>> found = gig.reasons(e, statements=texts)
+    >>> [reason.statement for reason in found[0].reasons]
+    ['Term too long', 'Time since majority']
     """
     _check(explanation)
     direction = _direction(explanation, higher_is_better)
@@ -93,6 +109,23 @@ class Reasons:
     cases, context
         What they were computed from; `audit` writes it down.
     explanation : Explanation
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
+    >>> found = gig.reasons(e)
+    >>> len(found), found[0].reasons[0].feature
+    (1, 'duration_months')
+    >>> list(found.to_frame().columns)[:5]
+    ['row_id', 'rank', 'code', 'statement', 'feature']
     """
 
     applicants: tuple[ApplicantReasons, ...]

@@ -41,6 +41,13 @@ def nearest_approved(
     applicant : int or table of one row
         The applicant's position in X, or the row itself with the same columns.
     k : int
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> X, points = [[1.0], [2.0], [3.0]], [500, 610, 700]
+    >>> gig.references.nearest_approved(X, points, 600, 0, 1, higher_is_better=True).rows
+    array([[2.]])
     """
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
         raise InputError(f"k must be a positive whole number; {k!r} came.")

@@ -35,6 +35,16 @@ class Reference:
         The passing score, where one was used.
     quality : mapping of str to float
         How well a thinned reference stands for the whole one (see `distill`); empty elsewhere.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> X, risk = [[1.0], [2.0], [3.0]], [0.1, 0.2, 0.9]
+    >>> reference = gig.references.approved(X, risk, 0.5, higher_is_better=False, min_rows=1)
+    >>> reference.provenance
+    'approved applicants: 2 of 3 rows with score <= 0.5 (lower is better)'
+    >>> reference.weights, reference.passes([0.4, 0.6])
+    (array([0.5, 0.5]), array([ True, False]))
     """
 
     rows: Any
@@ -91,6 +101,12 @@ def all_applicants(
         The rows' scores, which let `distill` keep their mean.
     higher_is_better : bool, optional
         Whether a high score speaks for an applicant; reasons need to know it from here or from their own argument.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> gig.references.all_applicants([[1.0], [2.0]])
+    Reference(2 rows: all applicants: 2 rows)
     """
     size = count_rows(X, "X")
     if size == 0:
@@ -117,6 +133,13 @@ def approved(
         Equal by default.
     min_rows : int
         Fewer approved rows than this are refused.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> X, points = [[1.0], [2.0], [3.0]], [500, 610, 700]
+    >>> gig.references.approved(X, points, 600, higher_is_better=True, min_rows=1)
+    Reference(2 rows: approved applicants: 2 of 3 rows with score >= 600 (higher is better))
     """
     whole = _scored(X, scores, weights, cutoff, higher_is_better)
     keep = _passing_rows(_scores(whole), cutoff, higher_is_better)
@@ -140,7 +163,21 @@ def cutoff_band(
     """Those at or slightly beyond the passing score: within `width` of the cutoff, on its passing side.
 
     Both ends count: cutoff <= score <= cutoff + width if a higher score is better, cutoff - width <= score <= cutoff
-    if a lower one is. See `approved` for the other arguments.
+    if a lower one is.
+
+    Parameters
+    ----------
+    X, scores, cutoff, higher_is_better, weights, min_rows
+        As in `approved`.
+    width : float
+        Positive, in the units of the scores, whichever direction is better.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> X, points = [[1.0], [2.0], [3.0]], [500, 610, 700]
+    >>> gig.references.cutoff_band(X, points, 600, width=20, higher_is_better=True, min_rows=1).rows
+    array([[2.]])
     """
     if not (np.isfinite(width) and width > 0):
         raise InputError(

@@ -34,6 +34,25 @@ def sample(reference: Reference, n: int, seed: int = 0) -> Reference:
     """n rows drawn at random in proportion to their weights, each row at most once unless its weight exceeds 1/n.
 
     Systematic sampling in random order: the expected weight of each row is its weight in the whole reference.
+
+    Parameters
+    ----------
+    reference : Reference
+    n : int
+    seed : int
+
+    Returns
+    -------
+    Reference
+        At most n rows; a row that was drawn twice weighs twice as much.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> import numpy as np
+    >>> everybody = gig.references.all_applicants(np.arange(100.0)[:, None])
+    >>> len(gig.references.sample(everybody, 10, seed=0))
+    10
     """
     _check_size(reference, n, at_least=1)
     random = np.random.default_rng(seed)
@@ -50,6 +69,26 @@ def distill(reference: Reference, n: int) -> Reference:
 
     The mean score is kept to rounding where the reference has scores; where it has none, the line says so. How far the
     marginals are off is measured and reported in `quality` and in the line. The same rows come out every time.
+
+    Parameters
+    ----------
+    reference : Reference
+    n : int
+        At least 2.
+
+    Returns
+    -------
+    Reference
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> import numpy as np
+    >>> values = np.arange(100.0)[:, None]
+    >>> everybody = gig.references.all_applicants(values, scores=values[:, 0])
+    >>> few = gig.references.distill(everybody, 10)
+    >>> len(few), round(few.mean_score, 9)
+    (10, 49.5)
     """
     _check_size(reference, n, at_least=2)
     marginals = _Marginals.of(reference)
