@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conformance import data, rows_catboost, rows_lightgbm, rows_sklearn_trees, rows_xgboost
+from conformance import data, rows_lightgbm, rows_sklearn_trees, rows_xgboost
 
 import gigrad as gig
 from gigrad.errors import CorruptModelError, InputError, NotFittedError, UnsupportedModelError
 from gigrad.graph import Column, Graph, Input, Tree, assemble
-from gigrad.graph.cityhash import category_hash
 from gigrad.importers import xgboost as xgboost_importer
 from gigrad.importers.lightgbm_trees import read_tree
 from gigrad.importers.thresholds import at_most_in_float32, less_in_float32
@@ -273,6 +272,16 @@ def test_ordered_pandas_categories_of_lightgbm_are_refused_because_it_forgets_wh
         gig.import_model(model)
 
 
+def test_lightgbm_names_that_lost_their_spaces_find_their_columns() -> None:
+    table = data.named().rename(columns={"income": "yearly income"})
+    model, _ = rows_lightgbm.fit("LGBMRegressor", table, data.target())
+    assert gig.import_model(model).feature_names[1] == "yearly_income"
+    found = gig.explain(model, table[["debt", "yearly income", "arrears", "age"]][:3], table)
+    assert found.feature_names == ("age", "yearly income", "debt", "arrears")
+    with pytest.raises(InputError, match="'yearly_income' is missing"):
+        gig.explain(model, table.assign(**{"yearly_income ": 0}).drop(columns="yearly income"), table)
+
+
 def test_zero_as_missing_splits_share_children_and_stay_few() -> None:
     X = rows_lightgbm.with_zeros()
     model, _ = rows_lightgbm.fit("LGBMRegressor", X, data.target(), zero_as_missing=True)
@@ -317,48 +326,3 @@ def test_models_that_are_not_fitted_say_so() -> None:
     for model in unfitted():
         with pytest.raises(NotFittedError, match=type(model).__name__):
             gig.import_model(model)
-
-
-# ---------------------------------------------------------------- CatBoost
-
-
-def test_hashes_of_labels_are_catboosts_own(tmp_path: Any) -> None:
-    import catboost
-    import pandas as pd
-
-    rng = np.random.default_rng(0)
-    letters = np.array(list("abcXYZ 0129éß_-"))
-    labels = ["".join(rng.choice(letters, n)) for n in [*range(1, 140), 200, 400, 1000]] + ["", "nan", "-5"]
-    table = catboost.Pool(pd.DataFrame({"a": labels}), label=np.arange(len(labels)) % 2, cat_features=["a"])
-    model = catboost.CatBoostClassifier(**rows_catboost.SETTINGS).fit(table)
-    model.save_model(str(tmp_path / "model.json"), format="json", pool=table)
-    stored = json.loads((tmp_path / "model.json").read_text())["features_info"]["cat_features_hash"]
-    assert len(stored) == len(set(labels))
-    assert {category_hash(pair["value"]): pair["value"] for pair in stored} == {p["hash"]: p["value"] for p in stored}
-
-
-def test_integers_and_booleans_hash_as_the_text_catboost_makes_of_them() -> None:
-    assert category_hash(7) == category_hash(np.int64(7)) == category_hash("7")
-    assert category_hash(True) == category_hash(1) == category_hash("1")
-    with pytest.raises(InputError, match="string or an integer"):
-        category_hash(1.5)
-
-
-def test_statistics_of_combined_columns_are_refused_with_the_way_out() -> None:
-    table = rows_catboost.labels()
-    together = table["purpose"].isin(["car", "boat"]) ^ (table["grade"] == 20)
-    model, _ = rows_catboost.fit(
-        "CatBoostClassifier", table[["purpose", "grade"]], together.astype(int), cat_features=["purpose", "grade"],
-        iterations=30, one_hot_max_size=1, max_ctr_complexity=4,
-    )  # fmt: skip
-    with pytest.raises(UnsupportedModelError, match="max_ctr_complexity=1"):
-        gig.import_model(model)
-
-
-def test_credit_of_a_category_catboost_knows_by_hash() -> None:
-    model, X = rows_catboost.fit(
-        "CatBoostRegressor", rows_catboost.labels(), data.target() + 5 * data.frame_target(), **rows_catboost.CATEGORIES
-    )
-    found = gig.explain(model, X[:5], X[:40])
-    assert np.abs(found.gap).max() < 1e-12 * np.abs(found.predictions).max()
-    assert (found.values[:, list(X.columns).index("purpose")] != 0).any()

@@ -117,13 +117,14 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
     columns = graph.columns
     names = [c.name for c in columns]
     if graph.named:
-        absent = [n for n in names if n not in frame.columns]
+        found = _find_names(names, frame.columns)
+        absent = [name for name, place in zip(names, found, strict=True) if place is None]
         if absent:
             raise InputError(
                 f"{what} must have the model's {len(names)} columns; {listed(absent)} "
                 f"{'is' if len(absent) == 1 else 'are'} missing."
             )
-        frame = frame.select(names)
+        frame = frame.select([place for place in found if place is not None])
     elif len(frame.columns) != len(columns):
         raise InputError(f"{what} must have the model's {len(columns)} columns; it has {len(frame.columns)}.")
     matrix = np.empty((len(frame), len(columns)), dtype=np.float64)
@@ -133,6 +134,18 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
     _mark_missing(matrix, columns)
     _check(matrix, columns, what)
     return Rows(matrix, frame.to_native(), tuple(map(str, given)))
+
+
+def _find_names(names: Sequence[str], given: Sequence[str]) -> list[str | None]:
+    """For each of the model's names the table's column, or None. LightGBM writes the spaces of a name as underscores,
+    so a name that is absent may be a column that differs in nothing else and that no other name asks for."""
+    asked = set(names)
+    spaced: dict[str, list[str]] = {}
+    for column in given:
+        if column not in asked and " " in str(column):
+            spaced.setdefault(str(column).replace(" ", "_"), []).append(column)
+    present = set(given)
+    return [n if n in present else spaced[n][0] if len(spaced.get(n, ())) == 1 else None for n in names]
 
 
 def _encode_series(series: nw.Series[Any], column: Column, what: str) -> NDArray[Any]:

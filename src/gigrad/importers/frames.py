@@ -30,7 +30,7 @@ def as_pandas(rows: Rows, columns: Sequence[Column]) -> Any:
 
     Columns that already are categories keep their own codes: recoding them is the library's business.
     """
-    pd = require("pandas", "demo")
+    pd = require("pandas", "frames")
 
     data: dict[str, Any] = {}
     came = _columns_as_given(rows)
@@ -50,7 +50,7 @@ def as_pandas(rows: Rows, columns: Sequence[Column]) -> Any:
 
 def as_given(rows: Rows, columns: Sequence[Column]) -> Any:
     """The rows as a pandas frame under the model's names, categories as the plain values that came."""
-    pd = require("pandas", "demo")
+    pd = require("pandas", "frames")
 
     came = _columns_as_given(rows)
     data = {
@@ -62,7 +62,7 @@ def as_given(rows: Rows, columns: Sequence[Column]) -> Any:
 
 def _columns_as_given(rows: Rows) -> Callable[[int], Any]:
     """A function from a column's position to the column as it came, as a pandas series."""
-    pd = require("pandas", "demo")
+    pd = require("pandas", "frames")
 
     if isinstance(rows.table, np.ndarray):
         return lambda j: pd.Series(rows.table[:, j].tolist(), dtype=object)

@@ -1,0 +1,88 @@
+"""CatBoost knows categories by the hashes of their labels: the hashes, joined models, portable files, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conformance import data, rows_catboost, rows_lightgbm
+
+import gigrad as gig
+from gigrad.errors import InputError, UnsupportedModelError
+from gigrad.graph.cityhash import category_hash
+
+
+def test_hashes_of_labels_are_catboosts_own(tmp_path: Path) -> None:
+    import catboost
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    letters = np.array(list("abcXYZ 0129éß_-"))
+    labels = ["".join(rng.choice(letters, n)) for n in [*range(1, 140), 200, 400, 1000]] + ["", "nan", "-5"]
+    table = catboost.Pool(pd.DataFrame({"a": labels}), label=np.arange(len(labels)) % 2, cat_features=["a"])
+    model = catboost.CatBoostClassifier(**rows_catboost.SETTINGS).fit(table)
+    model.save_model(str(tmp_path / "model.json"), format="json", pool=table)
+    stored = json.loads((tmp_path / "model.json").read_text())["features_info"]["cat_features_hash"]
+    assert len(stored) == len(set(labels))
+    assert {category_hash(pair["value"]): pair["value"] for pair in stored} == {p["hash"]: p["value"] for p in stored}
+
+
+def test_integers_and_booleans_hash_as_the_text_catboost_makes_of_them() -> None:
+    assert category_hash(7) == category_hash(np.int64(7)) == category_hash("7")
+    assert category_hash(True) == category_hash(1) == category_hash("1")
+    with pytest.raises(InputError, match="string or an integer"):
+        category_hash(1.5)
+
+
+def test_statistics_of_combined_columns_are_refused_with_the_way_out() -> None:
+    table = rows_catboost.labels()
+    together = table["purpose"].isin(["car", "boat"]) ^ (table["grade"] == 20)
+    model, _ = rows_catboost.fit(
+        "CatBoostClassifier", table[["purpose", "grade"]], together.astype(int), cat_features=["purpose", "grade"],
+        iterations=30, one_hot_max_size=1, max_ctr_complexity=4,
+    )  # fmt: skip
+    with pytest.raises(UnsupportedModelError, match="max_ctr_complexity=1"):
+        gig.import_model(model)
+
+
+def test_credit_of_a_category_catboost_knows_by_hash() -> None:
+    model, X = rows_catboost.fit(
+        "CatBoostRegressor", rows_catboost.labels(), data.target() + 5 * data.frame_target(), **rows_catboost.CATEGORIES
+    )
+    found = gig.explain(model, X[:5], X[:40])
+    assert np.abs(found.gap).max() < 1e-12 * np.abs(found.predictions).max()
+    assert (found.values[:, list(X.columns).index("purpose")] != 0).any()
+
+
+def fitted(rows: slice = slice(None)) -> tuple[object, object]:
+    table = rows_catboost.labels()[rows]
+    target = (data.target() + data.frame_target())[rows]
+    return rows_catboost.fit("CatBoostRegressor", table, target, **rows_catboost.CATEGORIES)
+
+
+def test_a_column_known_by_hash_joins_the_same_column_known_by_label() -> None:
+    catboost, table = fitted()
+    labelled = table.astype({"purpose": "category", "grade": "category"})
+    lightgbm, _ = rows_lightgbm.fit("LGBMRegressor", labelled, data.target(), **rows_lightgbm.CATEGORIES)
+    found = gig.explain(gig.average([catboost, lightgbm]), labelled[:4], labelled[:50])
+    apart = [gig.explain(model, labelled[:4], labelled[:50]).values for model in (catboost, lightgbm)]
+    np.testing.assert_allclose(found.values, np.mean(apart, axis=0), atol=1e-12)
+    with pytest.raises(InputError, match="'yacht'"):  # LightGBM takes it for missing, CatBoost for a new label
+        gig.explain(gig.average([catboost, lightgbm]), labelled[:4].assign(purpose="yacht"), labelled[:50])
+
+
+def test_columns_known_by_different_hashes_join() -> None:
+    (first, table), (second, _) = fitted(), fitted(slice(100, None))
+    found = gig.explain(gig.average([first, second]), table[:4], table[:50])
+    apart = [gig.explain(model, table[:4], table[:50]).values for model in (first, second)]
+    np.testing.assert_allclose(found.values, np.mean(apart, axis=0), atol=1e-12)
+
+
+def test_a_portable_explainer_still_reads_labels(tmp_path: Path) -> None:
+    model, table = fitted()
+    explainer = gig.Explainer(model, table[:30])
+    explainer.save(tmp_path / "catboost.gig")
+    found = gig.Explainer.load(tmp_path / "catboost.gig")(table[:5])
+    np.testing.assert_array_equal(found.values, explainer(table[:5]).values)
