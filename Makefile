@@ -50,10 +50,22 @@ test: check sanitize
 	$(PY) -m pytest -q -n 2 --dist worksteal
 
 # The native core under AddressSanitizer and UndefinedBehaviorSanitizer, without Python around it.
-build/sanitize: tests/native/sanitize.cpp $(NATIVE)
+SANITIZE := $(CXX) -std=c++17 -O1 -g -ffp-contract=off -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all
+KERNELS  := src/gigrad/kernels
+ifneq (,$(filter x86_64 amd64,$(shell uname -m)))
+SANITIZE += -DGIGRAD_X86
+SANITIZE_SIMD := build/sanitize-avx2.o build/sanitize-avx512.o
+endif
+
+build/sanitize-plain.o: SIMD_FLAGS :=
+build/sanitize-avx2.o: SIMD_FLAGS := -mavx2 -mbmi -mpopcnt
+build/sanitize-avx512.o: SIMD_FLAGS := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mbmi -mpopcnt -Wno-maybe-uninitialized
+build/sanitize-%.o: $(KERNELS)/simd_%.cpp $(NATIVE)
 	@mkdir -p build
-	$(CXX) -std=c++17 -O1 -g -ffp-contract=off -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all \
-	  -Isrc/gigrad/kernels $< -o $@ -pthread
+	$(SANITIZE) $(SIMD_FLAGS) -c $< -o $@
+
+build/sanitize: tests/native/sanitize.cpp build/sanitize-plain.o $(SANITIZE_SIMD) $(NATIVE)
+	$(SANITIZE) -I$(KERNELS) $(filter %.cpp %.o,$(filter-out $(NATIVE),$^)) -o $@ -pthread
 
 sanitize: build/sanitize
 	@build/sanitize

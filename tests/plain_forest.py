@@ -152,3 +152,14 @@ def single_tree(n):
     """What is the same for every forest of one tree of `n` nodes without categories."""
     return {"missing_left": [True] * n, "category_set": [-1] * n, "set_start": [0], "set_words": [], "roots": [0],
             "tree_output": [0], "base": [0.0]}  # fmt: skip
+
+
+def every_simd():
+    """Each walk that this machine can run, one after the other; the one that was in use is restored."""
+    used = kernels.get_simd()
+    try:
+        for name in kernels.simd_choices():
+            kernels.set_simd(name)
+            yield name
+    finally:
+        kernels.set_simd(used)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_forest import TYPES, Plain, case, random_forest, random_rows, single_tree
+from plain_forest import TYPES, Plain, case, every_simd, random_forest, random_rows, single_tree
 
 from gigrad import kernels
 
@@ -25,9 +25,10 @@ CASES = {
 @given(**CASES)
 def test_credit_of_a_pair_is_the_definition(seed, outputs, grid, missing, n_columns):
     _, plain, s, e = case(seed, outputs, grid, missing, n_columns)
-    got = kernels.credits_pairs(plain.forest, s, e, n_threads=1)
     want = np.array([plain.credit(*pair) for pair in zip(s, e, strict=True)])
-    np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
+    for _ in every_simd():
+        got = kernels.credits_pairs(plain.forest, s, e, n_threads=1)
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -35,12 +36,13 @@ def test_credit_of_a_pair_is_the_definition(seed, outputs, grid, missing, n_colu
 def test_credit_against_a_population_is_the_weighted_mean_of_pairs(seed, outputs, grid, missing, n_columns):
     rng, plain, s, e = case(seed, outputs, grid, missing, n_columns, n=7)
     weights = rng.dirichlet(np.ones(len(s)))
-    got = kernels.credits(plain.forest, s, weights, e[:3], n_threads=1)
     want = [
         np.einsum("m,mjk->jk", weights, kernels.credits_pairs(plain.forest, s, np.repeat(row[None], len(s), 0)))
         for row in e[:3]
     ]
-    np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
+    for _ in every_simd():
+        got = kernels.credits(plain.forest, s, weights, e[:3], n_threads=1)
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
 
 
 @settings(max_examples=60, deadline=None)
@@ -92,9 +94,11 @@ def test_corner_of_thirty_variables_is_exact():
     n = len(a["feature"])
     a |= single_tree(n) | {"threshold": [0.5] * n, "values": [0.0, 3.0]}
     s, e = np.zeros((1, k)), np.ones((1, k))
-    got = kernels.credits_pairs(Plain(k, a).forest, np.vstack([s, e]), np.vstack([e, s]))
-    np.testing.assert_allclose(got[0], 3.0 / k, rtol=1e-14)
-    np.testing.assert_allclose(got[1], -3.0 / k, rtol=1e-14)
+    forest = Plain(k, a).forest
+    for _ in every_simd():
+        got = kernels.credits_pairs(forest, np.vstack([s, e]), np.vstack([e, s]))
+        np.testing.assert_allclose(got[0], 3.0 / k, rtol=1e-14)
+        np.testing.assert_allclose(got[1], -3.0 / k, rtol=1e-14)
 
 
 def chain(depth):
@@ -113,10 +117,11 @@ def chain(depth):
 def test_very_deep_tree_is_walked():
     forest = chain(100_000).forest
     s, e = np.array([[-1.0], [3.0]]), np.array([[2e5], [3.0]])
-    got = kernels.credits_pairs(forest, s, e)[:, 0, 0]
     want = (kernels.predict(forest, e) - kernels.predict(forest, s))[:, 0]
-    np.testing.assert_allclose(got, want, rtol=0, atol=1e-9)
-    assert got[1] == 0
+    for _ in every_simd():
+        got = kernels.credits_pairs(forest, s, e)[:, 0, 0]
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-9)
+        assert got[1] == 0
 
 
 def test_extreme_values_keep_the_sum():
@@ -125,8 +130,13 @@ def test_extreme_values_keep_the_sum():
     pool = np.array([-1.7e308, -1e300, -5e-324, 0.0, 5e-324, 1.0, 1.5, 1.7e308, np.inf, -np.inf, np.nan])
     s, e = rng.choice(pool, (500, 3)), rng.choice(pool, (500, 3))
     forest = plain.forest
-    got = kernels.credits_pairs(forest, s, e)
-    np.testing.assert_allclose(got.sum(axis=1), kernels.predict(forest, e) - kernels.predict(forest, s), atol=1e-12)
+    fs, fe = kernels.predict(forest, s), kernels.predict(forest, e)
+    exact = kernels.credits_pairs(forest, s, e)
+    for _ in every_simd():
+        np.testing.assert_allclose(kernels.credits_pairs(forest, s, e).sum(axis=1), fe - fs, atol=1e-12)
+        np.testing.assert_array_equal(kernels.credits_pairs(forest, s, e), exact)
+        mean = kernels.credits(forest, s, np.full(500, 0.002), e[:50])
+        np.testing.assert_allclose(mean.sum(axis=1), fe[:50] - fs.mean(axis=0), atol=1e-12)
 
 
 def test_bits_do_not_depend_on_threads():

@@ -98,8 +98,11 @@ void walk_everything(const Forest& forest, bool extreme) {
     std::vector<double> fs(n * k), fe(n * k), credit(n * p * k), mean(n * p * k), weights(n, 1.0 / static_cast<double>(n));
     predict(forest, S, fs.data());
     predict(forest, E, fe.data());
-    credits_pairs(forest, S, E, 2, credit.data());
-    credits(forest, S, weights.data(), E, 2, mean.data());
+    const auto kernels = runnable_lanes();
+    const int choice = below(static_cast<int>(kernels.size()) + 1);
+    const LaneKernel* kernel = choice ? kernels[static_cast<size_t>(choice) - 1] : nullptr;
+    credits_pairs(forest, kernel, S, E, 2, credit.data());
+    credits(forest, kernel, S, weights.data(), E, 2, mean.data());
     double scale = 1.0;
     for (const double v : forest.values) scale = std::max(scale, std::abs(v));
     for (size_t i = 0; i < n && scale < 1e100; ++i)

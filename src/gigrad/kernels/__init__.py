@@ -76,6 +76,25 @@ def threads(n_threads: int | None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def simd_choices() -> list[str]:
+    """The walks this processor can run, the fastest first.
+
+    "avx512" and "avx2" take many pairs through a tree at once; "lanes" is the same in plain C++, for tests; "portable"
+    walks node by node in float64 everywhere. They differ by rounding alone.
+    """
+    return _native.simd_choices()
+
+
+def get_simd() -> str:
+    """The walk that is used."""
+    return _native.get_simd()
+
+
+def set_simd(name: str) -> None:
+    """Use another walk from now on, in this process; ValueError for one that this processor cannot run."""
+    _native.set_simd(name)
+
+
 def predict(forest: Any, x: Array) -> Array:
     """`base + sum of trees`, (n, outputs), for rows x (n, columns)."""
     return _native.predict(forest, _rows(x))

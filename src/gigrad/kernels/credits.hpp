@@ -1,8 +1,9 @@
 // Predictions, cells and credits of a sum of trees, over plain row-major arrays.
 #pragma once
 
+#include "dispatch.hpp"
+#include "lanes_blocks.hpp"
 #include "parallel.hpp"
-#include "walk.hpp"
 
 namespace gigrad {
 
@@ -89,45 +90,16 @@ inline void cells(const Forest& forest, const Rows& starts, const Rows& ends, co
     });
 }
 
-// Adds what the leaves give to a table of credit by (variable, output).
-struct CreditSink {
-    const Forest& forest;
-    size_t width, first;  // of the tree that is walked
-    double* credit;
-    size_t pair_step;  // 0 when all pairs add to one table
-    const double* weights;
-
-    void crossing(int32_t pair, int32_t node, double, double sign, const Node& leaf) const {
-        add(pair, forest.nodes[node].feature, sign, leaf);
-    }
-
-    void corner(int32_t pair, const LeafCorner& corner, const Node& leaf) const {
-        for (const int32_t j : corner.past) add(pair, j, corner.past_share, leaf);
-        for (const int32_t j : corner.before) add(pair, j, corner.before_share, leaf);
-    }
-
-    void add(int32_t pair, int32_t variable, double share, const Node& leaf) const {
-        const double factor = weights ? share * weights[pair] : share;
-        const size_t outputs = forest.n_outputs();
-        double* to = credit + static_cast<size_t>(pair) * pair_step + static_cast<size_t>(variable) * outputs + first;
-        for (size_t k = 0; k < width; ++k) to[k] += factor * forest.values[leaf.value + k];
-    }
-};
-
-inline void walk_trees(const Forest& forest, Walk& walk, const Block& block, double* credit, size_t pair_step,
-                       const double* weights) {
+inline void walk_trees(const Forest& forest, Walk& walk, const Block& block, size_t n_starts, bool shared_end, double* credit,
+                       size_t step, const double* weights) {
     for (size_t t = 0; t < forest.n_trees(); ++t)
-        walk.tree(forest.roots[t], block, CreditSink{forest, forest.width(t), forest.first(t), credit, pair_step, weights});
+        walk.tree(forest.roots[t], block, n_starts, shared_end,
+                  CreditSink{forest, forest.width(t), forest.first(t), credit, step, weights});
 }
 
-// out: (ends, columns, outputs), the sum over starts of weight * credit.
-inline void credits(const Forest& forest, const Rows& starts, const double* weights, const Rows& ends, size_t n_threads,
-                    double* out) {
-    check_columns(forest, starts, "starts");
-    check_columns(forest, ends, "ends");
-    check_weights(starts, weights);
+inline void portable_credits(const Forest& forest, const Rows& starts, const double* weights, const Rows& ends, size_t n_threads,
+                             double* out) {
     const size_t table = forest.n_columns() * forest.n_outputs();
-    std::fill(out, out + ends.n_rows * table, 0.0);
     std::vector<double> columns;
     transpose(starts, 0, starts.n_rows, starts.n_rows, columns);
     parallel(ends.n_rows, n_threads, [&](auto next) {
@@ -135,13 +107,95 @@ inline void credits(const Forest& forest, const Rows& starts, const double* weig
         for (size_t row; next(row);)
             for (size_t begin = 0; begin < starts.n_rows; begin += BLOCK) {
                 const size_t size = std::min(BLOCK, starts.n_rows - begin);
-                const Block block{columns.data() + begin, starts.n_rows, ends.row(row), 1, 0, size};
-                walk_trees(forest, walk, block, out + row * table, 0, weights + begin);
+                const Block block{columns.data() + begin, starts.n_rows, ends.row(row), 1, 0};
+                walk_trees(forest, walk, block, size, true, out + row * table, 0, weights + begin);
             }
     });
 }
 
-// Calls `work(begin, block)` for blocks of pairs, each thread with a worker of its own made by `make`.
+// Starts that turn the same way at the splits that matter most, side by side: their lanes then meet the same nodes.
+inline std::vector<size_t> alike(const Forest& forest, const Rows& starts, size_t lanes) {
+    std::vector<size_t> order(starts.n_rows), uses(forest.n_columns(), 0), features(forest.n_columns());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    for (size_t j = 0; j < features.size(); ++j) features[j] = j;
+    for (const Node& node : forest.nodes)
+        if (!node.is_leaf()) uses[node.feature] += node.below;
+    std::stable_sort(features.begin(), features.end(), [&](size_t a, size_t b) { return uses[a] > uses[b]; });
+    struct Part {
+        size_t begin, end, level;
+    };
+    std::vector<Part> parts{{0, order.size(), 0}};
+    while (!parts.empty()) {
+        const auto [begin, end, level] = parts.back();
+        parts.pop_back();
+        const size_t middle = (begin + end) / 2 / lanes * lanes;
+        if (level == features.size() || middle <= begin || uses[features[level]] == 0) continue;
+        const auto key = [&, j = features[level]](size_t i) {
+            const double x = starts.row(i)[j];
+            return std::isnan(x) ? -std::numeric_limits<double>::infinity() : x;
+        };
+        const auto at = [&](size_t i) { return order.begin() + static_cast<std::ptrdiff_t>(i); };
+        std::stable_sort(at(begin), at(end), [&](size_t a, size_t b) { return key(a) < key(b); });
+        parts.push_back({begin, middle, level + 1});
+        parts.push_back({middle, end, level + 1});
+    }
+    return order;
+}
+
+// Starts of a block, and those whose credit is summed before it is added up: fixed, so that threads change nothing.
+constexpr size_t START_BLOCK = 128, START_CHUNK = 2048;
+
+inline void lane_credits(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const double* weights, const Rows& ends,
+                         size_t n_threads, double* out) {
+    const size_t n = starts.n_rows, p = forest.n_columns(), table = p * forest.n_outputs();
+    std::vector<double> columns(n * p), weight(n);
+    const std::vector<size_t> order = alike(forest, starts, static_cast<size_t>(kernel.lanes));
+    for (size_t i = 0; i < n; ++i) {
+        weight[i] = weights[order[i]];
+        for (size_t j = 0; j < p; ++j) columns[j * n + i] = starts.row(order[i])[j];
+    }
+    const size_t lanes = static_cast<size_t>(kernel.lanes), vectors = (std::min(n, START_BLOCK) + lanes - 1) / lanes;
+    const size_t fair = (ends.n_rows + 2 * n_threads - 1) / (2 * n_threads);  // rows that leave work for every thread
+    const size_t n_rows = std::max<size_t>(1, std::min(MAX_VECTORS / vectors, fair));
+    const size_t row_units = (ends.n_rows + n_rows - 1) / n_rows, chunks = (n + START_CHUNK - 1) / START_CHUNK;
+    const bool apart = chunks > 1 && row_units < 2 * n_threads;  // too few rows: threads share the starts, too
+    std::vector<double> parts(apart ? (chunks - 1) * ends.n_rows * table : 0, 0.0);
+    parallel(apart ? row_units * chunks : row_units, n_threads, [&](auto next) {
+        LaneBlock lane_block(forest, kernel);
+        std::vector<double> sum;
+        for (size_t unit; next(unit);) {
+            const size_t first = unit % row_units * n_rows, rows = std::min(n_rows, ends.n_rows - first);
+            for (size_t chunk = apart ? unit / row_units : 0; chunk < chunks; ++chunk) {
+                sum.assign(rows * table, 0.0);
+                const size_t stop = std::min(n, (chunk + 1) * START_CHUNK);
+                for (size_t begin = chunk * START_CHUNK; begin < stop; begin += START_BLOCK)
+                    lane_block.population(Block{columns.data() + begin, n, ends.row(first), 1, p}, std::min(START_BLOCK, stop - begin), rows,
+                                          weight.data() + begin, sum.data(), table);
+                double* to = (apart && chunk > 0 ? parts.data() + (chunk - 1) * ends.n_rows * table : out) + first * table;
+                for (size_t i = 0; i < sum.size(); ++i) to[i] += sum[i];
+                if (apart) break;
+            }
+        }
+    });
+    for (size_t chunk = 0; chunk < parts.size(); chunk += ends.n_rows * table)
+        for (size_t i = 0; i < ends.n_rows * table; ++i) out[i] += parts[chunk + i];
+}
+
+// out: (ends, columns, outputs), the sum over starts of weight * credit.
+inline void credits(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const double* weights, const Rows& ends,
+                    size_t n_threads, double* out) {
+    check_columns(forest, starts, "starts");
+    check_columns(forest, ends, "ends");
+    check_weights(starts, weights);
+    std::fill(out, out + ends.n_rows * forest.n_columns() * forest.n_outputs(), 0.0);
+    if (ends.n_rows == 0) return;
+    if (kernel)
+        lane_credits(forest, *kernel, starts, weights, ends, n_threads, out);
+    else
+        portable_credits(forest, starts, weights, ends, n_threads, out);
+}
+
+// Calls `work(unit, begin, size, block)` for blocks of pairs, each thread with a worker of its own made by `make`.
 template <class Make>
 void for_blocks(const Forest& forest, const Rows& starts, const Rows& ends, size_t n_threads, size_t block_size, Make make) {
     check_pairs(forest, starts, ends);
@@ -152,20 +206,32 @@ void for_blocks(const Forest& forest, const Rows& starts, const Rows& ends, size
             const size_t begin = unit * block_size, size = std::min(block_size, starts.n_rows - begin);
             transpose(starts, begin, size, size, s);
             transpose(ends, begin, size, size, e);
-            work(unit, begin, Block{s.data(), size, e.data(), size, 1, size});
+            work(unit, begin, size, Block{s.data(), size, e.data(), size, 1});
         }
     });
 }
 
+// Vectors of pairs walked together.
+constexpr size_t PAIR_VECTORS = 32;
+
 // out: (pairs, columns, outputs).
-inline void credits_pairs(const Forest& forest, const Rows& starts, const Rows& ends, size_t n_threads, double* out) {
+inline void credits_pairs(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends, size_t n_threads,
+                          double* out) {
     const size_t table = forest.n_columns() * forest.n_outputs();
+    check_pairs(forest, starts, ends);
     std::fill(out, out + ends.n_rows * table, 0.0);
-    for_blocks(forest, starts, ends, n_threads, BLOCK, [&] {
-        return [&, walk = Walk(forest)](size_t, size_t begin, const Block& block) mutable {
-            walk_trees(forest, walk, block, out + begin * table, table, nullptr);
-        };
-    });
+    if (kernel)
+        for_blocks(forest, starts, ends, n_threads, PAIR_VECTORS * static_cast<size_t>(kernel->lanes), [&] {
+            return [&, lanes = std::make_unique<LaneBlock>(forest, *kernel)](size_t, size_t begin, size_t size, const Block& block) {
+                lanes->pairs(block, size, out + begin * table, table);
+            };
+        });
+    else
+        for_blocks(forest, starts, ends, n_threads, BLOCK, [&] {
+            return [&, walk = Walk(forest)](size_t, size_t begin, size_t size, const Block& block) mutable {
+                walk_trees(forest, walk, block, size, false, out + begin * table, table, nullptr);
+            };
+        });
 }
 
 }  // namespace gigrad

@@ -1,25 +1,16 @@
 // The trees as the walks read them: packed, owned, and checked once, so that no walk ever meets a bad index.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "node.hpp"
+
 namespace gigrad {
-
-struct Node {
-    double threshold;   // numeric split: x <= threshold goes left
-    int32_t feature;    // column of a split; -1 marks a leaf
-    int32_t left;
-    int32_t right;
-    int32_t set;        // category split: index of the set that goes left; -1 for numeric splits
-    int32_t value;      // leaf: where its numbers begin in `values`
-    bool missing_left;  // the side that NaN takes
-
-    bool is_leaf() const { return feature < 0; }
-};
 
 // Borrowed arrays in the layout of gigrad.graph.TreeEnsemble; see there for their meaning.
 template <class T>
@@ -93,8 +84,11 @@ inline Forest::Forest(const ForestArrays& a) {
         const bool leaf = a.feature[i] < 0;
         nodes[i] = Node{a.threshold[i],           a.feature[i],           leaf ? -1 : a.left[i],
                         leaf ? -1 : a.right[i],   leaf ? -1 : a.category_set[i], leaf ? a.value[i] : -1,
-                        a.missing_left[i]};
+                        a.missing_left[i],        0};
     }
+    for (size_t i = n; i-- > 0;)
+        if (!nodes[i].is_leaf())
+            nodes[i].below = static_cast<uint8_t>(std::min(255, 2 + nodes[nodes[i].left].below + nodes[nodes[i].right].below));
     set_start.assign(a.set_start.data, a.set_start.data + a.set_start.size);
     set_words.assign(a.set_words.data, a.set_words.data + a.set_words.size);
     values.assign(a.values.data, a.values.data + a.values.size);
@@ -140,24 +134,24 @@ inline void Forest::check_sets(const ForestArrays& a) const {
 }
 
 inline void Forest::check_node(const ForestArrays& a, size_t i) const {
-    const std::string where = "node " + std::to_string(i);
+    const auto where = [i] { return "node " + std::to_string(i); };  // written only when something is wrong
     const auto n = static_cast<int64_t>(a.feature.size);
     if (a.feature[i] < -1 || a.feature[i] >= a.n_columns)
-        refuse(where + " reads column " + std::to_string(a.feature[i]) + "; there are " + std::to_string(a.n_columns) + ".");
+        refuse(where() + " reads column " + std::to_string(a.feature[i]) + "; there are " + std::to_string(a.n_columns) + ".");
     if (a.feature[i] < 0) {
         if (a.value[i] < 0 || static_cast<size_t>(a.value[i]) >= a.values.size)
-            refuse(where + " is a leaf whose value lies at " + std::to_string(a.value[i]) + "; there are " +
+            refuse(where() + " is a leaf whose value lies at " + std::to_string(a.value[i]) + "; there are " +
                    std::to_string(a.values.size) + " values.");
         return;
     }
     for (const int32_t child : {a.left[i], a.right[i]})
         if (child <= static_cast<int64_t>(i) || child >= n)
-            refuse(where + " has child " + std::to_string(child) + "; a child must come after its parent and before " +
+            refuse(where() + " has child " + std::to_string(child) + "; a child must come after its parent and before " +
                    std::to_string(n) + ".");
     const int32_t set = a.category_set[i];
     if (set < -1 || set >= static_cast<int64_t>(a.set_start.size) - 1)
-        refuse(where + " tests category set " + std::to_string(set) + "; there are " + std::to_string(a.set_start.size - 1) + ".");
-    if (set < 0 && std::isnan(a.threshold[i])) refuse(where + " has a threshold that is not a number.");
+        refuse(where() + " tests category set " + std::to_string(set) + "; there are " + std::to_string(a.set_start.size - 1) + ".");
+    if (set < 0 && std::isnan(a.threshold[i])) refuse(where() + " has a threshold that is not a number.");
 }
 
 // What depends on the tree a node belongs to: roots, outputs, vector leaves, the number of ways to a leaf.

@@ -24,13 +24,13 @@ struct JumpSink {
     std::vector<std::vector<JumpEvent>>& events;  // of each pair of the block
     uint32_t first, width;
 
-    void crossing(int32_t pair, int32_t node, double time, double sign, const Node& leaf) const {
-        events[pair].push_back({time, sign, forest.nodes[node].feature, leaf.value, first, width});
+    void crossing(Pair pair, int32_t node, double time, double sign, const Node& leaf) const {
+        events[pair.start].push_back({time, sign, forest.nodes[node].feature, leaf.value, first, width});
     }
 
-    void corner(int32_t pair, const LeafCorner& corner, const Node& leaf) const {
-        for (const int32_t j : corner.past) events[pair].push_back({corner.entered, corner.past_share, j, leaf.value, first, width});
-        for (const int32_t j : corner.before) events[pair].push_back({corner.left, corner.before_share, j, leaf.value, first, width});
+    void corner(Pair pair, const LeafCorner& corner, const Node& leaf) const {
+        for (const int32_t j : corner.past) events[pair.start].push_back({corner.entered, corner.past_share, j, leaf.value, first, width});
+        for (const int32_t j : corner.before) events[pair.start].push_back({corner.left, corner.before_share, j, leaf.value, first, width});
     }
 };
 
@@ -72,13 +72,13 @@ inline std::vector<JumpList> jumps(const Forest& forest, const Rows& starts, con
     std::vector<JumpList> lists((starts.n_rows + block_size - 1) / block_size);
     for_blocks(forest, starts, ends, n_threads, block_size, [&] {
         return [&, walk = Walk(forest), events = std::vector<std::vector<JumpEvent>>(block_size)](
-                   size_t unit, size_t, const Block& block) mutable {
+                   size_t unit, size_t, size_t size, const Block& block) mutable {
             for (auto& e : events) e.clear();
             for (size_t t = 0; t < forest.n_trees(); ++t) {
                 const auto first = static_cast<uint32_t>(forest.first(t)), width = static_cast<uint32_t>(forest.width(t));
-                walk.tree(forest.roots[t], block, JumpSink{forest, events, first, width});
+                walk.tree(forest.roots[t], block, size, false, JumpSink{forest, events, first, width});
             }
-            for (size_t i = 0; i < block.size; ++i) append_pair(forest, events[i], lists[unit]);
+            for (size_t i = 0; i < size; ++i) append_pair(forest, events[i], lists[unit]);
         };
     });
     return lists;

@@ -53,11 +53,11 @@ struct EventSink {
     std::vector<PairEvents>& pairs;
     int32_t tree;
 
-    void crossing(int32_t pair, int32_t node, double, double sign, const Node& leaf) const {
-        pairs[pair].crossings.push_back({splits.of_node[node], leaf.value, tree, static_cast<float>(sign)});
+    void crossing(Pair pair, int32_t node, double, double sign, const Node& leaf) const {
+        pairs[pair.start].crossings.push_back({splits.of_node[node], leaf.value, tree, static_cast<float>(sign)});
     }
 
-    void corner(int32_t pair, const LeafCorner& c, const Node& leaf) const {
+    void corner(Pair pair, const LeafCorner& c, const Node& leaf) const {
         const bool together = !c.past.empty() && !c.before.empty() && c.entered >= c.left - TIE;
         if (together) {
             note(pair, c.entered, leaf, c.past, c.before);
@@ -67,8 +67,8 @@ struct EventSink {
         }
     }
 
-    void note(int32_t pair, double time, const Node& leaf, const std::vector<int32_t>& past, const std::vector<int32_t>& before) const {
-        PairEvents& to = pairs[pair];
+    void note(Pair pair, double time, const Node& leaf, const std::vector<int32_t>& past, const std::vector<int32_t>& before) const {
+        PairEvents& to = pairs[pair.start];
         to.corners.push_back({time, leaf.value, tree, static_cast<uint32_t>(to.members.size()), static_cast<uint32_t>(past.size()),
                               static_cast<uint32_t>(before.size())});
         to.members.insert(to.members.end(), past.begin(), past.end());
@@ -230,10 +230,11 @@ inline void check_link(const Forest& forest, const Link& link, const GameOptions
     if (options.samples < 2) refuse("samples must be at least 2.");
 }
 
-inline void walk_events(const Forest& forest, const SplitIds& splits, Walk& walk, const Block& block, std::vector<PairEvents>& events) {
+inline void walk_events(const Forest& forest, const SplitIds& splits, Walk& walk, const Block& block, size_t n_starts, bool shared_end,
+                        std::vector<PairEvents>& events) {
     for (PairEvents& e : events) e.clear();
     for (size_t t = 0; t < forest.n_trees(); ++t)
-        walk.tree(forest.roots[t], block, EventSink{splits, events, static_cast<int32_t>(t)});
+        walk.tree(forest.roots[t], block, n_starts, shared_end, EventSink{splits, events, static_cast<int32_t>(t)});
 }
 
 // values: (ends, columns, link outputs), the sum over starts of weight * credit; error: (ends, link outputs).
@@ -258,7 +259,7 @@ inline void linked_credits(const Forest& forest, const Link& link, const GameOpt
             errors.assign(table, 0.0);
             for (size_t begin = 0; begin < starts.n_rows; begin += LINKED_BLOCK) {
                 const size_t size = std::min(LINKED_BLOCK, starts.n_rows - begin);
-                walk_events(forest, splits, walk, Block{columns.data() + begin, starts.n_rows, ends.row(row), 1, 0, size}, events);
+                walk_events(forest, splits, walk, Block{columns.data() + begin, starts.n_rows, ends.row(row), 1, 0}, size, true, events);
                 for (size_t i = 0; i < size; ++i)
                     linked.add(events[i], starts.row(begin + i), ends.row(row), &margins[(begin + i) * forest.n_outputs()],
                                weights[begin + i], begin + i, values + row * table, errors.data());
@@ -278,11 +279,11 @@ inline void linked_credits_pairs(const Forest& forest, const Link& link, const G
     std::fill(values, values + ends.n_rows * table, 0.0);
     for_blocks(forest, starts, ends, n_threads, LINKED_BLOCK, [&] {
         return [&, walk = Walk(forest), linked = LinkedCredit(forest, splits, link, options), events = std::vector<PairEvents>(LINKED_BLOCK),
-                errors = std::vector<double>(), margins = std::vector<double>(LINKED_BLOCK * k)](size_t, size_t begin,
+                errors = std::vector<double>(), margins = std::vector<double>(LINKED_BLOCK * k)](size_t, size_t begin, size_t size,
                                                                                                 const Block& block) mutable {
-            walk_events(forest, splits, walk, block, events);
-            predict(forest, Rows{starts.row(begin), block.size, starts.n_columns}, margins.data());
-            for (size_t i = 0; i < block.size; ++i) {
+            walk_events(forest, splits, walk, block, size, false, events);
+            predict(forest, Rows{starts.row(begin), size, starts.n_columns}, margins.data());
+            for (size_t i = 0; i < size; ++i) {
                 errors.assign(table, 0.0);
                 linked.add(events[i], starts.row(begin + i), ends.row(begin + i), &margins[i * k], 1.0, 0, values + (begin + i) * table,
                            errors.data());

@@ -62,15 +62,14 @@ Numpy<double> py_credits(const Forest& forest, const Matrix& starts, const Vecto
     check_one_weight_each(weights, starts);
     const size_t threads = checked_threads(n_threads);
     return make<double>({ends.shape(0), forest.n_columns(), forest.n_outputs()}, [&](double* out) {
-        credits(forest, rows(starts), weights.data(), rows(ends), threads, out);
+        credits(forest, chosen_lanes(), rows(starts), weights.data(), rows(ends), threads, out);
     });
 }
 
 Numpy<double> py_credits_pairs(const Forest& forest, const Matrix& starts, const Matrix& ends, int64_t n_threads) {
     const size_t threads = checked_threads(n_threads);
     return make<double>({ends.shape(0), forest.n_columns(), forest.n_outputs()}, [&](double* out) {
-        check_pairs(forest, rows(starts), rows(ends));
-        credits_pairs(forest, rows(starts), rows(ends), threads, out);
+        credits_pairs(forest, chosen_lanes(), rows(starts), rows(ends), threads, out);
     });
 }
 
@@ -151,6 +150,33 @@ nb::tuple py_linked_credits_pairs(const Forest& forest, const std::vector<StageA
     });
 }
 
+std::vector<std::string> simd_choices() {
+    std::vector<std::string> names;
+    for (const LaneKernel* kernel : runnable_lanes()) names.push_back(kernel->name);
+    names.push_back("portable");
+    return names;
+}
+
+std::string get_simd() {
+    const LaneKernel* kernel = chosen_lanes();
+    return kernel ? kernel->name : "portable";
+}
+
+void set_simd(const std::string& name) {
+    if (name == "portable") {
+        chosen_lanes() = nullptr;
+        return;
+    }
+    for (const LaneKernel* kernel : runnable_lanes())
+        if (name == kernel->name) {
+            chosen_lanes() = kernel;
+            return;
+        }
+    std::string choices;
+    for (const std::string& choice : simd_choices()) choices += (choices.empty() ? "" : ", ") + choice;
+    refuse("simd must be one of those this processor can run: " + choices + "; it is '" + name + "'.");
+}
+
 void bind_forest(nb::module_& m) {
     nb::class_<Forest>(m, "Forest")
         .def("__init__",
@@ -179,5 +205,8 @@ NB_MODULE(_native, m) {
     m.def("cells", &py_cells);
     m.def("linked_credits", &py_linked_credits);
     m.def("linked_credits_pairs", &py_linked_credits_pairs);
+    m.def("simd_choices", &simd_choices);
+    m.def("get_simd", &get_simd);
+    m.def("set_simd", &set_simd);
     m.attr("TIE") = TIE;
 }

@@ -8,18 +8,23 @@
 
 namespace gigrad {
 
-// Pairs (s, e) by column: pair i has s = starts[column * start_step + i] and e = ends[column * end_step + i * end_next].
-// With end_next = 0 all pairs share one end.
+// A pair of a block: which start and which end.
+struct Pair {
+    int32_t start, end;
+};
+
+// Starts by column, ends by any steps: s = starts[column * start_step + start],
+// e = ends[column * end_column_step + end * end_step].
 struct Block {
     const double* starts;
     size_t start_step;
     const double* ends;
-    size_t end_step;
-    size_t end_next;
-    size_t size;
+    size_t end_column_step, end_step;
 
-    double start(int32_t column, size_t pair) const { return starts[static_cast<size_t>(column) * start_step + pair]; }
-    double end(int32_t column, size_t pair) const { return ends[static_cast<size_t>(column) * end_step + pair * end_next]; }
+    double start(int32_t column, Pair pair) const { return starts[static_cast<size_t>(column) * start_step + static_cast<size_t>(pair.start)]; }
+    double end(int32_t column, Pair pair) const {
+        return ends[static_cast<size_t>(column) * end_column_step + static_cast<size_t>(pair.end) * end_step];
+    }
 };
 
 // The part of a pair's path that is inside a node: from `lo`, entered by crossing the split `in`, to `hi`, left by
@@ -27,7 +32,7 @@ struct Block {
 // and the leaf has to sort it out.
 struct Item {
     double lo, hi;
-    int32_t pair;
+    Pair pair;
     int32_t in, out;
     bool tied_lo, tied_hi;
 };
@@ -39,29 +44,37 @@ class Walk {
     // Tells the sink all that the tree's leaves give; a leaf's numbers begin at `forest.values[leaf.value]`.
     // `sink.crossing(pair, node, time, sign, leaf)`: the pair enters (+1) or leaves (-1) the leaf by crossing one split.
     // `sink.corner(pair, corner, leaf)`: several variables open or close it together.
+    // Starts 0..n_starts-1, each with the end of the same number, or all with end 0 where `shared_end`.
     template <class Sink>
-    void tree(int32_t root, const Block& block, Sink&& sink) {
-        constexpr double inf = std::numeric_limits<double>::infinity();
-        items_.resize(std::max(items_.size(), block.size));
-        for (size_t i = 0; i < block.size; ++i)
-            items_[i] = Item{-inf, inf, static_cast<int32_t>(i), -1, -1, false, false};
-        frames_.clear();
-        frames_.push_back({root, 0, Turn{}, 0, block.size});
-        while (!frames_.empty()) {
-            const Frame frame = frames_.back();
-            frames_.pop_back();
-            if (frame.depth > 0) {
-                path_.resize(frame.depth - 1);
-                path_.push_back(frame.turn);
-            } else {
-                path_.clear();
-            }
-            const Node& node = forest_.nodes[frame.node];
-            if (node.is_leaf())
-                leaf(node, block, frame.begin, frame.end, sink);
-            else
-                split(node, frame, block);
+    void tree(int32_t root, const Block& block, size_t n_starts, bool shared_end, Sink&& sink) {
+        items_.resize(std::max(items_.size(), n_starts));
+        for (size_t i = 0; i < n_starts; ++i) items_[i] = whole(Pair{static_cast<int32_t>(i), shared_end ? 0 : static_cast<int32_t>(i)});
+        path_.clear();
+        walk(root, block, n_starts, sink);
+    }
+
+    // The same for what is below `node`, where the way from the root to it is known, and for one pair.
+    template <class Sink>
+    void below(int32_t node, const Turn* path, size_t depth, const Block& block, Pair pair, Sink&& sink) {
+        if (forest_.nodes[node].is_leaf()) {
+            exact_leaf(forest_.nodes[node], path, depth, block, pair, sink);
+            return;
         }
+        path_.assign(path, path + depth);
+        Item item = whole(pair);
+        for (const Turn& turn : path_) {
+            const Node& split = forest_.nodes[turn.node];
+            const double s = block.start(split.feature, pair), e = block.end(split.feature, pair);
+            const bool s_here = goes_left(forest_, split, s) == turn.left, e_here = goes_left(forest_, split, e) == turn.left;
+            if (s_here && e_here) continue;
+            if (!s_here && !e_here) return;
+            const double time = crossing_time(split, s, e);
+            item = e_here ? after(item, time, turn.node) : before(item, time, turn.node);
+            if (!alive(item)) return;
+        }
+        if (items_.empty()) items_.resize(1);
+        items_[0] = item;
+        walk(node, block, 1, sink);
     }
 
   private:
@@ -77,6 +90,30 @@ class Walk {
     std::vector<Frame> frames_;
     std::vector<Turn> path_;
     LeafCorner corner_;
+
+    static Item whole(Pair pair) {
+        constexpr double inf = std::numeric_limits<double>::infinity();
+        return Item{-inf, inf, pair, -1, -1, false, false};
+    }
+
+    // Takes the first n items through the tree below `node`; `path_` is the way to it.
+    template <class Sink>
+    void walk(int32_t node_index, const Block& block, size_t n, Sink& sink) {
+        const size_t above = path_.size();
+        frames_.clear();
+        frames_.push_back({node_index, 0, Turn{}, 0, n});
+        while (!frames_.empty()) {
+            const Frame frame = frames_.back();
+            frames_.pop_back();
+            path_.resize(above + frame.depth - (frame.depth > 0));
+            if (frame.depth > 0) path_.push_back(frame.turn);
+            const Node& node = forest_.nodes[frame.node];
+            if (node.is_leaf())
+                leaf(node, block, frame.begin, frame.end, sink);
+            else
+                split(node, frame, block);
+        }
+    }
 
     // The right list replaces the node's own, the left one follows it, so that dead lists are never kept.
     void split(const Node& node, const Frame& frame, const Block& block) {
@@ -142,11 +179,14 @@ class Walk {
                 if (item.out >= 0) sink.crossing(item.pair, item.out, item.hi, -1.0, node);
                 continue;
             }
-            const auto value_at = [&](int32_t column) {
-                return std::make_pair(block.start(column, item.pair), block.end(column, item.pair));
-            };
-            if (corner_.find(forest_, path_, value_at)) sink.corner(item.pair, corner_, node);
+            exact_leaf(node, path_.data(), path_.size(), block, item.pair, sink);
         }
+    }
+
+    template <class Sink>
+    void exact_leaf(const Node& node, const Turn* path, size_t depth, const Block& block, Pair pair, Sink& sink) {
+        const auto value_at = [&](int32_t column) { return std::make_pair(block.start(column, pair), block.end(column, pair)); };
+        if (corner_.find(forest_, path, depth, value_at)) sink.corner(pair, corner_, node);
     }
 };
 

@@ -1,0 +1,90 @@
+// What the vector walks and the rest of the kernel share: plain data, nothing that a compiler would emit twice.
+//
+// A vector walk takes many pairs through a tree side by side, one in each 16-bit lane. It works on *codes* of crossing
+// times: about twelve bits of time and four bits that say which turn of the way it was. Codes decide only what is beyond
+// doubt. Wherever two times are too close for their codes, the lane is handed to the exact walk in float64, so that no
+// answer depends on how times are rounded here.
+#pragma once
+
+#include <cstddef>
+
+#include "node.hpp"
+
+namespace gigrad {
+
+// Time runs backwards, from the end (0) to the start (1), because u / (e - s) with u = e - threshold needs one product
+// once 1 / (e - s) is known. A time r has the code 16 * round(CODE_UNIT * r) + CODE_ORIGIN + turn. Rounding in float32
+// moves it by less than half a unit, so codes CODE_DOUBT apart are in order and far from a tie.
+constexpr float CODE_UNIT = 4000.0f;
+constexpr int16_t CODE_ORIGIN = -32000;
+constexpr int16_t CODE_DOUBT = 32;
+constexpr int16_t CODE_NEVER = 0x7fff;                  // a split that is not crossed
+constexpr int16_t TURN_MASK = 15;
+constexpr int16_t TURN_DOUBT = 15;                      // two turns too close to tell apart
+constexpr int16_t TURN_NONE = 14;                       // the path's own end
+constexpr int16_t CODE_END = -32768 + TURN_NONE;        // before every crossing
+constexpr int16_t CODE_START = 0x7fc0 + TURN_NONE;      // after every crossing
+constexpr int16_t CODE_HALF = CODE_ORIGIN + 16 * 2000;  // r = 1/2, without its turn
+constexpr int MAX_TURNS = 14;    // deeper nodes go to the exact walk
+constexpr int MAX_VECTORS = 64;  // of a block: one bit of a word for each
+constexpr int SLOT_CODES = 2 * MAX_VECTORS + 6;  // vectors of codes that the walk keeps for each level
+
+// One column of a block. Pairs are lanes; lane l of vector v of row r (all pairs of a row share their end) is start
+// v * LANES + l. Without shared ends there is one row.
+struct LaneColumn {
+    bool ready;
+    bool rough;                     // a difference e - s is too small or too large for float32: only the exact walk will do
+    const double* sorted;           // the distinct values in the block's rows, in order
+    int32_t n_sorted;
+    const int16_t* start_rank[2];   // place of each start's value in `sorted`; NaN as the side [missing_left] wants
+    const int16_t* end_rank[2];     // the same of ends; null where ends are shared
+    const int16_t* jumps;           // -1 for lanes that change at one half; null when there is none
+    const float* inverse;           // CODE_UNIT / (e - s), by row, in the order Isa::times wants
+    const double* ends;             // by lane; null where ends are shared
+};
+
+struct LaneWalkJob;
+
+// What the vector walk asks of the portable code around it.
+struct LaneCalls {
+    void (*column)(LaneWalkJob&, int32_t feature);
+    // Sides of a category split, 0 left and 1 right: of starts (one row of them), and of ends (by row where shared).
+    void (*category)(LaneWalkJob&, const Node& node, int16_t* start_sides, int16_t* end_sides);
+    // Lanes (bits) of a vector that reach a leaf, or a node not to be walked here, in a way that codes cannot settle.
+    void (*exact)(LaneWalkJob&, int32_t node, int depth, int vector, uint32_t lanes);
+};
+
+struct LaneWalkJob {
+    LaneCalls calls;
+    void* owner;
+    const Node* nodes;
+    LaneColumn* columns;
+    int n_rows;                  // rows of ends; 1 where ends are not shared
+    int row_vectors;             // vectors of a row
+    const double* ends;          // shared: n_rows x end_step
+    size_t end_step;
+    const int16_t* first_code;   // by start: CODE_END, or CODE_NEVER for lanes without a pair
+    int16_t* state;              // (MAX_TURNS + 2) x SLOT_CODES x LANES codes
+    Turn path[MAX_TURNS];        // the way to the node that `calls.exact` is about
+
+    size_t n_trees;
+    const int32_t *roots, *tree_output;  // tree_output -1: a leaf has a number for every output
+
+    // Where the credit goes: `credit` + row (or pair) * credit_step, (columns, outputs).
+    double* credit;
+    size_t credit_step;
+    const double* values;
+    size_t outputs;
+    size_t first, width;         // of the outputs that the present tree adds to
+    const double* weight_sums;   // (row_vectors, LANES / 8, 256): sums of weights by bits; null: all are `weight`
+    double weight;
+};
+
+struct LaneKernel {
+    const char* name;
+    int lanes;
+    void (*population)(LaneWalkJob&);  // all trees, shared ends, credit summed over starts
+    void (*pairs)(LaneWalkJob&);       // all trees, credit of each pair
+};
+
+}  // namespace gigrad

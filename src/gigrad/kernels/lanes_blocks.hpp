@@ -1,0 +1,257 @@
+// What a vector walk needs to know about a block of pairs, made column by column when a node first asks for it, and the
+// way from the vector walk to the exact one.
+#pragma once
+
+#include <memory>
+
+#include "credits_sink.hpp"
+#include "lanes.hpp"
+#include "walk.hpp"
+
+namespace gigrad {
+
+// Differences e - s that float32 can hold the inverse of, with room to spare.
+constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
+
+// An array that begins at a cache line: vectors that straddle two lines would cost the walk half of its speed.
+template <class T>
+class Aligned {
+  public:
+    explicit Aligned(size_t n = 0) { assign(n, T{}); }
+
+    void assign(size_t n, T value) {
+        constexpr size_t line = 64;
+        store_.resize(std::max(store_.size(), n + line / sizeof(T)));
+        const auto address = reinterpret_cast<std::uintptr_t>(store_.data());
+        data_ = store_.data() + ((line - address % line) % line) / sizeof(T);
+        std::fill(data_, data_ + n, value);
+    }
+    T* data() { return data_; }
+    T& operator[](size_t i) { return data_[i]; }
+
+  private:
+    std::vector<T> store_;
+    T* data_ = nullptr;
+};
+
+class LaneBlock {
+  public:
+    LaneBlock(const Forest& forest, const LaneKernel& kernel)
+        : forest_(forest), kernel_(kernel), walk_(forest), columns_(forest.n_columns()), store_(forest.n_columns()),
+          state_((MAX_TURNS + 2) * SLOT_CODES * lanes()), first_code_(capacity()) {
+        job_.calls = {&ask_column, &ask_category, &ask_exact};
+        job_.owner = this;
+        job_.nodes = forest.nodes.data();
+        job_.columns = columns_.data();
+        job_.state = state_.data();
+        job_.first_code = first_code_.data();
+        job_.values = forest.values.data();
+        job_.outputs = forest.n_outputs();
+        job_.n_trees = forest.n_trees();
+        job_.roots = forest.roots.data();
+        job_.tree_output = forest.tree_output.data();
+        job_.weight_sums = nullptr;
+        job_.weight = 1.0;
+    }
+    LaneBlock(const LaneBlock&) = delete;
+    LaneBlock& operator=(const LaneBlock&) = delete;
+
+    size_t lanes() const { return static_cast<size_t>(kernel_.lanes); }
+    // Lanes of a block at most.
+    size_t capacity() const { return MAX_VECTORS * lanes(); }
+
+    // All pairs of `n_starts` starts with each of `n_rows` ends (row-major); credit[row] += weight * credit of each pair.
+    void population(const Block& block, size_t n_starts, size_t n_rows, const double* weights, double* credit, size_t step) {
+        begin(block, n_starts, n_rows, true, credit, step);
+        weights_ = weights;
+        weigh(n_starts);
+        kernel_.population(job_);
+    }
+
+    // Start i with end i; credit[i] += credit.
+    void pairs(const Block& block, size_t n, double* credit, size_t step) {
+        begin(block, n, 1, false, credit, step);
+        weights_ = nullptr;
+        kernel_.pairs(job_);
+    }
+
+  private:
+    // The arrays of one column.
+    struct Store {
+        std::vector<double> sorted;
+        Aligned<double> ends;
+        Aligned<int16_t> rank[2], end_rank[2], jumps;
+        Aligned<float> inverse;
+    };
+
+    const Forest& forest_;
+    const LaneKernel kernel_;
+    Walk walk_;
+    std::vector<LaneColumn> columns_;
+    std::vector<Store> store_;
+    Aligned<int16_t> state_, first_code_;
+    std::vector<double> weight_sums_;
+    LaneWalkJob job_;
+    Block block_;
+    size_t n_starts_ = 0, n_rows_ = 0;
+    bool shared_ = false;
+    const double* weights_ = nullptr;
+
+    void begin(const Block& block, size_t n_starts, size_t n_rows, bool shared, double* credit, size_t step) {
+        block_ = block;
+        n_starts_ = n_starts;
+        n_rows_ = n_rows;
+        shared_ = shared;
+        job_.n_rows = static_cast<int>(n_rows);
+        job_.row_vectors = static_cast<int>((n_starts + lanes() - 1) / lanes());
+        job_.ends = block.ends;
+        job_.end_step = block.end_step;
+        job_.credit = credit;
+        job_.credit_step = step;
+        for (LaneColumn& c : columns_) c.ready = false;
+        const size_t padded = static_cast<size_t>(job_.row_vectors) * lanes();
+        for (size_t i = 0; i < padded; ++i) first_code_[i] = i < n_starts ? CODE_END : CODE_NEVER;
+    }
+
+    // Equal weights are counted. Others are summed by bytes of lane bits: a look-up for eight lanes.
+    void weigh(size_t n_starts) {
+        job_.weight = weights_[0];
+        job_.weight_sums = nullptr;
+        if (std::all_of(weights_, weights_ + n_starts, [&](double w) { return w == weights_[0]; })) return;
+        const size_t bytes = static_cast<size_t>(job_.row_vectors) * lanes() / 8;
+        weight_sums_.assign(bytes * 256, 0.0);
+        for (size_t b = 0; b < bytes; ++b)
+            for (size_t bits = 1; bits < 256; ++bits)
+                for (size_t i = 0; i < 8; ++i)
+                    if (bits >> i & 1 && 8 * b + i < n_starts) weight_sums_[b * 256 + bits] += weights_[8 * b + i];
+        job_.weight_sums = weight_sums_.data();
+    }
+
+    static LaneBlock& self(LaneWalkJob& job) { return *static_cast<LaneBlock*>(job.owner); }
+    static void ask_column(LaneWalkJob& job, int32_t feature) { self(job).column(feature); }
+    static void ask_category(LaneWalkJob& job, const Node& node, int16_t* starts, int16_t* ends) { self(job).category(node, starts, ends); }
+    static void ask_exact(LaneWalkJob& job, int32_t node, int depth, int vector, uint32_t lanes) {
+        self(job).exact(node, depth, vector, lanes);
+    }
+
+    double start_value(int32_t feature, size_t i) const { return block_.start(feature, Pair{static_cast<int32_t>(i), 0}); }
+    double end_value(int32_t feature, size_t i) const { return block_.end(feature, Pair{0, static_cast<int32_t>(i)}); }
+    size_t padded() const { return static_cast<size_t>(job_.row_vectors) * lanes(); }
+
+    void column(int32_t feature) {
+        Store& store = store_[feature];
+        LaneColumn& column = columns_[feature];
+        column = LaneColumn{};
+        column.ready = true;
+        store.sorted.clear();
+        bool missing = false;
+        const auto note = [&](double x) { std::isnan(x) ? void(missing = true) : store.sorted.push_back(x); };
+        for (size_t i = 0; i < n_starts_; ++i) note(start_value(feature, i));
+        if (!shared_)
+            for (size_t i = 0; i < n_starts_; ++i) note(end_value(feature, i));
+        std::sort(store.sorted.begin(), store.sorted.end());
+        store.sorted.erase(std::unique(store.sorted.begin(), store.sorted.end()), store.sorted.end());
+        column.sorted = store.sorted.data();
+        column.n_sorted = static_cast<int32_t>(store.sorted.size());
+        rank(store, store.rank, missing, [&](size_t i) { return start_value(feature, i); }, column.start_rank);
+        if (shared_) {
+            shared_inverses(feature, store, column);
+        } else {
+            rank(store, store.end_rank, missing, [&](size_t i) { return end_value(feature, i); }, column.end_rank);
+            pair_inverses(feature, store, column);
+        }
+    }
+
+    template <class Value>
+    void rank(const Store& store, Aligned<int16_t>* ranks, bool missing, Value value, const int16_t** out) const {
+        for (int missing_left = 0; missing_left < 2; ++missing_left) {
+            if (missing_left && !missing) {
+                out[1] = out[0];
+                return;
+            }
+            Aligned<int16_t>& to = ranks[missing_left];
+            to.assign(padded(), 0);
+            for (size_t i = 0; i < n_starts_; ++i) {
+                const double x = value(i);
+                if (std::isnan(x))
+                    to[i] = missing_left ? INT16_MIN : INT16_MAX;
+                else
+                    to[i] = static_cast<int16_t>(std::lower_bound(store.sorted.begin(), store.sorted.end(), x) - store.sorted.begin());
+            }
+            out[missing_left] = to.data();
+        }
+    }
+
+    // CODE_UNIT / (e - s), 0 for lanes that do not move.
+    static float inverse(double s, double e, bool& rough) {
+        const double way = e - s, size = std::abs(way);
+        if (way == 0.0) return 0.0f;
+        if (!(size > LEAST_WAY && size < LARGEST_WAY)) rough = true;
+        return static_cast<float>(static_cast<double>(CODE_UNIT) / way);
+    }
+
+    size_t inverse_place(size_t i) const {
+        const size_t lane = i % lanes();
+        return i - lane + (lane / 4 % 2) * (lanes() / 2) + lane / 8 * 4 + lane % 4;
+    }
+
+    void shared_inverses(int32_t feature, Store& store, LaneColumn& column) {
+        bool jumping = false;
+        store.jumps.assign(padded(), 0);
+        for (size_t i = 0; i < n_starts_; ++i)
+            if (!std::isfinite(start_value(feature, i))) jumping = true, store.jumps[i] = -1;
+        column.jumps = jumping ? store.jumps.data() : nullptr;
+        store.inverse.assign(n_rows_ * padded(), 0.0f);
+        for (size_t r = 0; r < n_rows_; ++r) {
+            const double e = end_value(feature, r);
+            float* to = store.inverse.data() + r * padded();
+            for (size_t i = 0; i < n_starts_; ++i)
+                if (!std::isfinite(e))
+                    to[inverse_place(i)] = CODE_UNIT;  // the walk takes one half of it
+                else if (!store.jumps[i])
+                    to[inverse_place(i)] = inverse(start_value(feature, i), e, column.rough);
+        }
+        column.inverse = store.inverse.data();
+    }
+
+    void pair_inverses(int32_t feature, Store& store, LaneColumn& column) {
+        bool jumping = false;
+        store.jumps.assign(padded(), 0);
+        store.ends.assign(padded(), 0.0);
+        store.inverse.assign(padded(), 0.0f);
+        for (size_t i = 0; i < n_starts_; ++i) {
+            const double s = start_value(feature, i), e = end_value(feature, i);
+            if (!std::isfinite(s) || !std::isfinite(e)) {
+                jumping = true;
+                store.jumps[i] = -1;
+                continue;
+            }
+            store.ends[i] = e;
+            store.inverse[inverse_place(i)] = inverse(s, e, column.rough);
+        }
+        column.jumps = jumping ? store.jumps.data() : nullptr;
+        column.ends = store.ends.data();
+        column.inverse = store.inverse.data();
+    }
+
+    void category(const Node& node, int16_t* starts, int16_t* ends) const {
+        const auto side = [&](double x) { return static_cast<int16_t>(!goes_left(forest_, node, x)); };
+        for (size_t i = 0; i < padded(); ++i) starts[i] = i < n_starts_ ? side(start_value(node.feature, i)) : 0;
+        if (shared_)
+            for (size_t r = 0; r < n_rows_; ++r) ends[r] = side(end_value(node.feature, r));
+        else
+            for (size_t i = 0; i < padded(); ++i) ends[i] = i < n_starts_ ? side(end_value(node.feature, i)) : 0;
+    }
+
+    void exact(int32_t node, int depth, int vector, uint32_t bits) {
+        const int row = shared_ ? vector / job_.row_vectors : 0;
+        const int32_t first = static_cast<int32_t>((vector - row * job_.row_vectors) * kernel_.lanes);
+        const CreditSink sink{forest_, job_.width, job_.first, job_.credit, job_.credit_step, weights_};
+        for (; bits; bits &= bits - 1) {
+            const int32_t start = first + __builtin_ctz(bits);
+            walk_.below(node, job_.path, static_cast<size_t>(depth), block_, Pair{start, shared_ ? row : start}, sink);
+        }
+    }
+};
+
+}  // namespace gigrad

@@ -1,0 +1,430 @@
+// The vector walk, written once for every instruction set. Include it only where that set may be used: everything here
+// stays inside the including file.
+//
+// At a node each lane holds two codes: `lo`, since when its path is inside (backwards: from the end), and `hi`, until
+// when. A crossed split at code x leaves the child on the end's side the part below x, the other child the part above.
+#pragma once
+
+#include "lanes.hpp"
+
+namespace gigrad {
+namespace {
+
+template <class Isa>
+class LaneWalk {
+  public:
+    // All pairs of a row share their end: sides of ends are one for a row, and credit is summed over starts.
+    static void population(LaneWalkJob& job) { LaneWalk(job).all_trees<true>(); }
+    static void pairs(LaneWalkJob& job) { LaneWalk(job).all_trees<false>(); }
+
+  private:
+    static constexpr int LANES = Isa::LANES;
+    using Vec = typename Isa::Vec;
+    using Mask = typename Isa::Mask;
+
+    struct Frame {
+        int32_t node;
+        int depth;
+        uint64_t alive;    // vectors with a lane whose path meets the node
+        Turn turn;         // the last turn on the way here, and the vectors for which it was to the end's side
+        uint64_t to_end;
+    };
+
+    LaneWalkJob& job_;
+    const Vec doubt_ = Isa::all(CODE_DOUBT);
+    const int n_vectors_;
+    Frame stack_[MAX_TURNS + 2];
+    uint64_t row_mask_[MAX_VECTORS];
+    uint8_t row_of_[MAX_VECTORS];
+    uint16_t start_of_[MAX_VECTORS];  // first start of each vector
+    double sign_[MAX_TURNS][MAX_VECTORS];  // of each row, where a turn opens (+) or closes (-) what is below it
+    struct {
+        int vector;
+        uint32_t lanes;
+    } unclear_[MAX_VECTORS];
+    int n_unclear_ = 0;
+    alignas(64) int16_t start_sides_[MAX_VECTORS * LANES];
+    alignas(64) int16_t end_sides_[MAX_VECTORS * LANES];
+
+    explicit LaneWalk(LaneWalkJob& job) : job_(job), n_vectors_(job.n_rows * job.row_vectors) {
+        for (int r = 0; r < job.n_rows; ++r) {
+            row_mask_[r] = first_bits(job.row_vectors) << (r * job.row_vectors);
+            for (int v = 0; v < job.row_vectors; ++v) {
+                row_of_[r * job.row_vectors + v] = static_cast<uint8_t>(r);
+                start_of_[r * job.row_vectors + v] = static_cast<uint16_t>(v * LANES);
+            }
+        }
+    }
+
+    static uint64_t first_bits(int n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; }
+    static int lowest(uint64_t bits) { return __builtin_ctzll(bits); }
+    // Where the codes lie. The odd steps keep addresses from meeting in their lowest twelve bits, where a processor
+    // takes a load for the echo of a store.
+    static constexpr std::ptrdiff_t HI = MAX_VECTORS * LANES + 2 * LANES, SLOT = 2 * HI + 2 * LANES;
+    static_assert(SLOT <= SLOT_CODES * LANES, "the state is too small");
+    int16_t* lo(int slot) const { return job_.state + slot * SLOT; }
+    int16_t* hi(int slot) const { return lo(slot) + HI; }
+    Mask open(Vec low, Vec high) const { return Isa::more(Isa::plus(high, doubt_), low); }
+
+    template <bool SHARED>
+    void all_trees() {
+        for (size_t t = 0; t < job_.n_trees; ++t) {
+            const bool vector_leaves = job_.tree_output[t] < 0;
+            job_.first = vector_leaves ? 0 : static_cast<size_t>(job_.tree_output[t]);
+            job_.width = vector_leaves ? job_.outputs : 1;
+            walk<SHARED>(job_.roots[t]);
+        }
+    }
+
+    template <bool SHARED>
+    void walk(int32_t root) {
+        for (int v = 0; v < n_vectors_; ++v) {
+            Isa::store(lo(0) + v * LANES, Isa::load(job_.first_code + start_of_[v]));
+            Isa::store(hi(0) + v * LANES, Isa::all(CODE_START));
+        }
+        int top = 0;
+        stack_[top++] = {root, 0, first_bits(n_vectors_), {}, 0};
+        while (top) {
+            Frame frame = stack_[--top];
+            if (frame.depth) {
+                job_.path[frame.depth - 1] = frame.turn;
+                if (SHARED)
+                    for (int r = 0; r < job_.n_rows; ++r) sign_[frame.depth - 1][r] = frame.to_end & row_mask_[r] ? 1.0 : -1.0;
+            }
+            const Node& node = job_.nodes[frame.node];
+            if (node.is_leaf()) {
+                if (SHARED)
+                    shared_leaf(frame, node, top);
+                else
+                    pairs_leaf(frame, node, top);
+                continue;
+            }
+            __builtin_prefetch(job_.nodes + node.left);
+            __builtin_prefetch(job_.nodes + node.right);
+            LaneColumn& column = job_.columns[node.feature];
+            if (!column.ready) job_.calls.column(job_, node.feature);
+            if (frame.depth == MAX_TURNS || column.rough)
+                leave_to_exact(frame, top, frame.alive);
+            else if (node.below >= FEW_BELOW)
+                leave_to_exact(frame, top, lonely<SHARED>(frame.alive));
+            if (frame.alive) top = split<SHARED>(frame, node, column, top);
+        }
+    }
+
+    // Where a large subtree is met by few lanes, the exact walk goes on alone.
+    static constexpr int FEW_BELOW = 32;
+
+    template <bool SHARED>
+    uint64_t lonely(uint64_t alive) const {
+        if (!SHARED) return __builtin_popcountll(alive) <= 2 ? alive : 0;
+        uint64_t out = 0;
+        for (uint64_t rest = alive; rest;) {  // row by row, so that a row's answer does not depend on its company
+            const uint64_t mine = rest & row_mask_[row_of_[lowest(rest)]];
+            rest &= ~mine;
+            if ((mine & (mine - 1)) == 0) out |= mine;
+        }
+        return out;
+    }
+
+    void leave_to_exact(Frame& frame, int slot, uint64_t leaving) {
+        frame.alive &= ~leaving;
+        for (; leaving; leaving &= leaving - 1) {
+            const int v = lowest(leaving);
+            const Mask lanes = open(Isa::load(lo(slot) + v * LANES), Isa::load(hi(slot) + v * LANES));
+            job_.calls.exact(job_, frame.node, frame.depth, v, Isa::bits(lanes));
+        }
+    }
+
+    // Writes the left child's codes to the slot above, the right child's to the node's own, and returns the new top.
+    template <bool SHARED>
+    int split(const Frame& frame, const Node& node, const LaneColumn& column, int slot) {
+        const int16_t *start_rank = column.start_rank[node.missing_left], *end_rank = column.end_rank[node.missing_left];
+        int16_t last_left = 0;
+        if (node.set >= 0) {
+            job_.calls.category(job_, node, start_sides_, end_sides_);
+            start_rank = start_sides_;
+            end_rank = end_sides_;
+        } else {
+            last_left = static_cast<int16_t>(upper_bound(column, node.threshold) - 1);
+        }
+        uint64_t ends_left = 0;
+        float u[MAX_VECTORS];
+        if (SHARED) ends_left = shared_ends(node, u);
+        const auto go = [&](auto jumping) {
+            return SHARED ? split_shared<decltype(jumping)::value>(frame, node, column, slot, start_rank, last_left, u, ends_left)
+                          : split_pairs<decltype(jumping)::value>(frame, node, column, slot, start_rank, end_rank, last_left);
+        };
+        const Alive alive = node.set >= 0 || column.jumps ? go(Yes{}) : go(No{});
+        int top = slot;
+        if (alive.right) stack_[top++] = {node.right, frame.depth + 1, alive.right, {frame.node, false}, ~ends_left};
+        if (alive.left) {
+            if (top == slot) move_down(slot, alive.left);
+            stack_[top++] = {node.left, frame.depth + 1, alive.left, {frame.node, true}, ends_left};
+        }
+        return top;
+    }
+
+    struct Yes {
+        static constexpr bool value = true;
+    };
+    struct No {
+        static constexpr bool value = false;
+    };
+    struct Alive {
+        uint64_t left, right;
+    };
+
+    // How many of the column's distinct values go left; their places are below it.
+    static int32_t upper_bound(const LaneColumn& column, double threshold) {
+        const double* base = column.sorted;
+        int32_t n = column.n_sorted;
+        while (n > 0) {  // without branches that depend on the values
+            const int32_t half = n / 2;
+            const bool beyond = base[half] <= threshold;
+            base += beyond ? half + 1 : 0;
+            n = beyond ? n - half - 1 : half;
+        }
+        return static_cast<int32_t>(base - column.sorted);
+    }
+
+    // For each row u = e - threshold, and the vectors of rows whose end goes left.
+    uint64_t shared_ends(const Node& node, float* u) {
+        uint64_t left = 0;
+        const double* e = job_.ends + node.feature;
+        for (int r = 0; r < job_.n_rows; ++r, e += job_.end_step) {
+            const double way = *e - node.threshold;
+            const bool finite = way - way == 0.0;
+            const bool goes_left = node.set >= 0 ? end_sides_[r] == 0 : *e != *e ? node.missing_left : *e <= node.threshold;
+            u[r] = finite ? static_cast<float>(way) : 0.5f;  // an end without a value between: every inverse is 1, at one half
+            left |= goes_left ? row_mask_[r] : 0;
+        }
+        return left;
+    }
+
+    template <bool JUMPING>
+    Vec crossing_codes(Vec codes, const Node& node, const LaneColumn& column, size_t at, int depth) const {
+        if (!JUMPING) return codes;
+        const Vec half = Isa::all(static_cast<int16_t>(CODE_HALF + depth));
+        return node.set >= 0 ? half : Isa::choose(Isa::negative(Isa::load(column.jumps + at)), half, codes);
+    }
+
+    // Where two codes are too close, the turn of the result says so.
+    Vec earlier(Vec a, Vec b) const {
+        const Vec first = Isa::least(a, b);
+        return Isa::doubt(first, Isa::more(doubt_, Isa::minus(Isa::largest(a, b), first)));
+    }
+    Vec later(Vec a, Vec b) const {
+        const Vec last = Isa::largest(a, b);
+        return Isa::doubt(last, Isa::more(doubt_, Isa::minus(last, Isa::least(a, b))));
+    }
+
+    struct SharedSplit {
+        const Frame& frame;
+        const Node& node;
+        const LaneColumn& column;
+        int slot;
+        const int16_t* start_rank;
+        int16_t last_left;
+        const float* u;
+        uint64_t on_end_side, on_other;  // vectors that go on there
+    };
+
+    template <bool JUMPING>
+    Alive split_shared(const Frame& frame, const Node& node, const LaneColumn& column, int slot, const int16_t* start_rank,
+                       int16_t last_left, const float* u, uint64_t ends_left) {
+        SharedSplit split{frame, node, column, slot, start_rank, last_left, u, 0, 0};
+        split_rows<JUMPING, true>(split, frame.alive & ends_left);
+        split_rows<JUMPING, false>(split, frame.alive & ~ends_left);
+        return {(split.on_end_side & ends_left) | (split.on_other & ~ends_left),
+                (split.on_end_side & ~ends_left) | (split.on_other & ends_left)};
+    }
+
+    // The rows whose ends go left, or those whose ends go right.
+    template <bool JUMPING, bool END_LEFT>
+    void split_rows(SharedSplit& split, uint64_t vectors) {
+        const Vec last = Isa::all(split.last_left), never = Isa::all(CODE_NEVER);
+        const int depth = split.frame.depth;
+        const auto offset = static_cast<int16_t>(CODE_ORIGIN + depth);
+        const float* const inverse = split.column.inverse;
+        int16_t* const state = lo(split.slot);
+        uint64_t on_end_side = split.on_end_side, on_other = split.on_other;
+        for (; vectors; vectors &= vectors - 1) {
+            const auto v = static_cast<size_t>(lowest(vectors)), at = v * LANES, start = static_cast<size_t>(start_of_[v]);
+            int16_t *const codes = state + at, *const end_side = codes + (END_LEFT ? SLOT : 0), *const other = codes + (END_LEFT ? 0 : SLOT);
+            const Vec low = Isa::load(codes), high = Isa::load(codes + HI);
+            Vec x = crossing_codes<JUMPING>(Isa::times(inverse + at, split.u[row_of_[v]], offset), split.node, split.column, start, depth);
+            const Mask start_right = Isa::more(Isa::load(split.start_rank + start), last);
+            x = END_LEFT ? Isa::choose(start_right, x, never) : Isa::choose(start_right, never, x);
+            const Vec end_high = earlier(high, x), other_low = later(low, x);
+            on_end_side |= static_cast<uint64_t>(Isa::any(open(low, end_high))) << v;
+            on_other |= static_cast<uint64_t>(Isa::any(open(other_low, high))) << v;
+            if (END_LEFT) Isa::store(end_side, low);
+            Isa::store(end_side + HI, end_high);
+            Isa::store(other, other_low);
+            if (!END_LEFT) Isa::store(other + HI, high);
+        }
+        split.on_end_side = on_end_side;
+        split.on_other = on_other;
+    }
+
+    template <bool JUMPING>
+    Alive split_pairs(const Frame& frame, const Node& node, const LaneColumn& column, int slot, const int16_t* start_rank,
+                      const int16_t* end_rank, int16_t last_left) {
+        const Vec last = Isa::all(last_left), never = Isa::all(CODE_NEVER);
+        const auto offset = static_cast<int16_t>(CODE_ORIGIN + frame.depth);
+        Alive alive{0, 0};
+        for (uint64_t rest = frame.alive; rest; rest &= rest - 1) {
+            const size_t v = static_cast<size_t>(__builtin_ctzll(rest)), at = v * LANES;
+            const Vec low = Isa::load(lo(slot) + at), high = Isa::load(hi(slot) + at);
+            Vec x = crossing_codes<JUMPING>(Isa::times(column.inverse + at, column.ends + at, node.threshold, offset), node, column,
+                                            at, frame.depth);
+            const Mask start_right = Isa::more(Isa::load(start_rank + at), last);
+            const Mask end_right = Isa::more(Isa::load(end_rank + at), last);
+            x = Isa::choose(Isa::differ(start_right, end_right), x, never);
+            const Vec end_high = earlier(high, x), other_low = later(low, x);
+            const Vec left_low = Isa::choose(end_right, other_low, low), left_high = Isa::choose(end_right, high, end_high);
+            const Vec right_low = Isa::choose(end_right, low, other_low), right_high = Isa::choose(end_right, end_high, high);
+            alive.left |= static_cast<uint64_t>(Isa::any(open(left_low, left_high))) << v;
+            alive.right |= static_cast<uint64_t>(Isa::any(open(right_low, right_high))) << v;
+            Isa::store(lo(slot + 1) + at, left_low);
+            Isa::store(hi(slot + 1) + at, left_high);
+            Isa::store(lo(slot) + at, right_low);
+            Isa::store(hi(slot) + at, right_high);
+        }
+        return alive;
+    }
+
+    void move_down(int slot, uint64_t alive) {
+        for (; alive; alive &= alive - 1) {
+            const int at = lowest(alive) * LANES;
+            Isa::store(lo(slot) + at, Isa::load(lo(slot + 1) + at));
+            Isa::store(hi(slot) + at, Isa::load(hi(slot + 1) + at));
+        }
+    }
+
+    // Lanes whose path is inside the leaf from one turn to another beyond doubt, and the turns.
+    struct Inside {
+        Mask clear;
+        Vec in, out;  // backwards: `in` closes the leaf, `out` opens it
+        uint32_t unclear;
+    };
+
+    Inside inside(int slot, int v) const {
+        const Vec low = Isa::load(lo(slot) + v * LANES), high = Isa::load(hi(slot) + v * LANES);
+        const Vec turn = Isa::all(TURN_MASK), unknown = Isa::all(TURN_DOUBT);
+        const Vec in = Isa::both(low, turn), out = Isa::both(high, turn);
+        const Mask tied = Isa::either(Isa::same(in, unknown), Isa::same(out, unknown));
+        const Mask clear = Isa::without(Isa::more(Isa::minus(high, low), doubt_), tied);
+        const Mask unclear = Isa::without(open(low, high), clear);
+        return {clear, in, out, Isa::any(unclear) ? Isa::bits(unclear) : 0};
+    }
+
+    void shared_leaf(const Frame& frame, const Node& leaf, int slot) {
+        size_t column[MAX_TURNS];
+        find_columns(frame.depth, column);
+        const double* value = job_.values + leaf.value;
+        n_unclear_ = 0;
+        for (uint64_t rest = frame.alive; rest;) {
+            const int row = row_of_[lowest(rest)];
+            const uint64_t mine = rest & row_mask_[row];
+            rest &= ~mine;
+            double mass[MAX_TURNS + 2];
+            if (job_.weight_sums)
+                weigh(frame.depth, slot, mine, mass);
+            else if (frame.depth <= 8)
+                count<1>(slot, mine, mass);
+            else
+                count<2>(slot, mine, mass);
+            double* credit = job_.credit + static_cast<size_t>(row) * job_.credit_step;
+            if (job_.width == 1)
+                for (int d = 0; d < frame.depth; ++d) credit[column[d]] += mass[d] * sign_[d][row] * *value;
+            else
+                for (int d = 0; d < frame.depth; ++d)
+                    for (size_t k = 0; k < job_.width; ++k) credit[column[d] + k] += mass[d] * sign_[d][row] * value[k];
+        }
+        settle_unclear(frame);
+    }
+
+    void find_columns(int depth, size_t* column) const {
+        for (int d = 0; d < depth; ++d) column[d] = static_cast<size_t>(job_.nodes[job_.path[d].node].feature) * job_.outputs + job_.first;
+    }
+
+    // Set aside while the lanes that are clear are counted: a call in that loop would cost all of its registers.
+    void note_unclear(int v, uint32_t lanes) {
+        unclear_[n_unclear_] = {v, lanes};
+        n_unclear_ += lanes != 0;
+    }
+    void settle_unclear(const Frame& frame) {
+        for (int i = 0; i < n_unclear_; ++i) job_.calls.exact(job_, frame.node, frame.depth, unclear_[i].vector, unclear_[i].lanes);
+    }
+
+    // Weight of the lanes that enter or leave by each turn. A turn to the end's side can only open the leaf and any
+    // other only close it, so the two need not be told apart here.
+    template <int EIGHTS>
+    void count(int slot, uint64_t vectors, double* mass) {
+        typename Isa::Tally first = Isa::tally(0), second = Isa::tally(8);
+        for (; vectors; vectors &= vectors - 1) {
+            const int v = lowest(vectors);
+            const Inside in = inside(slot, v);
+            note_unclear(v, in.unclear);
+            Isa::add(first, in.in, in.out, in.clear);
+            if (EIGHTS > 1) Isa::add(second, in.in, in.out, in.clear);
+        }
+        int n[8 * EIGHTS];
+        Isa::read(first, n);
+        if (EIGHTS > 1) Isa::read(second, n + 8 * (EIGHTS - 1));
+        for (int d = 0; d < 8 * EIGHTS; ++d) mass[d] = n[d] * job_.weight;
+    }
+
+    void weigh(int depth, int slot, uint64_t vectors, double* mass) {
+        for (int d = 0; d < depth; ++d) mass[d] = 0.0;
+        for (; vectors; vectors &= vectors - 1) {
+            const int v = lowest(vectors);
+            const Inside in = inside(slot, v);
+            note_unclear(v, in.unclear);
+            const double* sums = job_.weight_sums + static_cast<size_t>(start_of_[v]) / 8 * 256;
+            const Vec never = Isa::all(-1), entering = Isa::choose(in.clear, in.in, never), leaving = Isa::choose(in.clear, in.out, never);
+            for (int d = 0; d < depth; ++d) {
+                const Vec turn = Isa::all(static_cast<int16_t>(d));
+                const uint32_t lanes = Isa::bits(Isa::either(Isa::same(entering, turn), Isa::same(leaving, turn)));
+                for (int b = 0; b < LANES / 8; ++b) mass[d] += sums[b * 256 + (lanes >> 8 * b & 255)];
+            }
+        }
+    }
+
+    void pairs_leaf(const Frame& frame, const Node& leaf, int slot) {
+        size_t column[16];
+        find_columns(frame.depth, column);
+        const double* value = job_.values + leaf.value;
+        n_unclear_ = 0;
+        for (uint64_t rest = frame.alive; rest; rest &= rest - 1) {
+            const int v = lowest(rest);
+            const Inside in = inside(slot, v);
+            note_unclear(v, in.unclear);
+            int16_t closes[LANES], opens[LANES];
+            Isa::store(closes, in.in);
+            Isa::store(opens, in.out);
+            for (uint32_t lanes = Isa::bits(in.clear); lanes; lanes &= lanes - 1) {
+                const int lane = lowest(lanes);
+                double* credit = job_.credit + static_cast<size_t>(v * LANES + lane) * job_.credit_step;
+                if (opens[lane] != TURN_NONE) {
+                    double* to = credit + column[opens[lane]];
+                    for (size_t k = 0; k < job_.width; ++k) to[k] += value[k];
+                }
+                if (closes[lane] != TURN_NONE) {
+                    double* to = credit + column[closes[lane]];
+                    for (size_t k = 0; k < job_.width; ++k) to[k] -= value[k];
+                }
+            }
+        }
+        settle_unclear(frame);
+    }
+};
+
+template <class Isa>
+constexpr LaneKernel lane_kernel(const char* name) {
+    return {name, Isa::LANES, &LaneWalk<Isa>::population, &LaneWalk<Isa>::pairs};
+}
+
+}  // namespace
+}  // namespace gigrad

@@ -1,0 +1,10 @@
+// The vector walk in plain C++.
+#include "isa_plain.hpp"
+#include "lanes_walk.hpp"
+
+namespace gigrad {
+
+extern const LaneKernel LANES_PLAIN;
+constexpr LaneKernel LANES_PLAIN = lane_kernel<IsaPlain>("lanes");
+
+}  // namespace gigrad
