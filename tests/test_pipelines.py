@@ -15,6 +15,7 @@ from sklearn.ensemble import (
     GradientBoostingClassifier,
     GradientBoostingRegressor,
     HistGradientBoostingRegressor,
+    RandomForestClassifier,
     VotingClassifier,
 )
 from sklearn.impute import SimpleImputer
@@ -198,6 +199,18 @@ def test_a_saved_pipeline_explains_without_scikit_learn(tmp_path):
     explainer.save(tmp_path / "pipeline.gig")
     again = gig.Explainer.load(tmp_path / "pipeline.gig")(table.iloc[30:34])
     np.testing.assert_allclose(again.values, explainer(table.iloc[30:34]).values, atol=1e-12)
+
+
+def test_deep_trees_on_dummies_of_bins_stay_within_bounds():
+    """A chain of splits in place of every dummy would multiply; the dummies stay nodes, and the answer is the same."""
+    wide = np.random.default_rng(2).normal(size=(1500, 12))
+    y = (np.sin(3 * wide).sum(axis=1) + np.random.default_rng(3).normal(size=1500) > 0).astype(int)
+    bins = KBinsDiscretizer(12, quantile_method="averaged_inverted_cdf")
+    model = make_pipeline(bins, RandomForestClassifier(3, max_features=3, random_state=0)).fit(wide, y)
+    graph = gig.import_model(model)
+    assert graph.score.source is not graph.input  # else the forest was not deep enough to test anything
+    report = check_importer(model, wide[:100], pairs=3)
+    assert report.rows > 100
 
 
 # ---------------------------------------------------------------- refusals that say what to do

@@ -115,6 +115,9 @@ ROWS = (
         lambda: stack("binary", linear(), ("forest", forest()), ("xgboost", boosted()))),
     row(STACK, "binary", "passthrough", lambda: stack("binary", linear(), passthrough=True), X=data.named),
     row(STACK, "multiclass", "", lambda: stack("multiclass", linear())),
+    row(STACK, "binary", "boosting over trees, passthrough", lambda: made(
+        STACK, [("trees", trees()), ("forest", forest())], trees(), cv=2, passthrough=True)),
+    row(STACK, "binary", "boosting over smooth scores", lambda: stack("binary", trees()), tol=1e-8),
     row(STACK_R, "regression", "passthrough", lambda: stack("regression", linear("regression"), passthrough=True)),
     row(CALIBRATED, "binary", "sigmoid", lambda: calibrated(trees(), "sigmoid")),
     row(CALIBRATED, "binary", "isotonic", lambda: calibrated(forest(), "isotonic"), X=data.named),

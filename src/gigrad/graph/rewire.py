@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import InputError
 from .columns import Column
 from .model import Graph
-from .node import Node, topological
+from .node import Concat, Node, Select, topological
 from .ranks import over_ranks
 from .trees import TreeEnsemble
 from .witness import Witness
@@ -75,3 +75,13 @@ def _above(witness: Witness, moved: Mapping[Node, Node], node: Node, columns: tu
     if witness.source is None:
         return replace(witness, node=moved[witness.node], source=node, columns=columns)
     return replace(witness, node=moved[witness.node], source=moved[witness.source])
+
+
+def columns_of(node: Node) -> list[tuple[Node, int]]:
+    """What each column of a node is, seen through selections and concatenations."""
+    if isinstance(node, Select):
+        below = columns_of(node.source)
+        return [below[i] for i in node.columns]
+    if isinstance(node, Concat):
+        return [column for source in node.sources for column in columns_of(source)]
+    return [(node, k) for k in range(node.width)]

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotFittedError, UnsupportedModelError
-from ..graph import Column, Concat, Graph, Input, Node, Select, TreeEnsemble, Witness, topological
-from ..graph.rewire import with_parents
+from ..graph import Column, Concat, Graph, Input, Node, TreeEnsemble, Witness, topological
+from ..graph.ranks import over_ranks
+from ..graph.rewire import columns_of, with_parents
 from ..graph.witness import Predict
 from ..tables import Rows, read_rows
 from . import import_model
@@ -25,7 +26,7 @@ from .preprocess.nodes import Values
 from .preprocess.raw import raw_columns, uses
 from .preprocess.steps import AsMissing, Encode, Step
 from .preprocess.table import Constant, Derived, Feature, Table
-from .preprocess.trees import on_raw
+from .preprocess.trees import TooManyWaysError, on_raw
 
 # The steps as nodes may round in another order than the transformers do: scaled columns cancel, normal scores are
 # steep. A step that is wrong is wrong by far more than this.
@@ -185,31 +186,52 @@ class _Move:
         if node is self.old:
             return Values(self.source, self.columns).node(self.features)
         if isinstance(node, TreeEnsemble):
-            read = _columns_of(node.source)
+            read = columns_of(node.source)
             if any(base is self.old for base, _ in read):
                 return self._trees(node, read)
         return with_parents(node, {p: self.node(p) for p in node.parents})
 
     def _trees(self, trees: TreeEnsemble, read: Sequence[tuple[Node, int]]) -> TreeEnsemble:
-        """Trees that read transformed columns, maybe beside other models' scores."""
-        others = list(dict.fromkeys(base for base, _ in read if base is not self.old))
-        starts = dict(zip(others, np.cumsum([0, *(n.width for n in others)]).tolist(), strict=False))
-        places: list[int | Feature] = [self.features[k] if base is self.old else starts[base] + k for base, k in read]
+        """Trees that read transformed columns, maybe beside other models' scores.
+
+        Where they are so deep that chains of splits in place of steps would multiply beyond bounds, the columns that
+        are step functions stay nodes, which the trees read as they would read the scores of other trees.
+        """
         takes = [base is self.old and self.wanted[k].missing for base, k in read]
-        if not others:
-            return on_raw(trees, self.source, places, takes, self.columns, 0)
-        source = Concat((*(self.node(n) for n in others), self.source))
-        return on_raw(trees, source, places, takes, self.columns, source.width - self.source.width)
+        made_of: list[Feature] = [self.features[k] if base is self.old else Constant(0.0) for base, k in read]
+        others = [None if base is self.old else (self.node(base), k) for base, k in read]
+        try:
+            return self._over(trees, made_of, others, takes)
+        except TooManyWaysError:
+            steps = [i for i, f in enumerate(made_of) if isinstance(f, Derived) and f.flat and self._is_number(f)]
+            node = Values(self.source, self.columns).node([self.features[read[i][1]] for i in steps])
+            for place, i in enumerate(steps):
+                others[i] = (node, place)
+        try:
+            return self._over(trees, made_of, others, takes)
+        except TooManyWaysError:
+            raise UnsupportedModelError(
+                "The trees at the end of the pipeline are too deep for steps that go up and down, such as squares: "
+                "every split on one becomes several. Limit their depth (max_depth=10), or leave the step out."
+            ) from None
 
+    def _over(
+        self,
+        trees: TreeEnsemble,
+        made_of: Sequence[Feature],
+        others: Sequence[tuple[Node, int] | None],
+        takes: Sequence[bool],
+    ) -> TreeEnsemble:
+        """The trees over the raw rows, and over other nodes where a column is one of `others`."""
+        nodes = list(dict.fromkeys(o[0] for o in others if o is not None))
+        starts = dict(zip(nodes, np.cumsum([0, *(n.width for n in nodes)]).tolist(), strict=False))
+        places = [f if o is None else starts[o[0]] + o[1] for f, o in zip(made_of, others, strict=True)]
+        source = Concat((*nodes, self.source)) if nodes else self.source
+        moved = on_raw(trees, source, places, takes, self.columns, source.width - self.source.width)
+        return over_ranks(moved, self.source, self.columns) if nodes else moved
 
-def _columns_of(node: Node) -> list[tuple[Node, int]]:
-    """What each column of a node is, seen through selections and concatenations."""
-    if isinstance(node, Select):
-        below = _columns_of(node.source)
-        return [below[i] for i in node.columns]
-    if isinstance(node, Concat):
-        return [column for source in node.sources for column in _columns_of(source)]
-    return [(node, k) for k in range(node.width)]
+    def _is_number(self, feature: Derived) -> bool:
+        return self.columns[feature.column].kind == "number"
 
 
 # ---------------------------------------------------------------- the model's own word

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..errors import UnsupportedModelError
-from ..graph import Graph, Input, Node, merge, rewire
+from ..graph import Graph, Input, Node, attach, merge
 from . import import_model
 from .estimator import names_of, require_fitted
 from .links import class_outputs, plain_outputs
@@ -33,16 +33,16 @@ def import_stacking(model: Any) -> Graph:
             f"The final estimator of the stack reads {head.input.width} columns, and its parts give {source.width}; "
             "they have not been fitted together."
         )
-    above = rewire((head.score, head.margin), {head.input: source})
+    above = attach(head, parts[0], source)
     names = class_outputs(model.classes_) if classifier else plain_outputs(head.score.width)
     two = head.margin is not head.score
     return built(
         model,
         parts,
-        above[head.score],
+        above.score,
         names,
         "predict_proba" if classifier else "predict",
-        margin=above[head.margin] if two else None,
+        margin=above.margin if two else None,
         margin_names=names if head.margin.width == len(names) else head.margin_names,
         margin_method="decision_function" if two and gives(model, "decision_function") else "",
     )

@@ -21,6 +21,13 @@ from .raw import image_of_missing, images
 from .table import Blend, Constant, Derived, Feature, cuts, numbers
 
 Ints = NDArray[np.int64]
+MOST_WAYS = 1 << 24  # from a root to the leaves, when chains of splits share their children
+
+
+class TooManyWaysError(Exception):
+    """Deep trees on step functions with many edges: their chains of splits would multiply beyond bounds."""
+
+
 Bools = NDArray[np.bool_]
 
 
@@ -175,6 +182,8 @@ def _rebuilt(
         "value": trees.value[owner],
     }
     arrays, roots = _reached(arrays, leaf, begin[target[trees.roots]])
+    if (count > 1).any() and _most_ways(arrays, roots) > MOST_WAYS:
+        raise TooManyWaysError
     return replace(trees, source=source, set_start=starts, set_words=words, roots=roots, **arrays)
 
 
@@ -228,3 +237,13 @@ def _reached(arrays: dict[str, Any], leaf: Bools, roots: Ints) -> tuple[dict[str
     types = {"threshold": np.float64, "missing_left": np.bool_}
     kept = {name: values[reached].astype(types.get(name, np.int32)) for name, values in arrays.items()}
     return kept, number[roots].astype(np.int32)
+
+
+def _most_ways(arrays: dict[str, Any], roots: NDArray[np.int32]) -> float:
+    """The ways from a root to its leaves, of the tree that has the most."""
+    left, right = arrays["left"].tolist(), arrays["right"].tolist()
+    ways = [1.0] * len(left)
+    for node in range(len(left) - 1, -1, -1):
+        if left[node] >= 0:
+            ways[node] = ways[left[node]] + ways[right[node]]
+    return float(max(ways[root] for root in roots.tolist()))
