@@ -1,13 +1,13 @@
-"""The brute-force definition and the checks an importer must pass: for our tests and for people who write importers.
+"""The definition itself, by brute force: nothing here is fast, and nothing is shared with the engine.
 
-Nothing here is fast. Corners ask the model as a black box on either side of each threshold, for all 2^k subsets of the
-variables that cross there; the segments between them are integrated by bisection until nothing changes.
+Corners ask the model as a black box on either side of each threshold, for all 2^k subsets of the variables that cross
+there; the segments between them are integrated by bisection until nothing changes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from math import factorial
 from typing import Any
@@ -15,11 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import InputError, ModelMismatchError
-from .explain import explain_pairs
-from .graph import (
+from ..errors import InputError
+from ..graph import (
     Array,
-    Column,
     Graph,
     Input,
     Node,
@@ -27,14 +25,12 @@ from .graph import (
     TreeEnsemble,
     evaluate,
     needed,
-    own_values,
     pick,
     topological,
 )
-from .graph.rewire import columns_of
-from .importers import import_model
-from .kernels import TIE
-from .tables import Rows, read_rows
+from ..graph.rewire import columns_of
+from ..importers import import_model
+from ..kernels import TIE
 
 Score = Callable[[Array], Array]
 
@@ -264,183 +260,3 @@ def _segment_credit(
         else:
             stack += [(a, middle, halves[0]), (middle, b, halves[1])]
     return total
-
-
-# ---------------------------------------------------------------- what every importer must pass
-
-
-@dataclass(frozen=True)
-class ImporterReport:
-    """What `check_importer` saw.
-
-    Attributes
-    ----------
-    rows : int
-        Rows on which the graph and the model's own predictions were compared.
-    largest_gap : float
-        Largest `|gap|` of the explained pairs, relative to the largest `|prediction|`.
-    largest_difference : float
-        Largest difference from the brute-force definition, on the same scale; NaN for trees over smooth scores, for
-        which it is too blunt a tool.
-    """
-
-    rows: int
-    largest_gap: float
-    largest_difference: float
-
-
-def check_importer(
-    model: Any, X: Any, *, pairs: int = 4, changes: int = 4, tol: float = 1e-9, seed: int = 0
-) -> ImporterReport:
-    """Check an importer on a model and rows it can predict; raises where anything does not hold.
-
-    The graph must reproduce the model's own predictions on X, on rows at thresholds and their float neighbours, and on
-    rows with missing values where the model takes them; credits must add up; and they must equal the brute-force
-    definition on a few pairs.
-
-    Parameters
-    ----------
-    model : fitted model
-    X : table, as the model takes it
-    pairs : int
-        How many pairs to compare with the definition. They differ in at most `changes` columns, since it costs 2^k.
-    tol : float
-        Largest difference from the definition, relative to the largest `|prediction|`.
-
-    Examples
-    --------
-    >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
-    >>> import numpy as np
-    >>> from gigrad.testing import check_importer
-    >>> report = check_importer(tree, np.array([[0.0, 0.0], [1.0, 1.0]]))
-    >>> report.largest_difference < 1e-12
-    True
-    """
-    graph = import_model(model)
-    if not graph.witnesses:
-        raise ModelMismatchError(
-            f"The graph of {graph.label} carries no witness, so it cannot be compared with the model."
-        )
-    rng = np.random.default_rng(seed)
-    outputs = ("margin",) if graph.no_score else (None,) if graph.margin is graph.score else (None, "margin")
-    read = [read_rows(table, graph, what="X") for table in (X, *edge_tables(graph, X, rng))]
-    for rows in read:
-        for node in {graph.output(output)[0] for output in outputs}:
-            own_values(node, graph.witnesses, graph.input, rows)
-    starts, ends = _some_pairs(np.concatenate([rows.matrix for rows in read]), pairs, changes, rng)
-    bare = replace(graph, witnesses=())
-    gap = difference = 0.0
-    for output in outputs:
-        node, _ = graph.output(output)
-        explained = explain_pairs(bare, _encoded(bare, starts), _encoded(bare, ends), output=output, tol=tol)
-        got = explained.values.reshape(pairs, -1, node.width)
-        scale = max(1.0, float(np.abs(explained.predictions).max()))
-        gap = max(gap, float(np.abs(explained.gap).max()) / scale)
-        if reads_scores(graph, node):
-            difference = float("nan")
-            continue
-        for i in range(pairs):
-            want = brute_force(graph, starts[i], ends[i], output=output)
-            difference = max(difference, float(np.abs(got[i] - want).max()) / scale)
-    if gap > tol or difference > tol:
-        raise ModelMismatchError(
-            f"The credits of {graph.label} must add up and equal the definition to {tol:g}; the gap is {gap:.3g} and "
-            f"the difference {difference:.3g}."
-        )
-    return ImporterReport(sum(len(rows) for rows in read), gap, difference)
-
-
-def _some_pairs(pool: Array, pairs: int, changes: int, rng: np.random.Generator) -> tuple[Array, Array]:
-    """Pairs of rows of the pool, the start with the values of a third row in a few columns."""
-    ends = pool[rng.integers(0, len(pool), pairs)]
-    starts = ends.copy()
-    for i in range(pairs):
-        columns = rng.choice(pool.shape[1], min(changes, pool.shape[1]), replace=False)
-        starts[i, columns] = pool[rng.integers(0, len(pool)), columns]
-    return starts, ends
-
-
-def _encoded(graph: Graph, matrix: Array) -> Rows:
-    return Rows(matrix, matrix, graph.feature_names)
-
-
-def edge_tables(graph: Graph, X: Any, rng: np.random.Generator, each: int = 3) -> Iterator[Any]:
-    """Copies of rows of X with one column at a time changed.
-
-    Numbers at thresholds and beside them; categories that are known and, where the model takes them, unknown; missing
-    values where it takes those.
-    """
-    split = thresholds(graph, graph.score)
-    for j, column in enumerate(graph.columns):
-        if column.kind == "unused":
-            continue
-        if column.kind == "category":
-            values = _some_categories(column, X, j, rng, each)
-        else:
-            values = _near(split.get(j, np.zeros(0)), rng, each)
-            if column.missing_value is not None:
-                values.append(column.missing_value)
-        if column.missing:
-            values.append(np.nan if column.labels is None else None)
-        if values:
-            yield _with_column(X, j, column, values, rng)
-
-
-def _near(thresholds: Array, rng: np.random.Generator, each: int) -> list[Any]:
-    thresholds = thresholds[np.abs(thresholds) <= _LARGEST]  # one beyond it only tells missing values from numbers
-    picked = rng.choice(thresholds, min(each, len(thresholds)), replace=False)
-    with np.errstate(over="ignore"):
-        return [v for t in picked for v in (f(t) for f in _NEIGHBOURS) if abs(v) <= _LARGEST]
-
-
-def _some_categories(column: Column, X: Any, position: int, rng: np.random.Generator, each: int) -> list[Any]:
-    if column.labels is None:
-        return [float(code) for code in (0, 1, 2, 31, 32, 10**6)]
-    known = list(column.labels) if column.known_as == "label" else _present(X, position, column.name)
-    picked = [known[i] for i in rng.integers(0, len(known), each)] if known else []
-    if column.unknown == "refuse":
-        return picked
-    return [*picked, "never seen" if all(isinstance(v, str) for v in known) else 987654]
-
-
-def _present(X: Any, position: int, name: str) -> list[Any]:
-    """The values of one column of a table, without repeats and missing ones."""
-    import narwhals as nw
-
-    if isinstance(X, np.ndarray):
-        values = X[:, position].tolist()
-    else:
-        frame = nw.from_native(X, eager_only=True)
-        values = frame.get_column(name if name in frame.columns else frame.columns[position]).to_list()
-    return [v for v in dict.fromkeys(values) if v is not None and v == v]
-
-
-_LARGEST = float(np.finfo(np.float32).max)  # several libraries refuse larger numbers
-_NEIGHBOURS: tuple[Callable[[float], float], ...] = (
-    float,
-    lambda t: float(np.nextafter(t, np.inf)),
-    lambda t: float(np.nextafter(t, -np.inf)),
-    lambda t: float(np.float32(t)),
-    lambda t: float(np.nextafter(np.float32(t), np.float32(np.inf))),
-    lambda t: float(np.nextafter(np.float32(t), np.float32(-np.inf))),
-)
-
-
-def _with_column(X: Any, position: int, column: Column, values: list[Any], rng: np.random.Generator) -> Any:
-    """Random rows of X, as many as there are values, with one column replaced by them."""
-    index = rng.integers(0, len(X), len(values))
-    if isinstance(X, np.ndarray):
-        out = X[index].astype(np.float64) if X.dtype != object else X[index].copy()
-        out[:, position] = values
-        return out
-    import narwhals as nw
-
-    frame = nw.from_native(X, eager_only=True)[index.tolist()]
-    name = column.name if column.name in frame.columns else frame.columns[position]
-    kind: Any = nw.String() if any(isinstance(v, str) for v in values) else nw.Float64()
-    if all(isinstance(v, int) for v in values):
-        kind = nw.Int64()
-    series = nw.new_series(name, values, kind, backend=frame.implementation)
-    return frame.with_columns(series).to_native()

@@ -1,0 +1,29 @@
+"""The brute-force definition and the checks an importer must pass: for our tests and for people who write importers."""
+
+from .definition import (
+    Corner,
+    brute_force,
+    find_corners,
+    gradient,
+    has_gradient,
+    jumping_columns,
+    reads_scores,
+    shapley,
+    thresholds,
+)
+from .importers import ImporterReport, check_importer, edge_tables
+
+__all__ = [
+    "Corner",
+    "ImporterReport",
+    "brute_force",
+    "check_importer",
+    "edge_tables",
+    "find_corners",
+    "gradient",
+    "has_gradient",
+    "jumping_columns",
+    "reads_scores",
+    "shapley",
+    "thresholds",
+]
