@@ -82,6 +82,7 @@ bench: $(STAMPS)/test
 # The pages, in docs/_build/html. A warning is an error; nothing on them is fetched when they are read.
 docs: $(STAMPS)/docs
 	$(PY) -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(PY) docs/offline.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 # The paper's experiments, in full: under an hour. A run that was cut off goes on where it stopped.

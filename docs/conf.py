@@ -27,7 +27,7 @@ extensions = [
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_results.md", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "_results.md"]
 
 autosummary_generate = True
 templates_path = ["_templates"]
@@ -46,6 +46,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "abort_on_example_error": True,
     "show_memory": False,
+    "write_computation_times": False,  # that page would load scripts from a network
 }
 warnings.filterwarnings("ignore", message=".*non-interactive.*")
 
@@ -54,6 +55,7 @@ html_title = "gigrad"
 html_static_path = ["_static"]
 html_css_files = ["gigrad.css"]
 html_show_sourcelink = False
+html_sidebars = {"index": [], "start": []}  # alone in their sections
 html_theme_options = {
     "navigation_with_keys": False,
     "show_prev_next": True,
@@ -61,6 +63,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "navbar_end": ["theme-switcher"],
+    "header_links_before_dropdown": 6,
 }
 
 

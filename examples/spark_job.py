@@ -24,15 +24,13 @@ explainer = gig.Explainer(model, X[bad == 0].head(50))
 
 
 def main() -> None:
-    from pyspark.sql import SparkSession
-
     import gigrad.spark
 
-    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    spark = gigrad.spark.local_session(cores=2)  # on a cluster, the session you have
     spark.sparkContext.setLogLevel("ERROR")
     table = X.assign(loan=range(len(X)))
     credits = gigrad.spark.explain(spark.createDataFrame(table), explainer, id_columns=["loan"])
-    credits.orderBy("loan").show(5)
+    credits.orderBy("loan").select("loan", "base_value", "prediction", "credit_duration_months").show(5)
     spark.stop()
 
 

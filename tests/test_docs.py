@@ -1,4 +1,4 @@
-"""Every Python snippet of the README and the pages runs, page by page, as a reader would type it."""
+"""Every snippet of the README and the pages runs, page by page, as a reader would type it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+SHELL = f'gigrad() {{ "{sys.executable}" -m gigrad "$@"; }}\n'  # the command of this very environment
 
 
-def snippets(page: Path) -> str:
-    """The fenced Python blocks of a page, joined."""
-    return "\n".join(re.findall(r"^```python\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE))
+def snippets(page: Path, language: str = "python") -> str:
+    """The fenced blocks of a page in one language, joined."""
+    return "\n".join(re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), flags=re.DOTALL | re.MULTILINE))
 
 
 def run(path: Path, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -33,6 +34,11 @@ def test_snippets_run(page: Path, tmp_path: Path) -> None:
     script.write_text(snippets(page))
     done = run(script, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+    if commands := snippets(page, "bash"):
+        check = subprocess.run(
+            ["bash", "-ec", SHELL + commands], capture_output=True, text=True, cwd=tmp_path, check=False
+        )
+        assert check.returncode == 0, check.stdout + check.stderr
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)

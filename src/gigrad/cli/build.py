@@ -65,7 +65,9 @@ def build_model(config: Config) -> Any:
 def read_table(path: str, graph: Graph, config: Config) -> Any:
     """A table on disk as the model reads it, whole, for a reference or a check."""
     source = Source.open(path, "reference")
-    layout = match(source.schema().names, graph, config.id or (), config.columns)
+    names = source.schema().names
+    ids = [name for name in config.id or () if name in names]  # those of the explained rows: it need not have them
+    layout = match(names, graph, ids, config.columns)
     return layout.model_table(source.read(layout.needed), graph)
 
 
