@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .. import kernels
-from ..graph import Array, Node, evaluate
+from ..graph import Array, Node
 from .corners import EXACT, shapley
 from .jumps import Corners, step_values
 from .paths import Block, Bools, Ints
@@ -41,6 +41,8 @@ class CornerPlayers:
     def of(cls, corners: Corners, of_column: Ints) -> CornerPlayers:
         """The players of corners, given the player that every column belongs to."""
         corner = np.repeat(np.arange(len(corners)), corners.size)
+        if np.array_equal(of_column, np.arange(len(of_column))):
+            return cls(corners.offsets, corners.column, corner, of_column, len(of_column))
         count = int(of_column.max(initial=-1)) + 1
         pairs = np.unique(corner * count + of_column[corners.column])
         corner, player = pairs // max(count, 1), pairs % max(count, 1)
@@ -140,11 +142,11 @@ class Games:
         }
         known = step_values(roles, trees)
         joints, doubts = self._joints(corner, past)
-        value = evaluate((roles.output,), {**known, **joints})[roles.output]
+        value = roles.evaluate((roles.output,), {**known, **joints})[roles.output]
         if not any(d.any() for d in doubts.values()):
             return np.concatenate([value, value], axis=1)
         off = {n: joints[n] + doubts[n] for n in joints}
-        return np.concatenate([value, evaluate((roles.output,), {**known, **off})[roles.output]], axis=1)
+        return np.concatenate([value, roles.evaluate((roles.output,), {**known, **off})[roles.output]], axis=1)
 
     def _joints(self, corner: Ints, past: Bools) -> tuple[dict[Node, Array], dict[Node, Array]]:
         """The joints and their doubts: kept from the panels, or asked anew where jumping columns change them."""
@@ -162,7 +164,7 @@ class Games:
             some = asked[first]
             path, half = self.corners.path[corner[some]], np.full(len(some), 0.5)
             early, late = (self.block.at(path, half, np.full(len(some), flag)) for flag in (False, True))
-            values = evaluate(roles.joints, {roles.source: np.where(past[some], late, early)})
+            values = roles.evaluate(roles.joints, {roles.source: np.where(past[some], late, early)})
             for node in roles.joints:
                 joints[node][asked] = values[node][same.ravel()]
         return joints, doubts
@@ -171,7 +173,7 @@ class Games:
         """Replace interpolated joints at corners by what the model itself gives there."""
         corner = corner[~self.corners.broken[corner]]
         path, time = self.corners.path[corner], self.corners.time[corner]
-        values = evaluate(self.roles.joints, {self.roles.source: self.block.at(path, time, time > 0.5)})
+        values = self.roles.evaluate(self.roles.joints, {self.roles.source: self.block.at(path, time, time > 0.5)})
         for node in self.roles.joints:
             self.sides.joints[node][self.sides.place[corner]] = values[node]
             self.sides.doubts[node][self.sides.place[corner]] = 0.0

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Array, Node, Smooth, TreeEnsemble, evaluate
+from ..graph import Array, Node, Smooth, TreeEnsemble
 from ..kernels import TIE
 from .jumps import Corners
 from .panels import Patch
@@ -82,20 +82,24 @@ class Segments:
         none = np.full(len(panel), -1)
         return cls(panel, state, low, high, left, right, none, none)
 
-    def cut(self, segment: Ints, time: Array, crossing: Ints) -> Segments:
-        """The given segments cut at times inside them (sorted by segment and time), each marked by a crossing or -1."""
-        which = np.unique(segment)
-        counts = np.bincount(segment, minlength=len(self))[which] + 1
-        new = self[np.repeat(which, counts)]
+    def cut(self, segment: Ints, time: Array, crossing: Ints, only: bool = True) -> Segments:
+        """The segments cut at times inside them (sorted by segment and time), each marked by a crossing or -1.
+
+        With `only` set those that are not cut are left out.
+        """
+        counts = np.bincount(segment, minlength=len(self)) + 1
+        if only:
+            counts[counts == 1] = 0
+        new = self[np.repeat(np.arange(len(self)), counts)]
         inner = np.ones(len(new), np.bool_)
-        inner[np.cumsum(counts) - 1] = False
-        after = np.nonzero(inner)[0] + 1
-        low, high, left, right = new.low.copy(), new.high.copy(), new.left.copy(), new.right.copy()
-        enter, leave = new.enter.copy(), new.leave.copy()
-        high[inner], low[after] = time, time
-        right[inner], left[after] = -1, -1
-        leave[inner], enter[after] = crossing, crossing
-        return Segments(new.panel, new.state, low, high, left, right, enter, leave)
+        inner[np.cumsum(counts)[counts > 0] - 1] = False
+        before = np.nonzero(inner)[0]
+        after = before + 1
+        for early, late, value in (
+            (new.high, new.low, time), (new.right, new.left, np.full(len(time), -1)), (new.leave, new.enter, crossing),
+        ):  # fmt: skip
+            early[before] = late[after] = value
+        return new
 
 
 class Head:
@@ -105,13 +109,16 @@ class Head:
         self.roles, self.patch, self.states = roles, patch, states
 
     def at(
-        self, wanted: tuple[Node, ...], segments: Segments, time: Array, held: dict[Node, Array] | None = None
+        self, wanted: tuple[Node, ...], panel: Ints, state: Ints, time: Array, held: dict[Node, Array] | None = None
     ) -> dict[Node, Array]:
-        """Values of nodes on each segment at one time; `held` are outputs of trees over something continuous."""
-        known = self.patch.at(segments.panel, time)
+        """Values of nodes at times on panels, in states of the trees.
+
+        `held` are outputs of trees over something continuous, which else follow from what they read there.
+        """
+        known = self.patch.at(panel, time)
         for node in self.roles.step_ends:
-            known[node] = self.states[node][segments.state]
-        return evaluate(wanted, {**known, **(held or {})})
+            known[node] = self.states[node][state]
+        return self.roles.evaluate(wanted, {**known, **held} if held else known)
 
     def held(self, segments: Segments) -> dict[Node, Array]:
         """Outputs of the trees over something continuous, in the middle of each segment.
@@ -119,9 +126,9 @@ class Head:
         A segment without length stands where a threshold is met at the edge of a panel, on the side of equality.
         """
         out: dict[Node, Array] = {}
-        point = segments.high <= segments.low
+        point, middle = segments.high <= segments.low, 0.5 * (segments.low + segments.high)
         for tree in self.roles.head_trees:
-            inputs = self.at((tree.source,), segments, 0.5 * (segments.low + segments.high), out)[tree.source]
+            inputs = self.at((tree.source,), segments.panel, segments.state, middle, out)[tree.source]
             if point.any():
                 numeric = np.unique(tree.feature[(tree.feature >= 0) & (tree.category_set < 0)])
                 inputs = inputs.copy()
@@ -147,8 +154,9 @@ class Head:
         wanted = (output, *(levels.node for levels in self.roles.head_levels))
         while len(segments):
             held = self.held(segments)
-            first = self.at(wanted, segments, segments.low, held)
-            last = self.at(wanted, segments, segments.high, held)
+            first, last = (
+                self.at(wanted, segments.panel, segments.state, t, held) for t in (segments.low, segments.high)
+            )
             whole = np.ones(len(segments), np.bool_)
             cuts: list[Cuts] = []
             for number, levels in enumerate(self.roles.head_levels):
@@ -162,16 +170,12 @@ class Head:
                     time = self._times(levels, segments, held, (first, last), segment, column, level)
                     cuts.append(Cuts(segment, time, np.full(len(segment), number if tree else -1), column))
                     whole[segment] = False
-            done = np.nonzero(whole)[0]
-            yield Settled(
-                segments[done],
-                first[output][done],
-                last[output][done],
-                {n: (first[n][done], last[n][done]) for n in self.roles.joints},
-                {t: v[done] for t, v in held.items()},
-            )
+            ends = {n: (first[n], last[n]) for n in self.roles.joints}
+            settled = Settled(segments, first[output], last[output], ends, held)
             if not cuts:
+                yield settled
                 return
+            yield settled.part(np.nonzero(whole)[0])
             segments = crossings.cut(segments, cuts)
 
     def _times(
@@ -179,19 +183,21 @@ class Head:
         ends: tuple[dict[Node, Array], dict[Node, Array]], segment: Ints, column: Ints, level: Array,
     ) -> Array:  # fmt: skip
         """When a column of a node of the head has a level, on segments where it passes it."""
-        some, node = segments[segment], levels.node
-        some_held = {n: v[segment] for n, v in held.items()}
-        rows = np.arange(len(segment))
+        node = levels.node
 
-        def function(time: Array) -> Array:
-            return self.at((node,), some, time, some_held)[node][rows, column] - level
+        def function(index: Ints, time: Array) -> Array:
+            some = segment[index]
+            some_held = {n: v[some] for n, v in held.items()}
+            values = self.at((node,), segments.panel[some], segments.state[some], time, some_held)[node]
+            return values[np.arange(len(index)), column[index]] - level[index]
 
         at_low, at_high = (values[node][segment, column] - level for values in ends)
         margin = MARGIN * np.maximum(np.maximum(np.abs(at_low + level), np.abs(at_high + level)), np.abs(level))
         early, late = np.abs(at_low) <= margin, np.abs(at_high) <= margin  # met at an edge: nothing to solve
-        noise = 1e-15 * np.maximum(np.abs(at_low), np.abs(at_high)) + 2e-16 * np.abs(level)
-        root = solve(function, some.low, some.high, at_low, at_high, np.where(early | late, np.inf, noise))
-        return np.where(early, some.low, np.where(late, some.high, root))
+        noise = 1e-13 * np.maximum(np.abs(at_low), np.abs(at_high)) + 2e-16 * np.abs(level)
+        low, high = segments.low[segment], segments.high[segment]
+        root = solve(function, low, high, at_low, at_high, np.where(early | late, np.inf, noise))
+        return np.where(early, low, np.where(late, high, root))
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +219,16 @@ class Settled:
     last: Array
     ends: dict[Node, tuple[Array, Array]]
     held: dict[Node, Array]
+
+    def part(self, index: Ints) -> Settled:
+        """Some of the segments."""
+        return Settled(
+            self.segments[index],
+            self.first[index],
+            self.last[index],
+            {n: (a[index], b[index]) for n, (a, b) in self.ends.items()},
+            {t: v[index] for t, v in self.held.items()},
+        )
 
 
 @dataclass(frozen=True, eq=False)

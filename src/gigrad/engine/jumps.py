@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from .. import kernels
-from ..graph import Array, Node, TreeEnsemble, evaluate
-from .paths import Block, Bools, Ints
+from ..graph import Array, Node, TreeEnsemble
+from .paths import Block, Bools, Ints, Paths
 from .roles import Roles
 
 
@@ -54,7 +54,21 @@ class Corners:
         return np.diff(self.offsets)
 
 
-def find_corners(roles: Roles, block: Block, n_threads: int | None) -> Corners:
+@dataclass(frozen=True, eq=False)
+class EndValues:
+    """The score and the outputs of the trees at all starts and at all ends, asked once for all paths between them."""
+
+    at_starts: dict[Node, Array]
+    at_ends: dict[Node, Array]
+
+    @classmethod
+    def of(cls, roles: Roles, paths: Paths) -> EndValues:
+        """Ask the model."""
+        wanted = (roles.output, *roles.trees)
+        return cls(*(roles.evaluate(wanted, {roles.source: rows}) for rows in (paths.starts, paths.ends)))
+
+
+def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | None) -> Corners:
     """The corners of a block of paths, from the jumps of all trees and from columns that jump in smooth parts."""
     found = [kernels.jumps(t.forest, block.starts, block.ends, n_threads) for t in roles.trees]
     half_path, half_column = np.nonzero(block.jumping & roles.moved_columns)
@@ -63,7 +77,8 @@ def find_corners(roles: Roles, block: Block, n_threads: int | None) -> Corners:
     column = np.concatenate([j.variable.astype(np.int64) for j in found] + [half_column])
     owner = np.repeat(np.arange(len(path)), [len(p) for p in path])
     all_paths = np.concatenate(path)
-    order = np.arange(len(time)) if len(found) == 1 and not len(half_path) else np.lexsort((column, time, all_paths))
+    sorted_ = len(found) == 1 and not len(half_path)
+    order = np.arange(len(time)) if sorted_ else np.lexsort((column, time, all_paths))
     all_paths, time, column, owner = all_paths[order], time[order], column[order], owner[order]
 
     new = np.ones(len(time), np.bool_)
@@ -84,11 +99,14 @@ def find_corners(roles: Roles, block: Block, n_threads: int | None) -> Corners:
         mine = position[gone : gone + len(jumps.time)]
         gone += len(jumps.time)
         trees[tree] = (
-            _walked(tree, block, corner_path, corner_time, n_threads)
+            _walked(tree, block, ends, corner_path, corner_time, n_threads)
             if exact
-            else _summed(tree, block, corner_path, mine, jumps.delta)
+            else _summed(tree, block, ends, corner_path, mine, jumps.delta)
         )
-    offsets, column = _distinct(corner, column, len(begin))
+    if sorted_:
+        offsets = np.append(begin, len(time))
+    else:
+        offsets, column = _distinct(corner, column, len(begin))
     return Corners(corner_path, corner_time, offsets, column, broken, first, trees)
 
 
@@ -102,30 +120,29 @@ def _distinct(corner: Ints, column: Ints, corners: int) -> tuple[Ints, Ints]:
     return np.concatenate([[0], np.cumsum(counts)]), column[new]
 
 
-def _summed(tree: TreeEnsemble, block: Block, path: Ints, corner: Ints, delta: Array) -> Array:
+def _summed(tree: TreeEnsemble, block: Block, ends: EndValues, path: Ints, corner: Ints, delta: Array) -> Array:
     """The trees' output in every state: the start's, and the jumps added one by one."""
     state = np.arange(len(path)) + path + 1  # after each corner
     first = np.searchsorted(path, np.arange(len(block))) + np.arange(len(block))
     change = np.zeros((len(path) + len(block), tree.width))
-    starts = kernels.predict(tree.forest, block.starts)
+    starts, last = ends.at_starts[tree][block.start], ends.at_ends[tree][block.row]
     for k in range(tree.width):
         change[:, k] = np.bincount(state[corner], weights=delta[:, k], minlength=len(change))
-    ends = kernels.predict(tree.forest, block.ends)
-    change[first] = starts - np.concatenate([np.zeros((1, tree.width)), ends[:-1]])
+    change[first] = starts - np.concatenate([np.zeros((1, tree.width)), last[:-1]])
     out: Array = np.cumsum(change, axis=0)
     # Rounding of one path must not reach the next: each begins at its own start, exactly.
     out += np.repeat(starts - out[first], np.diff(np.append(first, len(out))), axis=0)
     return out
 
 
-def _walked(tree: TreeEnsemble, block: Block, path: Ints, time: Array, n_threads: int | None) -> Array:
+def _walked(tree: TreeEnsemble, block: Block, ends: EndValues, path: Ints, time: Array, n_threads: int | None) -> Array:
     """The trees' output in every state, walked anew: equal to the trees' own predictions to the last bit.
 
     Needed below other trees, whose thresholds would notice a sum that is off by its rounding.
     """
     out = np.empty((len(path) + len(block), tree.width))
     first = np.searchsorted(path, np.arange(len(block))) + np.arange(len(block))
-    out[first] = kernels.predict(tree.forest, block.starts)
+    out[first] = ends.at_starts[tree][block.start]
     past = np.ones((len(path), block.starts.shape[1]), np.bool_)
     out[np.arange(len(path)) + path + 1] = kernels.cells(
         tree.forest, block.starts, block.ends, path, time, past, n_threads
@@ -135,4 +152,5 @@ def _walked(tree: TreeEnsemble, block: Block, path: Ints, time: Array, n_threads
 
 def step_values(roles: Roles, trees: dict[Node, Array]) -> dict[Node, Array]:
     """Values of the trees and steps that the head reads, or that are the output, for given outputs of the trees."""
-    return {n: v for n, v in evaluate(roles.step_ends, trees).items() if n in set(roles.step_ends)}
+    values = roles.evaluate(roles.step_ends, trees)
+    return {n: values[n] for n in roles.step_ends}

@@ -204,6 +204,25 @@ class Lines:
                     waiting[parent] = (own, part)
         return np.zeros((len(self.legs), self.roles.source.width))
 
+    def pull_rows(self, leg: Ints, cotangents: dict[Node, Array]) -> Array:
+        """Pull cotangents (n, width) back to the columns, times their moves, on legs (n,) without kinks: (n, p)."""
+        waiting = dict(cotangents)
+        for node in reversed(self.roles.lines):
+            if node not in waiting:
+                continue
+            if isinstance(node, Input):
+                return waiting[node] * self.block.move[self.legs.path[leg]]
+            assert isinstance(node, Smooth)
+            middles = [0.5 * (v[2 * leg] + v[2 * leg + 1]) for v in (self.values[p] for p in node.parents)]
+            for parent, part in zip(node.parents, node.pullback(waiting.pop(node), *middles), strict=True):
+                waiting[parent] = waiting[parent] + part if parent in waiting else part
+        return np.zeros((len(leg), self.roles.source.width))
+
+    @property
+    def straight(self) -> bool:
+        """Whether no line has a kink on any leg."""
+        return len(self.grids) == 1
+
     def _coarser(self, sums: Array, level: int, to: int) -> Array:
         for grid in self.grids[to + 1 : level + 1][::-1]:
             sums = np.add.reduceat(sums, grid.first_pieces, axis=0)

@@ -11,25 +11,19 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..graph import Array, Input, Node, Opaque, evaluate
+from ..graph import Array, Input, Node, Opaque
 from .games import CornerPlayers, Games, Sides
 from .head import Head
 from .integrate import Integral, Moments
-from .jumps import find_corners, step_values
+from .jumps import EndValues, find_corners, step_values
 from .lines import Legs, Lines
-from .panels import Panels, Patch, first_panels
+from .panels import Panels, Patch, first_orders, first_panels
 from .paths import Block, Bools, Ints, Paths
 from .quadrature import tails
 from .roles import Roles
 from .settings import Credits, Settings
 
-LONGEST = 0.5
-"""Panels begin no longer than this, in time."""
-
-ORDERS = ((0.01, 2), (0.04, 3), (0.12, 5), (0.3, 8), (np.inf, 12))
-"""Nodes of a first panel up to each length."""
-
-CAUTION = 4.0
+CAUTION = 2.0
 """An estimate of what is not there is multiplied by this."""
 
 BATCH = 1 << 21
@@ -52,8 +46,9 @@ def attribute(
     players = np.arange(source.width) if settings.players is None else settings.players
     values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, term.width))
     error = np.zeros((len(paths.ends), term.width))
+    ends = EndValues.of(roles, paths)
     for block in paths.blocks(settings.block, categories):
-        walk = Walk(roles, block, allowed[block.row], players, settings)
+        walk = Walk(roles, block, ends, allowed[block.row], players, settings)
         credit, lost = walk.credits()
         np.add.at(values, block.row, credit * block.weight[:, None, None])
         np.add.at(error, block.row, lost * block.weight[:, None])
@@ -68,15 +63,21 @@ class Walk:
     """
 
     def __init__(
-        self, roles: Roles, block: Block, allowed: Array, players: Ints, settings: Settings, stops: Array | None = None
+        self,
+        roles: Roles,
+        block: Block,
+        ends: EndValues,
+        allowed: Array,
+        players: Ints,
+        settings: Settings,
+        stops: Array | None = None,
     ) -> None:
         self.roles, self.block, self.allowed, self.players, self.settings = roles, block, allowed, players, settings
         self.k = roles.output.width
-        scores = evaluate((roles.output,), {roles.source: np.concatenate([block.starts, block.ends])})[roles.output]
-        self.gain = scores[len(block) :] - scores[: len(block)]
-        self.tallest = np.maximum(np.abs(scores[: len(block)]), np.abs(scores[len(block) :]))
+        first, last = ends.at_starts[roles.output][block.start], ends.at_ends[roles.output][block.row]
+        self.gain, self.tallest = last - first, np.maximum(np.abs(first), np.abs(last))
         self.error = np.zeros((len(block), self.k))
-        self.corners = find_corners(roles, block, settings.n_threads)
+        self.corners = find_corners(roles, block, ends, settings.n_threads)
         self.states = step_values(roles, self.corners.trees)
         broken = np.zeros(len(block), np.bool_)
         broken[self.corners.path[self.corners.broken]] = True
@@ -112,29 +113,26 @@ class Walk:
         pieces = len(self.lines.grid.left)
         self.sums = {n: np.zeros((self.k, pieces, n.width)) for n in roles.line_ends}
         self.rough = any(isinstance(n, Opaque) for n in roles.curves)
-        queue = [self._first_panels()]
-        while queue:
-            panels = queue.pop()
+        panels = self._first_panels()
+        while len(panels):
+            again: list[Panels] = []
             for order in np.unique(panels.order).tolist():
                 same = panels[panels.order == order]
-                for first, last in self._batches(same, order):
-                    again = self._panels(same[slice(first, last)], order)
-                    if len(again):
-                        queue.append(again)
+                again += [self._panels(same[slice(*batch)], order) for batch in self._batches(same, order)]
+            panels = Panels.joined(again)
         for output in range(self.k):
             self.leg_credit[:, :, output] = self.lines.pull_back({n: s[output] for n, s in self.sums.items()})
 
     def _first_panels(self) -> Panels:
         panels = first_panels(self.lines, self.corners)
-        if self.roles.curves:
-            parts = np.ceil(panels.length / LONGEST).astype(np.int64)
-            cut = np.repeat(np.arange(len(panels)), parts - 1)
-            step = np.arange(len(cut)) - np.searchsorted(cut, cut) + 1
-            time = panels.low[cut] + panels.length[cut] * step / parts[cut]
-            panels = Panels.joined([panels[parts == 1], panels.cut(cut, time, self.corners, self.legs)])
-            limits, orders = zip(*ORDERS, strict=True)
-            panels = panels.with_order(np.array(orders)[np.searchsorted(limits, panels.length)])
-        return panels
+        if not self.roles.curves:
+            return panels
+        parts, order = first_orders(self.roles, self.lines, panels, self.settings.tol)
+        cut = np.repeat(np.arange(len(panels)), parts - 1)
+        step = np.arange(len(cut)) - np.searchsorted(cut, cut) + 1
+        time = panels.low[cut] + panels.length[cut] * step / parts[cut]
+        panels = panels.with_order(order)
+        return Panels.joined([panels[parts == 1], panels.cut(cut, time, self.corners, self.legs)])
 
     def _batches(self, panels: Panels, order: int) -> list[tuple[int, int]]:
         """Stretches of the list of panels whose numbers fit in memory together."""
@@ -166,44 +164,91 @@ class Walk:
         moments = Integral(head, self.corners, self.sides, allowed, self.settings).run()
         sums, error = self._credit(patch, moments)
         error *= CAUTION
-        bad = (error > allowed * np.maximum(panels.length, 1 / 256)[:, None]).any(axis=1) & (panels.length > 1e-9)
+        bad = self._too_far_off(panels, (error / allowed).max(axis=1)) & (panels.length > 1e-9)
         good = np.nonzero(~bad)[0]
         for node, table in sums.items():
-            for output in range(self.k):
-                np.add.at(self.sums[node][output], panels.piece[good], table[output, good])
-        np.add.at(self.error, path[good], error[good] + 2.0 * moments.lost[good])
+            _add_rows(self.sums[node], panels.piece[good], table[:, good])
+        _add_rows(self.error.T, path[good], (error[good] + 2.0 * moments.lost[good]).T)
         again.append(panels[bad].finer(self.corners, self.legs))
         return Panels.joined(again)
+
+    def _too_far_off(self, panels: Panels, error: Array) -> Bools:
+        """Which panels to look at again, for errors (n,) as multiples of what their whole paths may have.
+
+        The best of each row's panels are kept, as many as fit in half of what the row may be off by: what is over is
+        for the others when they come back.
+        """
+        path = self.legs.path[panels.leg]
+        row, weight = self.block.row[path], self.block.weight[path]
+        order = np.lexsort((error, row))
+        row, share = row[order], (weight * np.maximum(panels.length, 1 / 256))[order]
+        first = np.concatenate([[True], row[1:] != row[:-1]])
+        begin = np.nonzero(first)[0]
+        number = np.cumsum(first) - 1
+        total = np.cumsum((weight * error)[order])
+        total -= np.concatenate([[0.0], total[begin[1:] - 1]])[number]
+        bad = np.zeros(len(order), np.bool_)
+        bad[order] = total > 0.5 * np.add.reduceat(share, begin)[number]
+        return bad
 
     def _credit(self, patch: Patch, moments: Moments) -> tuple[dict[Node, Array], Array]:
         """For each line the integral of the score's derivative over each panel, and the error of their credit."""
         sums = {n: np.zeros((self.k, len(patch.panels), n.width)) for n in self.roles.line_ends}
         error = np.zeros((len(patch.panels), self.k))
         for node, table in moments.lines.items():
-            sums[node] += table
+            sums[node] += table.transpose(2, 0, 1)
         order, column = patch.rule.size, 0
         for node in self.roles.curve_ends:
             for j in range(node.width):
-                moment = moments.curves[:, :, :, column]  # (k, panels, order + 2)
+                moment = moments.curves[:, :, column].transpose(2, 0, 1)  # (k, panels, order + 2)
                 weight = moment[:, :, :order] @ patch.rule.to_coefficients
-                sizes = np.zeros((order, len(patch.panels)))
-                for line, slope in patch.gradient(node, j).items():  # (panels, order, width)
+                gradient = patch.gradient(node, j)
+                for line, slope in gradient.items():  # (panels, order, width)
                     sums[line] += np.matmul(weight[:, :, None, :], slope[None])[:, :, 0, :]
-                    speed = patch.line_moves[line] / patch.panels.length[:, None]
-                    sizes += np.abs(np.matmul(patch.rule.to_coefficients, slope) * speed[:, None]).sum(axis=2).T
-                error += _interpolation_error(sizes, np.abs(moment), self.rough)
-                error += patch.doubt[:, column, None] * moments.sway[:, column]
+                tail = tails(self._last_coefficients(patch, gradient), order, self.rough)  # degrees order .. 2 order
+                error += _interpolation_error(tail, np.abs(moment))
+                error += patch.doubt[:, column, None] * np.sqrt(moments.sway[:, column])
                 column += 1
         return sums, error
 
+    def _last_coefficients(self, patch: Patch, gradient: dict[Node, Array]) -> Array:
+        """Sizes of the highest coefficients of a curve's derivatives by the columns, times their moves.
 
-def _interpolation_error(sizes: Array, moments: Array, rough: bool) -> Array:
-    """What the interpolation of derivatives may cost, (panels, k).
+        Gives (up to 4, panels, columns). Where lines have kinks the columns are too far away: there the speed of the
+        curve, and the size that a sum of its parts has when their signs are as likely as not, stand for all of them.
+        """
+        top = patch.rule.to_coefficients[-4:]
+        last = {n: np.matmul(top, slope) for n, slope in gradient.items()}
+        degrees, panels = len(top), patch.panels
+        if self.lines.straight:
+            flat = {n: v.reshape(len(panels) * degrees, -1) for n, v in last.items()}
+            pulled = self.lines.pull_rows(np.repeat(panels.leg, degrees), flat)
+            return np.abs(pulled).reshape(len(panels), degrees, -1).transpose(1, 0, 2)
+        speed = np.zeros((2, degrees, len(panels)))
+        for n, v in last.items():
+            parts = v * (patch.line_moves[n] / panels.length[:, None])[:, None]
+            speed[0] += parts.sum(axis=2).T
+            speed[1] += np.square(parts).sum(axis=2).T
+        return np.stack([np.abs(speed[0]), np.sqrt(speed[1])], axis=2)
 
-    A coefficient of degree l >= order is missing from the sum, and one of degree 2 order - l has been mistaken for l.
+
+def _add_rows(table: Array, row: Ints, values: Array) -> None:
+    """`table[:, row] += values`, where rows may come more than once."""
+    if len(row):
+        if (row[1:] < row[:-1]).any():
+            order = np.argsort(row, kind="stable")
+            row, values = row[order], values[:, order]
+        first = np.concatenate([[True], row[1:] != row[:-1]])
+        table[:, row[first]] += values if first.all() else np.add.reduceat(values, np.nonzero(first)[0], axis=1)
+
+
+def _interpolation_error(tail: Array, moments: Array) -> Array:
+    """What the interpolation of derivatives may cost, (panels, k): the most that one column's credit may be off.
+
+    `tail` (order + 1, panels, columns) are coefficients of degrees order .. 2 order. One of degree l >= order is
+    missing from the sum over all degrees, and one of degree 2 order - l has been mistaken for l.
     """
-    order = len(sizes)
-    tail = tails(sizes, rough)  # degrees order .. 2 order
-    missing = np.einsum("lp,kpl->pk", tail[:2], moments[:, :, order : order + 2])
-    mistaken = np.einsum("lp,kpl->pk", tail[order:0:-1][:order], moments[:, :, :order])
-    return np.asarray(missing + mistaken)
+    order = len(tail) - 1
+    missing = np.einsum("lpc,kpl->pck", tail[:2], moments[:, :, order : order + 2])
+    mistaken = np.einsum("lpc,kpl->pck", tail[order:0:-1], moments[:, :, :order])
+    return np.asarray((missing + mistaken).max(axis=1))

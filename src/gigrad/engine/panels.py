@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from ..graph import Array, Node, Smooth, evaluate
+from .. import kernels
+from ..graph import Array, Elementwise, Node, Smooth, Softmax
 from .jumps import Corners
 from .lines import Legs, Lines
 from .paths import Bools, Ints
-from .quadrature import Rule, gauss, legendre, tails
+from .quadrature import Rule, gauss, tails
 from .roles import Roles
 from .roots import passed, solve
 
@@ -114,6 +116,44 @@ def first_panels(lines: Lines, corners: Corners) -> Panels:
     return replace(whole, piece=np.arange(len(whole)))
 
 
+SIGMOID_LIKE = frozenset({"tanh", "sigmoid", "softplus", "gelu", "gelu_tanh", "silu", "elu", "exp", "expm1"})
+"""Functions that bend over a distance of about one, so that the way of their input says how hard they are."""
+
+SLOPE_OF_VALUE: dict[str, Callable[[Array], Array]] = {
+    "tanh": lambda y: 1.0 - y * y,
+    "sigmoid": lambda y: y * (1.0 - y),
+    "exp": lambda y: y,
+}
+"""Functions whose slope follows from their value."""
+
+LENGTHS = ((0.01, 2), (0.04, 3), (0.12, 5), (0.3, 8), (np.inf, HIGHEST))
+"""Nodes of a first panel up to each length, where nothing else is known."""
+
+
+def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tuple[Ints, Ints]:
+    """Into how many parts to cut panels at first, and how many nodes the parts get. What is too little shows later."""
+    read = {p for c in roles.curves for p in c.parents} & set(roles.line_ends)
+    first = [c for c in roles.curves if set(c.parents) & read]
+    known = all(isinstance(c, Softmax) or (isinstance(c, Elementwise) and c.name in SIGMOID_LIKE) for c in first)
+    if not known:
+        parts = np.ceil(panels.length / 0.5).astype(np.int64)
+        limits, orders = zip(*LENGTHS, strict=True)
+        return parts, np.array(orders)[np.searchsorted(limits, panels.length / parts)]
+    left = lines.grid.left[panels.piece]
+    way = np.max([np.abs(v[left + 1] - v[left]).max(axis=1) for n, v in lines.ends.items() if n in read], axis=0)
+    digits = np.log(10.0 / tol)
+
+    def order(way: Array) -> Array:
+        # tanh has a pole at a distance of pi / 2: nodes gain this factor each. Layers above double the speed, say.
+        reach = np.pi / np.maximum(2.0 * way, 1e-9)
+        return np.asarray(np.ceil(digits / np.log(reach + np.sqrt(1.0 + reach**2))))
+
+    parts = np.ones(len(panels), np.int64)
+    while (more := order(way / parts) > HIGHEST).any() and parts.max() < 64:
+        parts[more] += 1
+    return parts, np.clip(order(way / parts), 2, HIGHEST).astype(np.int64)
+
+
 class Patch:
     """Some panels with the curves known on them: asked at `order` nodes each, interpolated in between."""
 
@@ -121,6 +161,7 @@ class Patch:
         self.roles, self.lines, self.panels = roles, lines, panels
         self.rule: Rule = gauss(order)
         self.half = 0.5 * panels.length
+        self.scale = 1.0 / np.maximum(self.half, 1e-300)
         self.middle = 0.5 * (panels.low + panels.high)
         time = self.middle[:, None] + self.half[:, None] * self.rule.nodes
         owner = np.repeat(np.arange(len(panels)), order)
@@ -128,19 +169,20 @@ class Patch:
         if roles.curves:
             read = {p for c in roles.curves for p in c.parents}
             known = {n: v for n, v in self._lines_at(owner, time.ravel()).items() if n in read}
-            self.values = evaluate(roles.curves, known)
+            self.values = roles.evaluate(roles.curves, known)
         ends = [self.values[n].reshape(len(panels), order, n.width) for n in roles.curve_ends]
         empty = np.zeros((len(panels), order, 0))
         # (panels, order, columns of all curve ends)
         self.coefficients: Array = np.matmul(self.rule.to_coefficients, np.concatenate([empty, *ends], axis=2))
         # how far off each column may be anywhere on its panel, (panels, columns)
-        self.doubt: Array = tails(np.abs(self.coefficients).transpose(1, 0, 2), rough)[:2].sum(axis=0)
+        last = np.abs(self.coefficients[:, -4:]).transpose(1, 0, 2)
+        self.doubt: Array = tails(last, order, rough)[:2].sum(axis=0)
 
     def part(self, index: Ints) -> Patch:
         """The same knowledge of some of the panels."""
         out = object.__new__(Patch)
         out.roles, out.lines, out.rule, out.panels = self.roles, self.lines, self.rule, self.panels[index]
-        out.half, out.middle = self.half[index], self.middle[index]
+        out.half, out.scale, out.middle = self.half[index], self.scale[index], self.middle[index]
         out.coefficients, out.doubt = self.coefficients[index], self.doubt[index]
         nodes = (index[:, None] * self.rule.size + np.arange(self.rule.size)).ravel()
         out.values = {n: v[nodes] for n, v in self.values.items()}
@@ -165,24 +207,29 @@ class Patch:
 
     def local(self, panel: Ints, time: Array) -> Array:
         """Times in the panels' own coordinate."""
-        with np.errstate(invalid="ignore", divide="ignore"):
-            u = (time - self.middle[panel]) / self.half[panel]
-        return np.clip(np.nan_to_num(u), -1.0, 1.0)
+        return np.asarray((time - self.middle[panel]) * self.scale[panel])
 
     def at(self, panel: Ints, time: Array) -> dict[Node, Array]:
         """What the head reads of curves and lines, at given times on given panels."""
-        return self.split(self._series(self.coefficients, panel, time), self._head_lines(panel, time))
+        if not self.roles.curve_ends:
+            return self._head_lines(panel, time)
+        series = kernels.series(self.coefficients, panel, self.local(panel, time))
+        return self.split(series, self._head_lines(panel, time))
 
     def slopes(self, panel: Ints, time: Array) -> dict[Node, Array]:
         """The derivatives by time of what `at` gives."""
-        steep = (
-            np.matmul(self.rule.derivative, self.coefficients) / np.where(self.half > 0, self.half, 1.0)[:, None, None]
-        )
         grid = self.lines.grid
         left = grid.left[self.panels.piece[panel]]
         width = (grid.time[left + 1] - grid.time[left])[:, None]
         lines = {n: (self.lines.ends[n][left + 1] - self.lines.ends[n][left]) / width for n in self.roles.head_lines}
-        return self.split(self._series(steep, panel, time), lines)
+        if not self.roles.curve_ends:
+            return lines
+        return self.split(kernels.series(self.steepness, panel, self.local(panel, time)), lines)
+
+    @cached_property
+    def steepness(self) -> Array:
+        """Coefficients of the derivatives by time."""
+        return np.asarray(np.matmul(self.rule.derivative, self.coefficients) * self.scale[:, None, None])
 
     def _head_lines(self, panel: Ints, time: Array) -> dict[Node, Array]:
         if not self.roles.head_lines:
@@ -194,20 +241,13 @@ class Patch:
             out[node] = values[left] + part[:, None] * (values[left + 1] - values[left])
         return out
 
-    def _series(self, coefficients: Array, panel: Ints, time: Array) -> Array:
-        columns = coefficients.shape[2]
-        out = np.zeros((len(panel), columns))
-        if columns:
-            basis = legendre(self.local(panel, time), self.rule.size)
-            for degree in range(self.rule.size):
-                out += basis[degree][:, None] * coefficients[panel, degree]
-        return out
-
     def split(self, series: Array, lines: dict[Node, Array]) -> dict[Node, Array]:
         """The columns of all curve ends by node, together with some lines."""
-        edges = np.cumsum([n.width for n in self.roles.curve_ends])[:-1]
-        parts = np.split(series, edges, axis=1) if self.roles.curve_ends else []
-        return {**dict(zip(self.roles.curve_ends, parts, strict=True)), **lines}
+        out, first = dict(lines), 0
+        for node in self.roles.curve_ends:
+            out[node] = series[:, first : first + node.width]
+            first += node.width
+        return out
 
     # ------------------------------------------------------------ the way back
 
@@ -218,7 +258,11 @@ class Patch:
         waiting = {curve: cotangent}
         for node in reversed(self.roles.curves):
             if node in waiting and isinstance(node, Smooth):
-                back = node.pullback(waiting.pop(node), *(self.values[p] for p in node.parents))
+                cotangent = waiting.pop(node)
+                if isinstance(node, Elementwise) and node.name in SLOPE_OF_VALUE:  # saves asking tanh a second time
+                    back: tuple[Array, ...] = (cotangent * SLOPE_OF_VALUE[node.name](self.values[node]),)
+                else:
+                    back = node.pullback(cotangent, *(self.values[p] for p in node.parents))
                 for parent, part in zip(node.parents, back, strict=True):
                     waiting[parent] = waiting[parent] + part if parent in waiting else part
         return {n: v.reshape(len(self.panels), self.rule.size, -1) for n, v in waiting.items()}
@@ -276,12 +320,13 @@ class Patch:
         """Whether and where a column of a curve has a level: asked of the curve itself, not of its interpolant."""
         rows = np.arange(len(panel))
 
-        def function(time: Array) -> Array:
-            return evaluate((node,), self._lines_at(panel, time))[node][rows, column] - level
+        def function(index: Ints, time: Array) -> Array:
+            values = self.roles.evaluate((node,), self._lines_at(panel[index], time))[node]
+            return values[np.arange(len(index)), column[index]] - level[index]
 
         if not len(panel):
             return np.zeros(0, np.bool_), low
-        at_low, at_high = function(low), function(high)
+        at_low, at_high = function(rows, low), function(rows, high)
         real = np.sign(at_low) * np.sign(at_high) < 0
         noise = np.where(real, 1e-15 * np.maximum(np.abs(at_low), np.abs(at_high)) + 1e-16 * np.abs(level), np.inf)
         root = solve(function, low, high, np.where(real, at_low, -1.0), np.where(real, at_high, 1.0), noise)

@@ -41,7 +41,7 @@ class Population:
         for first in range(0, len(self.ends) * each, size):
             path = np.arange(first, min(first + size, len(self.ends) * each))
             row, start = path // each, path % each
-            yield Block(self.starts[start], self.ends[row], row, self.weights[start], categories)
+            yield Block(self.starts[start], self.ends[row], start, row, self.weights[start], categories)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Pairs:
         """All paths, at most `size` at a time."""
         for first in range(0, len(self.ends), size):
             row = np.arange(first, min(first + size, len(self.ends)))
-            yield Block(self.starts[row], self.ends[row], row, np.ones(len(row)), categories)
+            yield Block(self.starts[row], self.ends[row], row, row, np.ones(len(row)), categories)
 
 
 Paths = Population | Pairs
@@ -72,15 +72,17 @@ class Block:
     Attributes
     ----------
     starts, ends : (n, p)
-    row : (n,)
-        The explained row that a path's credit counts for, and its `weight` there.
+    start, row : (n,)
+        Where a path's start and end are in the lists of all starts and ends; its credit counts for the latter.
     weight : (n,)
+        What it counts there.
     categories : (p,)
         The columns that change at once.
     """
 
     starts: Array
     ends: Array
+    start: Ints
     row: Ints
     weight: Array
     categories: Bools

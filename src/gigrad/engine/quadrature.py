@@ -66,28 +66,28 @@ def legendre(u: Array, size: int) -> Array:
     return out
 
 
-def tails(sizes: Array, rough: bool) -> Array:
-    """What coefficients beyond the last may amount to, (q + 1, ...) for degrees q, q + 1, ..., 2q.
+def tails(last: Array, order: int, rough: bool) -> Array:
+    """What coefficients beyond the last may amount to, (order + 1, ...) for degrees order, order + 1, ..., 2 order.
 
     Parameters
     ----------
-    sizes : (q, ...)
-        Absolute coefficients of degrees 0 .. q - 1.
+    last : (min(order, 4), ...)
+        Absolute coefficients of the highest degrees, up to order - 1.
     rough : bool
         Whether kinks may hide inside: then no decay is trusted.
 
-    The last coefficients are continued geometrically, at the rate at which they have been falling. Pairs are compared,
-    since the coefficients of even and of odd functions vanish in turn.
+    The coefficients are continued geometrically, at the rate at which they have been falling. Pairs are compared, since
+    the coefficients of even and of odd functions vanish in turn.
     """
-    q = len(sizes)
-    if q == 1:
-        return np.zeros((2, *sizes.shape[1:]))
-    pair = 1 if q < 4 else 2
-    last = sizes[q - pair :].max(axis=0)
-    earlier = sizes[: q - pair].max(axis=0) if q < 4 else sizes[q - 4 : q - 2].max(axis=0)
-    step = q - 1 if q < 4 else 2
+    if order == 1:
+        return np.zeros((2, *last.shape[1:]))
+    pair, step = (2, 2) if order >= 4 else (1, order - 1)
+    high, low = last[-pair:].max(axis=0), last[:-pair].max(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rate = np.where(earlier > 0, np.minimum(last / earlier, 1.0), 1.0) ** (1.0 / step)
-    rate = np.where((rate > 0.6) | rough, 1.0, rate)
-    powers = rate ** np.arange(1, q + 2).reshape(-1, *(1,) * (sizes.ndim - 1))
-    return np.asarray(last * powers)
+        rate = np.where(low > 0, np.minimum(high / low, 1.0), 1.0) ** (1.0 / step)
+    rate = np.where((rate > 0.7) | rough, 1.0, rate)
+    out = np.empty((order + 1, *rate.shape))
+    out[0] = high * rate
+    for degree in range(1, order + 1):
+        np.multiply(out[degree - 1], rate, out=out[degree])
+    return out

@@ -33,6 +33,7 @@ from ..graph import (
     Select,
     Sum,
     TreeEnsemble,
+    needed,
     topological,
 )
 
@@ -150,6 +151,21 @@ class Roles:
     def moved_columns(self) -> NDArray[np.bool_]:
         """The columns that lines and curves may depend on, (p,)."""
         return columns_read((*self.line_ends, *self.curve_ends), self.source)
+
+    @cached_property
+    def _plans(self) -> dict[tuple[tuple[Node, ...], frozenset[Node]], list[Node]]:
+        return {}
+
+    def evaluate(self, wanted: tuple[Node, ...], known: dict[Node, Array]) -> dict[Node, Array]:
+        """As `graph.evaluate`; what has to be computed for what is worked out once."""
+        key = (wanted, frozenset(known))
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = needed(wanted, set(known))
+        values = dict(known)
+        for node in plan:
+            values[node] = node.forward(*(values[p] for p in node.parents))
+        return values
 
     def _read(self, nodes: tuple[Node, ...], readers: tuple[Node, ...]) -> tuple[Node, ...]:
         wanted = {p for r in readers for p in r.parents} | {self.output}

@@ -39,28 +39,33 @@ def passed(levels: Array, first: Array, last: Array, closed: Bools | None = None
 
 
 def solve(
-    function: Callable[[Array], Array], low: Array, high: Array, at_low: Array, at_high: Array, noise: Array
+    function: Callable[[Ints, Array], Array], low: Array, high: Array, at_low: Array, at_high: Array, noise: Array
 ) -> Array:
     """A root of each function in its bracket, (n,): secant steps that stay inside, halving where they do not help.
 
-    `function` takes one time for each of the n brackets; `at_low` and `at_high` have opposite signs; a value below
-    `noise` (n,) is as good as zero.
+    `function(index, time)` asks some of the n functions, one time each; `at_low` and `at_high` have opposite signs; a
+    value below `noise` (n,) is as good as zero.
     """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        root = low + (high - low) * np.clip(np.nan_to_num(at_low / (at_low - at_high)), 0.0, 1.0)
     kept = np.zeros(len(low))  # which end has stayed: -1 the lower, 1 the upper
-    root = low + (high - low) * (at_low / (at_low - at_high))
+    open_ = np.arange(len(low))
     for step in range(60):
-        value = function(root)
-        done = (np.abs(value) <= noise) | (high - low <= 1e-15)
-        if done.all():
+        value = function(open_, root[open_])
+        going = np.nonzero((np.abs(value) > noise[open_]) & (high - low > 1e-15))[0]
+        if not len(going):
             break
+        open_, value = open_[going], value[going]
+        low, high, at_low, at_high, kept = (v[going] for v in (low, high, at_low, at_high, kept))
+        here = root[open_]
         below = np.sign(value) == np.sign(at_low)
         # Illinois: an end that stays twice in a row counts half, or it might stay for ever
         at_high = np.where(below, np.where(kept == 1, 0.5 * at_high, at_high), value)
         at_low = np.where(below, value, np.where(kept == -1, 0.5 * at_low, at_low))
-        low, high = np.where(below & ~done, root, low), np.where(below | done, high, root)
+        low, high = np.where(below, here, low), np.where(below, high, here)
         kept = np.where(below, 1.0, -1.0)
         with np.errstate(invalid="ignore", divide="ignore"):
             guess = low + (high - low) * (at_low / (at_low - at_high))
         halve = ~((guess > low) & (guess < high)) | (step % 8 == 7)
-        root = np.where(done, root, np.where(halve, 0.5 * (low + high), guess))
+        root[open_] = np.where(halve, 0.5 * (low + high), guess)
     return root

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .. import kernels
 from .erf import erf
 from .node import Array
 
@@ -25,9 +26,7 @@ class Function:
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)) without overflow at either end."""
-    tail = np.exp(-np.abs(x))
-    out: Array = np.where(x >= 0, 1.0, tail) / (1.0 + tail)
-    return out
+    return kernels.sigmoid(x)
 
 
 def _normal(x: Array) -> Array:
@@ -98,7 +97,7 @@ FUNCTIONS: dict[str, Function] = {
         lambda x, a: np.where(x > 0, 1.0, a * np.exp(np.minimum(x, 0.0))),
         (0.0,),
     ),
-    "tanh": Function(lambda x, _: np.tanh(x), lambda x, _: 1.0 - np.tanh(x) ** 2),
+    "tanh": Function(lambda x, _: kernels.tanh(x), lambda x, _: 1.0 - kernels.tanh(x) ** 2),
     "sigmoid": Function(lambda x, _: sigmoid(x), lambda x, _: sigmoid(x) * sigmoid(-x)),
     "softplus": Function(lambda x, _: np.logaddexp(0.0, x), lambda x, _: sigmoid(x)),
     "gelu": Function(lambda x, _: np.asarray(x * _normal(x)), _gelu_slope),

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 class Node(ABC):
     """One step of a model. Nodes are compared by identity: sharing a node means computing it once."""
 
-    @property
+    @cached_property
     def parents(self) -> tuple[Node, ...]:
         """The nodes this one reads, in the order in which `forward` takes their outputs."""
         found: list[Node] = []

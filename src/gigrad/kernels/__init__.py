@@ -181,6 +181,36 @@ def cells(
     )  # fmt: skip
 
 
+def tanh(x: Array) -> Array:
+    """tanh of every number of an array of any shape, within two units in the last place."""
+    return _native.tanh(_rows(x).ravel()).reshape(np.shape(x))
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)) of every number of an array of any shape, within two units in the last place."""
+    return _native.sigmoid(_rows(x).ravel()).reshape(np.shape(x))
+
+
+def series(coefficients: Array, panel: NDArray[np.int64], u: Array) -> Array:
+    """Legendre series (panels, degrees, columns) at points u (n,), in -1..1, of the given panels (n,): (n, columns)."""
+    return _native.series(_rows(coefficients), panel, _rows(u))
+
+
+def point_moments(panel: NDArray[np.int64], u: Array, mass: Array, panels: int, degrees: int) -> Array:
+    """Sums over points of `mass` (n, columns) times P_0, P_1, ... at u (n,): (panels, degrees, columns)."""
+    return _native.point_moments(panel, _rows(u), _rows(mass), panels, degrees)
+
+
+def segment_moments(
+    panel: NDArray[np.int64], low: Array, high: Array, density: Array, panels: int, degrees: int
+) -> Array:
+    """Sums over segments of `density` (n, columns) times the integrals of P_0, P_1, ... over them.
+
+    Segments reach from `low` to `high` (n,) in their panels' own coordinate. Gives (panels, degrees, columns).
+    """
+    return _native.segment_moments(panel, _rows(low), _rows(high), _rows(density), panels, degrees)
+
+
 def _rows(x: Array) -> Array:
     return np.ascontiguousarray(x, dtype=np.float64)
 

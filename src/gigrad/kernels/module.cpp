@@ -1,23 +1,13 @@
 // The doors from Python: arrays in, arrays out, the GIL released while the work runs.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <memory>
-
+#include "arrays.hpp"
 #include "jumps.hpp"
 #include "linked.hpp"
 
-namespace nb = nanobind;
 using namespace gigrad;
-
-template <class T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-template <class T>
-using Numpy = nb::ndarray<nb::numpy, T>;
 
 namespace {
 
@@ -37,20 +27,6 @@ void check_one_weight_each(const Vector<double>& weights, const Matrix& starts) 
     if (weights.size() != starts.shape(0))
         refuse("weights must have one entry for each of the " + std::to_string(starts.shape(0)) + " starts; it has " +
                std::to_string(weights.size()) + ".");
-}
-
-// An array that numpy will own; `fill(data)` runs without the GIL.
-template <class T, class Fill>
-Numpy<T> make(std::initializer_list<size_t> shape, Fill fill) {
-    size_t size = 1;
-    for (const size_t n : shape) size *= n;
-    std::unique_ptr<T[]> data(new T[size]);
-    {
-        nb::gil_scoped_release released;
-        fill(data.get());
-    }
-    nb::capsule owner(data.get(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
-    return Numpy<T>(data.release(), shape, owner);
 }
 
 Numpy<double> py_predict(const Forest& forest, const Matrix& x) {
@@ -198,6 +174,7 @@ void bind_forest(nb::module_& m) {
 
 NB_MODULE(_native, m) {
     bind_forest(m);
+    bind_smooth(m);
     m.def("predict", &py_predict);
     m.def("credits", &py_credits);
     m.def("credits_pairs", &py_credits_pairs);
