@@ -46,6 +46,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "abort_on_example_error": True,
     "show_memory": False,
+    "capture_repr": (),  # what is printed, not what a call happens to return
     "write_computation_times": False,  # that page would load scripts from a network
 }
 warnings.filterwarnings("ignore", message=".*non-interactive.*")

@@ -51,6 +51,7 @@ statements = {
     "bills": {"code": "P2", "statement": "Amount owed on the card"},
     "payments": {"code": "P3", "statement": "Payments too low for the amount owed"},
     "limit_bal": {"code": "L1", "statement": "Credit limit of the card"},
+    "education": {"code": "E1", "statement": "Level of education"},
 }
 statements = {name: text for name, text in statements.items() if name in groups or name in X}
 reasons = gig.reasons(e, top=4, groups=groups or None, statements=statements or None)

@@ -104,6 +104,11 @@ class ApplicantReasons:
         listed = {"reasons": [dict(vars(r)) for r in self.reasons], "excluded": [dict(vars(x)) for x in self.excluded]}
         return {**vars(self), **listed}
 
+    def __str__(self) -> str:
+        from .output import applicant_text
+
+        return applicant_text(self)
+
 
 @dataclass(frozen=True)
 class Case:
