@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import real_table
 from sklearn.calibration import CalibratedClassifierCV
@@ -249,7 +250,7 @@ def pipeline(adult) -> Any:
     return fitted(make_pipeline(columns(numbers(), dummies()), GradientBoostingClassifier(n_estimators=8)), X, y)
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "object"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "object", "nullable"])
 def test_tables_in_another_order_with_more_columns_give_the_same(adult, pipeline, kind):
     X, _ = adult
     some = X.iloc[:12]
@@ -262,7 +263,12 @@ def test_tables_in_another_order_with_more_columns_give_the_same(adult, pipeline
         other = pytest.importorskip("pyarrow").Table.from_pandas(other)
     elif kind == "object":
         other = other.astype(object).where(other.notna(), None)
+    elif kind == "nullable":
+        other = other.astype({n: "string" for n in other.columns if other[n].dtype == "category"}).convert_dtypes()
+    before = other.copy() if kind in ("pandas", "object", "nullable") else None
     got = gig.explain(pipeline, other, reference)
+    if before is not None:
+        pd.testing.assert_frame_equal(other, before)  # the user's table stays as it was
     np.testing.assert_array_equal(got.values, want.values)
     np.testing.assert_array_equal(got.predictions, pipeline.predict_proba(some)[:, 1])
     assert got.feature_names == want.feature_names

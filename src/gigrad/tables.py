@@ -6,7 +6,7 @@ knows names, by position elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -158,11 +158,19 @@ def _encode_series(series: nw.Series[Any], column: Column, what: str) -> NDArray
     return _encode(np.array([*series.to_list(), None], dtype=object)[:-1], column, what)
 
 
+def are_missing(values: Iterable[Any]) -> NDArray[np.bool_]:
+    """Which of some Python values are missing: None, NaN, and the marks that pandas and NumPy have of their own."""
+    return np.array([v is None or type(v).__name__ in _MISSING_TYPES or v != v for v in values], dtype=bool)
+
+
+_MISSING_TYPES = ("NAType", "NaTType")  # asked for first: pandas' NA has no truth value to compare with
+
+
 def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float64]:
     """One column of Python values as float64: numbers, or the codes of labels."""
     if column.kind == "unused":
         return np.zeros(len(values))
-    missing = np.array([v is None or v != v or type(v).__name__ in ("NAType", "NaTType") for v in values], dtype=bool)
+    missing = are_missing(values)
     out = np.full(len(values), np.nan)
     present = values[~missing]
     if column.labels is None:

@@ -41,6 +41,15 @@ def number_columns(model: Any) -> tuple[Column, ...]:
     return tuple(Column(name, missing=False) for name in names)
 
 
+def takes_missing(model: Any) -> bool:
+    """Whether scikit-learn says of an estimator that it takes NaN."""
+    try:
+        from sklearn.utils import get_tags
+    except ImportError:  # before 1.6
+        return bool(model._get_tags()["allow_nan"])
+    return bool(get_tags(model).input_tags.allow_nan)
+
+
 @dataclass(frozen=True)
 class Ask:
     """The estimator's own answer for rows of numbers, (n,) or (n, k).

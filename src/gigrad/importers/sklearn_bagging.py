@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import UnsupportedModelError
 from ..graph import Affine, Array, Column, Elementwise, Graph, Input, Node, Select, Softmax, assemble, merge
 from . import import_model
-from .estimator import label_of, names_of, require_fitted
+from .estimator import label_of, names_of, require_fitted, takes_missing
 from .links import class_outputs, plain_outputs
 from .meta import built, gives, is_classifier, mean, probabilities
 from .sklearn_trees import read_tree, tree_columns
@@ -69,7 +69,10 @@ def _all_classes(estimator: Any, graph: Graph, classes: int) -> Node:
 
 
 def import_ada_boost(model: Any) -> Graph:
-    """AdaBoostClassifier over trees: their predicted classes, weighted; each leaf predicts one class."""
+    """AdaBoostClassifier over trees: their predicted classes, weighted; each leaf predicts one class.
+
+    Versions before 1.6 may have been fitted with "SAMME.R", which adds up logarithms of the leaves' probabilities.
+    """
     require_fitted(model)
     kinds = {cls.__name__ for e in model.estimators_ for cls in type(e).__mro__}
     if "DecisionTreeClassifier" not in kinds or any(type(e).__name__ not in _TREES for e in model.estimators_):
@@ -78,11 +81,12 @@ def import_ada_boost(model: Any) -> Graph:
             "at boundaries that are not tests on one column."
         )
     source = Input(model.n_features_in_)
-    shares = model.estimator_weights_[: len(model.estimators_)] / model.estimator_weights_.sum()
+    weights = model.estimator_weights_[: len(model.estimators_)] / model.estimator_weights_.sum()
     classes = model.n_classes_
+    votes = _logarithms if model.get_params(deep=False).get("algorithm") == "SAMME.R" else _votes
     trees = [
-        read_tree(e.tree_, share * _votes(e, model.classes_))
-        for e, share in zip(model.estimators_, shares.tolist(), strict=True)
+        read_tree(e.tree_, weight * votes(e, model.classes_))
+        for e, weight in zip(model.estimators_, weights.tolist(), strict=True)
     ]
     margin = assemble(source, trees, np.zeros(trees[0].values.shape[1]))
     if classes == 2:
@@ -110,6 +114,13 @@ def _votes(estimator: Any, classes: Array) -> Array:
     return 2.0 * votes[:, 1:] if len(classes) == 2 else votes
 
 
+def _logarithms(estimator: Any, classes: Array) -> Array:
+    """The same for "SAMME.R"."""
+    logs = np.log(np.maximum(estimator.tree_.value[:, 0, :], np.finfo(np.float64).eps))
+    votes: Array = (len(classes) - 1) * (logs - logs.mean(axis=1, keepdims=True))
+    return 2.0 * votes[:, 1:] if len(classes) == 2 else votes
+
+
 # ---------------------------------------------------------------- isolation forest
 
 
@@ -132,9 +143,8 @@ def import_isolation_forest(model: Any) -> Graph:
     rate = -np.log(2.0) / scale if scale > 0 else 0.0
     away = Elementwise(depth.scaled(rate), "exp") if scale > 0 else Affine(depth, np.zeros((1, 1)), np.full(1, 0.5))
     score = Affine(away, -np.ones((1, 1)), np.zeros(1))
-    missing = bool(model.__sklearn_tags__().input_tags.allow_nan)
     graph = Graph(
-        columns=tree_columns(model, missing=missing), input=source, score=depth, margin=depth,
+        columns=tree_columns(model, missing=takes_missing(model)), input=source, score=depth, margin=depth,
         output_names=("score",), named=names_of(model) is not None,
     )  # fmt: skip
     return built(model, [graph], score, ("score",), "score_samples", margin=depth, margin_names=("depth",))

@@ -46,11 +46,9 @@ def _one_missing(frame: nw.DataFrame[Any], labelled: Sequence[str]) -> Any:
     gaps = [n for n in labelled if frame[n].is_null().any()]
     if frame.implementation.is_polars() and not gaps:
         return frame.to_native()
-    table = frame.to_pandas()
-    for name in gaps:
-        if table[name].dtype == object:
-            table[name] = table[name].where(table[name].notna(), np.nan)
-    return table
+    table = frame.to_pandas()  # maybe the user's own, which must stay as it is
+    plain = [n for n in gaps if table[n].dtype.name != "category"]
+    return table.assign(**{n: table[n].astype(object).where(table[n].notna(), np.nan) for n in plain})
 
 
 def _as_categories(table: Any, labelled: Mapping[str, Column]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..estimator import takes_missing
 from . import transform
 from .steps import Linear, Present
 from .table import Feature, Table
@@ -74,8 +75,6 @@ def _weighted(part: Table, weight: float | None) -> Table:
 
 def selector(transformer: Any, table: Table) -> Table:
     """Any selector: the columns of its support."""
-    from sklearn.utils import get_tags
-
-    if not get_tags(transformer).input_tags.allow_nan:
+    if not takes_missing(transformer):
         table = table.then([Present()] * len(table), type(transformer).__name__)
     return table.take(np.nonzero(transformer.get_support())[0].tolist())

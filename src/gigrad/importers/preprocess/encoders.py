@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import UnsupportedModelError
 from ...graph import Array
+from ...tables import are_missing
 from .steps import Encode, Step
 from .table import Feature, Table
 
@@ -53,7 +54,7 @@ def ordinal_encoder(encoder: Any, table: Table) -> Table:
     infrequent = _infrequent(encoder)
     steps: list[list[Step]] = []
     for i, categories in enumerate(encoder.categories_):
-        keep = ~_is_missing(categories)  # a missing label has no code of its own
+        keep = ~are_missing(categories.tolist())  # a missing label has no code of its own
         codes = np.full(len(categories), float(encoder.encoded_missing_value))
         codes[keep] = _groups(categories[keep], infrequent[i])[0]
         steps.append([encode(categories, codes, unknown)])
@@ -73,7 +74,7 @@ def target_encoder(encoder: Any, table: Table) -> Table:
 def encode(categories: NDArray[Any], values: Any, unknown: float | None) -> Encode:
     """One output of an encoder. A missing value is one of its categories, or as unknown as any other."""
     values = np.asarray(values, np.float64)
-    gone = _is_missing(categories)
+    gone = are_missing(categories.tolist())
     images: Array = np.unique(values[gone])
     if len(images) > 1:
         raise UnsupportedModelError(
@@ -100,13 +101,10 @@ def _groups(categories: NDArray[Any], infrequent: Any) -> tuple[NDArray[np.int64
     """The place of each category: the frequent ones in order, all infrequent ones after them; and that place."""
     if infrequent is None:
         return np.arange(len(categories)), None
-    gone = _is_missing(np.asarray(infrequent, object)).any()
     known = set(infrequent.tolist())
-    rare = np.array([v in known or (gone and v != v) for v in categories.tolist()], dtype=bool)
+    rare = np.array([v in known for v in categories.tolist()], dtype=bool)
+    if are_missing(known).any():
+        rare |= are_missing(categories.tolist())
     group = np.cumsum(~rare) - 1
     group[rare] = int((~rare).sum())
     return group, int((~rare).sum())
-
-
-def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    return np.array([v is None or v != v for v in values.tolist()], dtype=bool)

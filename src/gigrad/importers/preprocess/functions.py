@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,23 +47,19 @@ def function_transformer(transformer: Any, table: Table) -> Table:
 
 @dataclass(frozen=True, eq=False)
 class PowerLaw(Step):
-    """Box-Cox or Yeo-Johnson, as scipy computes it; a Box-Cox number must be positive."""
+    """Box-Cox or Yeo-Johnson, in the transformer's own arithmetic; a Box-Cox number must be positive."""
 
     method: str
     exponent: float
+    own: Callable[[Array, float], Any]
 
     def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
-        if self.method == "box-cox":
-            from scipy.special import boxcox
-
-            # scikit-learn refuses what is not positive; the least of all keeps the step monotone without an edge there
-            return np.where(z <= 0, -np.inf, boxcox(z, self.exponent))
-        from scipy.stats import yeojohnson
-
-        return np.asarray(yeojohnson(np.asarray(z, np.float64), self.exponent))
+        out = np.asarray(self.own(np.asarray(z, np.float64), self.exponent))
+        # scikit-learn refuses what is not positive; the least of all keeps the step monotone without an edge there
+        return np.where(z <= 0, -np.inf, out) if self.method == "box-cox" else out
 
     def cuts(self) -> Array:
-        # scipy takes another formula on either side of zero
+        # another formula holds on either side of zero
         return np.array([np.nextafter(0.0, -1.0)]) if self.method == "yeo-johnson" else NO_CUTS
 
     def node(self, source: Node) -> Node:
@@ -71,6 +67,21 @@ class PowerLaw(Step):
 
 
 def power_transformer(transformer: Any, table: Table) -> Table:
-    steps: Sequence[Step] = [PowerLaw(transformer.method, float(v)) for v in transformer.lambdas_]
+    own = _power_law(transformer)
+    steps: Sequence[Step] = [PowerLaw(transformer.method, float(v), own) for v in transformer.lambdas_]
     out = table.then(steps, "PowerTransformer")
     return standard_scaler(transformer._scaler, out) if transformer.standardize else out
+
+
+def _power_law(transformer: Any) -> Callable[[Array, float], Any]:
+    """The function that this version of scikit-learn applies: its own, or scipy's, which rounds differently."""
+    if transformer.method == "box-cox":
+        from scipy.special import boxcox
+
+        return lambda z, power: boxcox(z, power)
+    inside = getattr(transformer, "_yeo_johnson_transform", None)
+    if inside is not None:
+        return lambda z, power: inside(z, power)
+    from scipy.stats import yeojohnson
+
+    return lambda z, power: yeojohnson(z, power)

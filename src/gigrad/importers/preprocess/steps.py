@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...errors import UnsupportedModelError
 from ...graph import Affine, Array, Concat, Elementwise, Fill, Node, Select
+from ...tables import are_missing
 from .pieces import before
 
 Reads = Literal["number", "label", "any"]
@@ -319,7 +320,7 @@ class Encode(Step):
 
 
 def is_missing(z: NDArray[Any]) -> NDArray[np.bool_]:
-    """Where a value is NaN, None, or pandas' or NumPy's own mark of a missing value."""
+    """Where a number or a label is missing."""
     if z.dtype != object:
         return np.asarray(np.isnan(z))
-    return np.array([v is None or v != v or type(v).__name__ in ("NAType", "NaTType") for v in z.tolist()], dtype=bool)
+    return are_missing(z.tolist())
