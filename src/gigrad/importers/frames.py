@@ -42,10 +42,17 @@ def as_pandas(rows: Rows, columns: Sequence[Column]) -> Any:
         if isinstance(given.dtype, pd.CategoricalDtype) and given.notna().any():
             data[column.name] = given.reset_index(drop=True).cat.remove_unused_categories()
         else:
-            values = [None if pd.isna(v) else v for v in given]
-            seen = dict.fromkeys([*column.labels, *(v for v in values if v is not None)])
-            data[column.name] = pd.Categorical(values, categories=list(seen))
+            data[column.name] = as_categories(given, column)
     return pd.DataFrame(data)
+
+
+def as_categories(values: Any, column: Column) -> Any:
+    """Labels as pandas categories: those that the column knows, then any others that came."""
+    pd = require("pandas", "frames")
+
+    present = [None if pd.isna(v) else v for v in values]
+    seen = dict.fromkeys([*(column.labels or ()), *(v for v in present if v is not None)])
+    return pd.Categorical(present, categories=list(seen))
 
 
 def as_given(rows: Rows, columns: Sequence[Column]) -> Any:

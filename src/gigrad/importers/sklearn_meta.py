@@ -50,10 +50,10 @@ def import_voting(model: Any) -> Graph:
         )
     weights = model._weights_not_none
     parts = joined(model, model.estimators_)
-    if not classifier:
-        return built(model, parts, mean([g.output(None)[0] for g in parts], weights), plain_outputs(1), "predict")
     score = mean([g.output(None)[0] for g in parts], weights)
-    return built(model, parts, score, class_outputs(model.classes_), "predict_proba")
+    if classifier:
+        return built(model, parts, score, class_outputs(model.classes_), "predict_proba")
+    return built(model, parts, score, plain_outputs(1), "predict")
 
 
 # ---------------------------------------------------------------- a target transformed

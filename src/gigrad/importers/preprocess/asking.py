@@ -9,7 +9,9 @@ import narwhals as nw
 import numpy as np
 
 from ...graph import Column
-from ...tables import Rows
+from ...optional import require
+from ...tables import Rows, are_missing
+from ..frames import as_categories
 
 
 def as_fitted(rows: Rows, columns: Sequence[Column], named: bool, categories: bool = False) -> Any:
@@ -22,14 +24,13 @@ def as_fitted(rows: Rows, columns: Sequence[Column], named: bool, categories: bo
     if not named:
         return _array(rows)
     if isinstance(rows.table, np.ndarray):
-        import pandas as pd
-
+        pd = require("pandas", "frames")
         return pd.DataFrame(_array(rows), columns=[c.name for c in columns]).infer_objects()
     frame = nw.from_native(rows.table, eager_only=True)
     single = [n for n in frame.columns if frame[n].dtype == nw.Float32]
     frame = frame.with_columns(nw.col(n).cast(nw.Float64) for n in single) if single else frame
     labelled = {n: c for n, c in zip(frame.columns, columns, strict=True) if c.kind == "category"}
-    return _as_categories(frame.to_pandas(), labelled) if categories else _one_missing(frame, list(labelled))
+    return _with_categories(frame.to_pandas(), labelled) if categories else _one_missing(frame, list(labelled))
 
 
 def _array(rows: Rows) -> Any:
@@ -38,6 +39,8 @@ def _array(rows: Rows) -> Any:
         frame = nw.from_native(table, eager_only=True)
         numeric = all(frame[n].dtype.is_numeric() or frame[n].dtype == nw.Boolean for n in frame.columns)
         table = frame.to_numpy() if numeric else np.array([frame[n].to_list() for n in frame.columns], object).T
+    if table.dtype == object:
+        table = np.where(are_missing(table.ravel()).reshape(table.shape), np.nan, table)
     return table.astype(np.float64) if table.dtype in (np.float32, np.float16) else table
 
 
@@ -51,16 +54,9 @@ def _one_missing(frame: nw.DataFrame[Any], labelled: Sequence[str]) -> Any:
     return table.assign(**{n: table[n].astype(object).where(table[n].notna(), np.nan) for n in plain})
 
 
-def _as_categories(table: Any, labelled: Mapping[str, Column]) -> Any:
-    import pandas as pd
-
-    new = {}
-    for name, column in labelled.items():
-        if column.labels is not None and not isinstance(table[name].dtype, pd.CategoricalDtype):
-            values = [None if pd.isna(v) else v for v in table[name].tolist()]
-            seen = dict.fromkeys([*column.labels, *(v for v in values if v is not None)])
-            new[name] = pd.Categorical(values, categories=list(seen))
-    return table.assign(**new)
+def _with_categories(table: Any, labelled: Mapping[str, Column]) -> Any:
+    plain = [n for n, c in labelled.items() if c.labels is not None and table[n].dtype.name != "category"]
+    return table.assign(**{n: as_categories(table[n], labelled[n]) for n in plain})
 
 
 def reads_categories(model: Any) -> bool:

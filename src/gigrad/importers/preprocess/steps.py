@@ -43,7 +43,6 @@ class Step(ABC):
 
     reads: ClassVar[Reads] = "number"
     """What the column must hold: "any" passes the question on to the next step."""
-    takes_missing: ClassVar[bool] = True
     flat: ClassVar[bool] = False
     """Whether the output is constant between the cuts."""
 
@@ -51,10 +50,9 @@ class Step(ABC):
     def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
         """The outputs, in the transformer's own arithmetic."""
 
-    def check(self, z: NDArray[Any]) -> None:
-        """Raise Refused for values that the transformer does not take."""
-        if not self.takes_missing and is_missing(z).any():
-            raise Refused("a missing value")
+    def takes(self, z: NDArray[Any]) -> bool:
+        """Whether the transformer takes all of these values. Most scikit-learn steps pass NaN on."""
+        return True
 
     def cuts(self) -> Array:
         """Inputs that end a piece: on `(cut, next cut]` the step is monotone. Strictly increasing."""
@@ -146,9 +144,8 @@ class Stairs(Step):
     values: Array
     missing: float | None = None  # what NaN becomes; None where the transformer refuses it
 
-    @property
-    def takes_missing(self) -> bool:  # type: ignore[override]
-        return self.missing is not None
+    def takes(self, z: NDArray[Any]) -> bool:
+        return self.missing is not None or not is_missing(z).any()
 
     def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
         z = np.asarray(z, np.float64)
@@ -163,8 +160,10 @@ class Stairs(Step):
 class Power(Step):
     """A whole power by repeated multiplication, as polynomial features are made."""
 
-    takes_missing: ClassVar[bool] = False
     exponent: int
+
+    def takes(self, z: NDArray[Any]) -> bool:
+        return not is_missing(z).any()
 
     def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
         out = z
@@ -200,7 +199,9 @@ class Present(Step):
     """The number as it is, by a transformer that takes no missing ones."""
 
     reads: ClassVar[Reads] = "any"
-    takes_missing: ClassVar[bool] = False
+
+    def takes(self, z: NDArray[Any]) -> bool:
+        return not is_missing(z).any()
 
     def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
         return z
@@ -236,9 +237,8 @@ class Impute(Step):
     fill: Any
     marker: Any = None
 
-    @property
-    def takes_missing(self) -> bool:  # type: ignore[override]
-        return self.marker is None
+    def takes(self, z: NDArray[Any]) -> bool:
+        return self.marker is None or not is_missing(z).any()
 
     def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
         missing = is_missing(z) if self.marker is None else np.array([v == self.marker for v in z.tolist()], dtype=bool)
@@ -275,13 +275,12 @@ class Encode(Step):
     unknown: float | None
     missing: float | None
 
-    def check(self, z: NDArray[Any]) -> None:
+    def takes(self, z: NDArray[Any]) -> bool:
         missing = is_missing(z)
         if self.missing is None and missing.any():
-            raise Refused("a missing value")
+            return False
         known = set(self.labels)
-        if self.unknown is None and any(v not in known for v in z[~missing].tolist()):
-            raise Refused("a label never seen")
+        return self.unknown is not None or all(v in known for v in z[~missing].tolist())
 
     @property
     def numeric(self) -> bool:

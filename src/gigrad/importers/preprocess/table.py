@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...errors import UnsupportedModelError
 from ...graph import Array, Node
 from .pieces import changes
-from .steps import NO_CUTS, Impute, Indicator, Reads, Step
+from .steps import NO_CUTS, Impute, Indicator, Reads, Refused, Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +114,8 @@ def _columnwise(steps: Sequence[Any]) -> Callable[[Node], Node]:
 def run(steps: Sequence[Step], z: NDArray[Any]) -> NDArray[Any]:
     """The values behind the steps; raises Refused for one that a transformer does not take."""
     for step in steps:
-        step.check(z)
+        if not step.takes(z):
+            raise Refused
         z = step(z)
     return z
 
