@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import date
-from importlib.metadata import version
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -177,9 +177,11 @@ def machine() -> dict[str, str]:
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         processor = next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), processor)
-    packages = ("numpy", "xgboost", "lightgbm", "scikit-learn", "shap", "treeig", "unifiedig", "woodelf_explainer")
+    wanted = ("numpy", "xgboost", "lightgbm", "scikit-learn", "shap", "treeig", "unifiedig", "woodelf_explainer")
+    installed = {d.name.lower().replace("-", "_"): d.version for d in distributions()}
+    packages = [name for name in wanted if name.replace("-", "_") in installed]
     facts = {"date": date.today().isoformat(), "processor": processor, "python": platform.python_version()}
-    return facts | {"gigrad": gig.__version__} | {name: version(name) for name in packages}
+    return facts | {"gigrad": gig.__version__} | {name: installed[name.replace("-", "_")] for name in packages}
 
 
 def write(folder: Path, results: Results, start: dict[str, float], slopes: dict[str, Any]) -> None:

@@ -26,3 +26,13 @@ def test_the_tree_benchmarks_run_and_competitors_agree(tmp_path: Path) -> None:
             assert float(line["check"].split("differ by ")[1].split(",")[0]) < 1e-5, line
     assert (tmp_path / "trees.md").exists()
     assert (tmp_path / "growth.png").exists()
+
+
+@pytest.mark.slow
+def test_the_mixed_benchmarks_run(tmp_path: Path) -> None:
+    command = [sys.executable, BENCHMARKS / "mixed.py", "--quick", "--folder", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads((tmp_path / "mixed.json").read_text())
+    for line in record["joined"]:
+        assert float(line[1]) < float(line[2]), line
