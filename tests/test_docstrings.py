@@ -18,7 +18,7 @@ WITHOUT_EXAMPLE = {
     "batch.Summary",  # seen in the example of batch.run
     "testing.ImporterReport",  # and of testing.check_importer
     "testing.Corner", "testing.find_corners", "testing.thresholds", "testing.jumping_columns", "testing.edge_tables",
-    "testing.has_gradient", "testing.gradient",  # parts of the definition, for tests of engines
+    "testing.has_gradient", "testing.gradient", "testing.reads_scores",  # parts of the definition, for tests of engines
     "spark.explain", "spark.reasons", "spark.local_session",  # need Java: examples/spark_job.py runs them
 }  # fmt: skip
 
