@@ -29,7 +29,7 @@ def main() -> None:
     spark = gigrad.spark.local_session(cores=2)  # on a cluster, the session you have
     spark.sparkContext.setLogLevel("ERROR")
     table = X.assign(loan=range(len(X)))
-    credits = gigrad.spark.explain(spark.createDataFrame(table), explainer, id_columns=["loan"])
+    credits = gigrad.spark.explain(spark.createDataFrame(table), explainer, id_cols=["loan"])
     credits.orderBy("loan").select("loan", "base_value", "prediction", "credit_duration_months").show(5)
     spark.stop()
 

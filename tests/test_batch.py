@@ -100,7 +100,7 @@ def test_every_format_gives_the_credits_of_a_plain_call(
 ) -> None:
     content = table(230)
     summary = batch.run(
-        explainer, write(tmp_path / source, content), tmp_path / target, id_columns=["id", "note"], batch_rows=64
+        explainer, write(tmp_path / source, content), tmp_path / target, id_cols=["id", "note"], batch_rows=64
     )
     assert (summary.rows, summary.written, summary.rejected, summary.resumed) == (230, 230, 0, 0)
     found, expected = read(tmp_path / target), explainer(content.select(list(NAMES)))
@@ -120,7 +120,7 @@ def test_every_format_gives_the_credits_of_a_plain_call(
 def test_several_outputs_have_a_line_each(tmp_path: Path) -> None:
     explainer = gig.Explainer(graph(outputs=3), table(9, seed=1).select(list(NAMES)), n_threads=1)
     content = table(50)
-    batch.run(explainer, write(tmp_path / "x.parquet", content), tmp_path / "out.parquet", id_columns=["id"])
+    batch.run(explainer, write(tmp_path / "x.parquet", content), tmp_path / "out.parquet", id_cols=["id"])
     found, expected = pq.read_table(tmp_path / "out.parquet"), explainer(content.select(list(NAMES)))
     assert found["output"].to_pylist() == ["y0", "y1", "y2"] * 50
     assert found["id"].to_pylist() == np.repeat(content["id"].to_pylist(), 3).tolist()
@@ -132,7 +132,7 @@ def test_several_outputs_have_a_line_each(tmp_path: Path) -> None:
 def test_the_result_says_what_it_stands_on(explainer: gig.Explainer, tmp_path: Path) -> None:
     source = write(tmp_path / "x.parquet", table(30))
     for name in ("out.parquet", "out.csv", "out"):
-        batch.run(explainer, source, tmp_path / name, id_columns=["id"])
+        batch.run(explainer, source, tmp_path / name, id_cols=["id"])
     heads = [
         json.loads(pq.read_schema(tmp_path / "out.parquet").metadata[b"gigrad"]),
         json.loads((tmp_path / "out.csv.provenance.json").read_text()),
@@ -151,7 +151,7 @@ def test_the_result_says_what_it_stands_on(explainer: gig.Explainer, tmp_path: P
 
 def test_a_table_without_rows(explainer: gig.Explainer, tmp_path: Path) -> None:
     for source, target in (("x.parquet", "out.parquet"), ("x.csv", "out.csv")):
-        summary = batch.run(explainer, write(tmp_path / source, table(0)), tmp_path / target, id_columns=["id"])
+        summary = batch.run(explainer, write(tmp_path / source, table(0)), tmp_path / target, id_cols=["id"])
         assert summary.rows == 0
         assert read(tmp_path / target).num_rows == 0
 
@@ -165,12 +165,12 @@ def test_models_without_names_are_matched_by_position_or_as_told(tmp_path: Path)
     rows = random_rows(rng, columns, 10)
     content = pa.table({"id": range(10), "p": rows[:, 0], "q": rows[:, 1], "r": rows[:, 2]})
     values = explainer(rows).values
-    out = batch.explain_batch(explainer, content.to_batches()[0], id_columns=["id"])
+    out = batch.explain_batch(explainer, content.to_batches()[0], id_cols=["id"])
     assert out.schema.names[-3:] == [f"credit_{c.name}" for c in columns], "the reference's names"
     assert np.array_equal(out["credit_x1"].to_numpy(), values[:, 1])
     wide = content.append_column("s", content["p"]).to_batches()[0]
     with pytest.raises(gig.InputError, match="by position only, and the table has 4 beside the ids"):
-        batch.explain_batch(explainer, wide, id_columns=["id"])
+        batch.explain_batch(explainer, wide, id_cols=["id"])
     out = batch.explain_batch(explainer, wide, columns=["s", "q", "r"])
     assert np.array_equal(out["credit_x0"].to_numpy(), values[:, 0])
 
@@ -178,11 +178,11 @@ def test_models_without_names_are_matched_by_position_or_as_told(tmp_path: Path)
 def test_explain_batch_takes_read_only_batches_and_changes_nothing(explainer: gig.Explainer) -> None:
     content = table(40).combine_chunks().to_batches()[0]
     before = content.to_pydict()
-    first = batch.explain_batch(explainer, content, id_columns=["id"])
-    assert first.equals(batch.explain_batch(explainer, content, id_columns=["id"]))
+    first = batch.explain_batch(explainer, content, id_cols=["id"])
+    assert first.equals(batch.explain_batch(explainer, content, id_cols=["id"]))
     assert content.to_pydict() == before
-    assert first.schema == batch.output_schema(explainer, content.schema, id_columns=["id"])
-    empty = batch.explain_batch(explainer, content.slice(0, 0), id_columns=["id"])
+    assert first.schema == batch.output_schema(explainer, content.schema, id_cols=["id"])
+    empty = batch.explain_batch(explainer, content.slice(0, 0), id_cols=["id"])
     assert empty.num_rows == 0
     assert empty.schema == first.schema
 
@@ -214,7 +214,7 @@ def test_bad_rows_are_skipped_or_emptied_and_named(source: str, explainer: gig.E
     )
     for mode in ("skip", "null"):
         out = tmp_path / f"{mode}.parquet"
-        summary = batch.run(explainer, path, out, id_columns=["id"], on_error=mode, batch_rows=50)
+        summary = batch.run(explainer, path, out, id_cols=["id"], on_error=mode, batch_rows=50)
         assert (summary.rows, summary.rejected) == (300, 3)
         found = pq.read_table(out)
         assert found["id"].to_pylist() == [f"{i:05d}" for i in (good if mode == "skip" else range(300))]
@@ -252,7 +252,7 @@ def test_broken_lines_of_a_csv_are_named_by_where_they_stand(explainer: gig.Expl
         batch.run(explainer, path, tmp_path / "out.parquet")
     for rows in (7, 60, 1000):
         out = tmp_path / f"out{rows}.parquet"
-        summary = batch.run(explainer, path, out, id_columns=["id"], on_error="null", batch_rows=rows)
+        summary = batch.run(explainer, path, out, id_cols=["id"], on_error="null", batch_rows=rows)
         assert (summary.rows, summary.written, summary.rejected) == (63, 60, 3)
         rejected = csv.read_csv(f"{out}.rejects.csv").to_pylist()
         assert [r["row"] for r in rejected] == list(broken)
@@ -287,9 +287,9 @@ def test_what_does_not_fit_is_said_and_nothing_is_touched(explainer: gig.Explain
         (gig.InputError, "columns 'age', 'debt'", {"source": tmp_path / "narrow.parquet"}),
         (gig.InputError, "cannot be read", {"source": tmp_path / "no.parquet"}),
         (gig.InputError, "cannot be read: Empty CSV", {"source": tmp_path / "empty.csv"}),
-        (gig.InputError, "id column 'number'", {"id_columns": ["number"]}),
-        (gig.InputError, "'id' came twice", {"id_columns": ["id", "id"]}),
-        (gig.InputError, "'gap' has the name of a column", {"source": clash, "id_columns": ["gap"]}),
+        (gig.InputError, "id column 'number'", {"id_cols": ["number"]}),
+        (gig.InputError, "'id' came twice", {"id_cols": ["id", "id"]}),
+        (gig.InputError, "'gap' has the name of a column", {"source": clash, "id_cols": ["gap"]}),
         (gig.InputError, "5 columns, in its order; 1 came", {"columns": ["age"]}),
         (gig.InputError, "on_error must be", {"on_error": "ignore"}),
         (gig.InputError, "batch_rows must be", {"batch_rows": 0}),
@@ -311,7 +311,7 @@ def test_formulas_are_made_harmless_in_csv_and_kept_in_parquet(explainer: gig.Ex
     content = table(10).set_column(1, "id", [hostile])
     path = write(tmp_path / "x.parquet", content)
     for name in ("out.csv", "out.parquet"):
-        batch.run(explainer, path, tmp_path / name, id_columns=["id"])
+        batch.run(explainer, path, tmp_path / name, id_cols=["id"])
     assert pq.read_table(tmp_path / "out.parquet")["id"].to_pylist() == hostile
     assert read(tmp_path / "out.csv")["id"].to_pylist() == ["'" + h if i < 5 else h for i, h in enumerate(hostile)]
 
@@ -346,7 +346,7 @@ def job(explainer: gig.Explainer, tmp_path: Path) -> dict[str, Any]:
     lines = write(tmp_path / "x.csv", table(1200).drop_columns(["note"])).read_text().splitlines()
     lines[500], lines[900] = "broken", lines[900].replace(",", ",inf,", 1)
     (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
-    return {"id_columns": ["id"], "on_error": "null", "batch_rows": 100}
+    return {"id_cols": ["id"], "on_error": "null", "batch_rows": 100}
 
 
 def test_killed_twenty_times_at_random_it_ends_as_if_nothing_had_happened(

@@ -26,7 +26,7 @@ def explain(
     frame: Any,
     explainer: Explainer,
     *,
-    id_columns: Sequence[str] = (),
+    id_cols: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     on_error: OnError = "fail",
 ) -> Any:
@@ -37,7 +37,7 @@ def explain(
     frame : pyspark.sql.DataFrame
     explainer : Explainer
         One that can be saved: it travels as a portable file.
-    id_columns, columns, on_error
+    id_cols, columns, on_error
         As in `explain_batch`.
 
     Returns
@@ -45,14 +45,14 @@ def explain(
     pyspark.sql.DataFrame
         Lazy, like every DataFrame; rows keep their order within a partition.
     """
-    return _mapped(frame, explainer, on_error, _Credits(tuple(id_columns), None if columns is None else tuple(columns)))
+    return _mapped(frame, explainer, on_error, _Credits(tuple(id_cols), None if columns is None else tuple(columns)))
 
 
 def reasons(
     frame: Any,
     explainer: Explainer,
     *,
-    id_columns: Sequence[str] = (),
+    id_cols: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     on_error: OnError = "fail",
     top: int = 4,
@@ -74,14 +74,14 @@ def reasons(
         "groups": dict(groups or {}), "exclude": tuple(exclude or ()), "min_share": min_share,
         "higher_is_better": higher_is_better, "cutoff": cutoff, "everybody": everybody,
     }  # fmt: skip
-    return _mapped(frame, explainer, on_error, _Reasons(tuple(id_columns), options))
+    return _mapped(frame, explainer, on_error, _Reasons(tuple(id_cols), options))
 
 
-def local_session(cores: int | None = None) -> Any:
-    """A Spark session on this machine, whose workers run this very Python."""
+def local_session(cores: int | None = None, failures: int = 4) -> Any:
+    """A Spark session on this machine, whose workers run this very Python; a task may fail `failures` - 1 times."""
     sql = require("pyspark.sql", "spark")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    master = f"local[{cores or '*'}]"
+    master = f"local[{cores or '*'},{failures}]"
     return sql.SparkSession.builder.master(master).appName("gigrad").config("spark.ui.enabled", "false").getOrCreate()
 
 
@@ -92,7 +92,7 @@ class _Credits:
         self.ids, self.columns = ids, columns
 
     def __call__(self, explainer: Explainer, schema: Any) -> Task:
-        return credit_task(explainer, schema, id_columns=self.ids, columns=self.columns)
+        return credit_task(explainer, schema, id_cols=self.ids, columns=self.columns)
 
 
 class _Reasons:
@@ -102,7 +102,7 @@ class _Reasons:
     def __call__(self, explainer: Explainer, schema: Any) -> Task:
         from .batch.reasons import reason_task
 
-        return reason_task(explainer, schema, id_columns=self.ids, **self.options)
+        return reason_task(explainer, schema, id_cols=self.ids, **self.options)
 
 
 def _mapped(frame: Any, explainer: Explainer, on_error: OnError, make: Any) -> Any:
@@ -113,18 +113,22 @@ def _mapped(frame: Any, explainer: Explainer, on_error: OnError, make: Any) -> A
     task = make(portable.from_bytes(data, n_threads=1), types.to_arrow_schema(frame.schema))
     shared = frame.sparkSession.sparkContext.broadcast(data)
     needed = task.layout.needed
+    # Spark resolves names on the way and takes a dot in one for a part of a structure; numbers it cannot misread.
+    given, wanted = _numbered("in", len(frame.columns)), _numbered("out", len(task.schema))
 
     def work(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         own = None
         for batch in batches:
-            own = own or make(_loaded(shared.value), batch.schema)
-            found, _ = own(pa.Table.from_batches([batch]), on_error)
-            yield from found.to_batches()
+            table = pa.Table.from_batches([batch]).rename_columns(needed)
+            own = own or make(_loaded(shared.value), table.schema)
+            found, _ = own(table, on_error)
+            yield from found.rename_columns(wanted).to_batches()
 
-    chosen = frame.select(*[_quoted(name) for name in needed])
-    return chosen.mapInArrow(work, types.from_arrow_schema(task.schema))
+    chosen = frame.toDF(*given).select(*[given[frame.columns.index(name)] for name in needed])
+    renamed = task.schema.empty_table().rename_columns(wanted).schema
+    return chosen.mapInArrow(work, types.from_arrow_schema(renamed)).toDF(*task.schema.names)
 
 
 @lru_cache(maxsize=2)
@@ -133,6 +137,5 @@ def _loaded(data: bytes) -> Explainer:
     return portable.from_bytes(data, n_threads=1)
 
 
-def _quoted(name: str) -> str:
-    """A column's name as Spark reads it, dots and all."""
-    return "`" + name.replace("`", "``") + "`"
+def _numbered(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}_{i}" for i in range(count)]

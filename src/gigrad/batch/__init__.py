@@ -29,7 +29,7 @@ def explain_batch(
     explainer: Explainer,
     batch: Any,
     *,
-    id_columns: Sequence[str] = (),
+    id_cols: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     on_error: OnError = "fail",
 ) -> Any:
@@ -39,7 +39,7 @@ def explain_batch(
     ----------
     explainer : Explainer
     batch : pyarrow.RecordBatch
-    id_columns : sequence of str
+    id_cols : sequence of str
         Columns to carry along.
     columns : sequence of str, optional
         The model's columns by the batch's names, in the model's order. By default they are matched by name.
@@ -60,7 +60,7 @@ def explain_batch(
     >>> import pyarrow as pa
     >>> explainer = gig.Explainer(gig.import_model(tree).with_columns(["age", "debt"]), [[0, 0]])
     >>> batch = pa.RecordBatch.from_pydict({"id": ["a"], "debt": [1.0], "age": [1.0]})
-    >>> credits = gig.batch.explain_batch(explainer, batch, id_columns=["id"])
+    >>> credits = gig.batch.explain_batch(explainer, batch, id_cols=["id"])
     >>> credits.schema.names
     ['id', 'base_value', 'prediction', 'gap', 'error', 'credit_age', 'credit_debt']
     """
@@ -69,13 +69,13 @@ def explain_batch(
         raise InputError(f"explain_batch takes a pyarrow.RecordBatch; a {type(batch).__name__} came.")
     if on_error not in ("fail", "skip", "null"):
         raise InputError(f'on_error must be "fail", "skip" or "null"; {on_error!r} came.')
-    task = credit_task(explainer, batch.schema, id_columns=id_columns, columns=columns)
+    task = credit_task(explainer, batch.schema, id_cols=id_cols, columns=columns)
     table, _ = task(pa.Table.from_batches([batch]), on_error)
     return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], task.schema)
 
 
 def output_schema(
-    explainer: Explainer, schema: Any, *, id_columns: Sequence[str] = (), columns: Sequence[str] | None = None
+    explainer: Explainer, schema: Any, *, id_cols: Sequence[str] = (), columns: Sequence[str] | None = None
 ) -> Any:
     """The pyarrow schema of what `explain_batch` gives for batches of a schema.
 
@@ -84,7 +84,7 @@ def output_schema(
     explainer : Explainer
     schema : pyarrow.Schema
         That of the batches.
-    id_columns, columns
+    id_cols, columns
         As in `explain_batch`.
 
     Examples
@@ -97,4 +97,4 @@ def output_schema(
     >>> gig.batch.output_schema(explainer, pa.schema({"age": pa.float64(), "debt": pa.float64()})).names
     ['base_value', 'prediction', 'gap', 'error', 'credit_age', 'credit_debt']
     """
-    return credit_task(explainer, schema, id_columns=id_columns, columns=columns).schema
+    return credit_task(explainer, schema, id_cols=id_cols, columns=columns).schema

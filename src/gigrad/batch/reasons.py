@@ -25,7 +25,7 @@ def reason_task(
     explainer: Explainer,
     schema: Any,
     *,
-    id_columns: Sequence[str] = (),
+    id_cols: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     top: int = 4,
     statements: Any = None,
@@ -70,7 +70,7 @@ def reason_task(
     options["ranges"] = _ranges(explainer, options["groups"])
     record = {**options, "cutoff": cutoff, "everybody": everybody}
     lines = _lines(options, None if everybody else cutoff)
-    return make_task(explainer, schema, lines, "reasons", id_columns=id_columns, columns=columns, record=record)
+    return make_task(explainer, schema, lines, "reasons", id_cols=id_cols, columns=columns, record=record)
 
 
 def _ranges(explainer: Explainer, groups: Any) -> list[float]:

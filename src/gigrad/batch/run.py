@@ -53,7 +53,7 @@ def run(
     source: str | Path,
     sink: str | Path,
     *,
-    id_columns: Sequence[str] = (),
+    id_cols: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     on_error: OnError = "fail",
     rejects: str | Path | None = None,
@@ -73,7 +73,7 @@ def run(
     sink : path
         A file with one of these endings, or a name without one for a folder of .parquet files. While the run is
         unfinished, its parts are in `<sink>.unfinished`.
-    id_columns : sequence of str
+    id_cols : sequence of str
         Columns of the source to carry along.
     columns : sequence of str, optional
         The model's columns by the source's names, in the model's order. By default they are matched by name.
@@ -101,14 +101,14 @@ def run(
     >>> from pyarrow import parquet
     >>> explainer = gig.Explainer(gig.import_model(tree).with_columns(["age", "debt"]), [[0, 0]])
     >>> parquet.write_table(pa.table({"id": ["a", "b"], "age": [1.0, 0.0], "debt": [1.0, 1.0]}), "loans.parquet")
-    >>> done = gig.batch.run(explainer, "loans.parquet", "credits.parquet", id_columns=["id"])
+    >>> done = gig.batch.run(explainer, "loans.parquet", "credits.parquet", id_cols=["id"])
     >>> done.rows, done.rejected
     (2, 0)
     >>> parquet.read_table("credits.parquet")["credit_debt"].to_pylist()
     [2.0, 1.0]
     """
     opened = Source.open(source)
-    task = credit_task(explainer, opened.schema(), id_columns=id_columns, columns=columns)
+    task = credit_task(explainer, opened.schema(), id_cols=id_cols, columns=columns)
     return run_task(
         task,
         opened,

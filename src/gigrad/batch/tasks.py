@@ -115,10 +115,10 @@ class Task:
 
 
 def credit_task(
-    explainer: Explainer, schema: Any, *, id_columns: Sequence[str] = (), columns: Sequence[str] | None = None
+    explainer: Explainer, schema: Any, *, id_cols: Sequence[str] = (), columns: Sequence[str] | None = None
 ) -> Task:
     """The task that gives every row's credits."""
-    return make_task(explainer, schema, credit_lines, "credits", id_columns=id_columns, columns=columns)
+    return make_task(explainer, schema, credit_lines, "credits", id_cols=id_cols, columns=columns)
 
 
 def make_task(
@@ -127,13 +127,13 @@ def make_task(
     lines: Lines,
     kind: str,
     *,
-    id_columns: Sequence[str] = (),
+    id_cols: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     record: dict[str, Any] | None = None,
 ) -> Task:
     """A task for tables of a schema. Its result is tried on no rows, so that everything that can clash does it now."""
     pa = require("pyarrow", "cli")
-    layout = match(schema.names, explainer.scorer.graph, id_columns, columns)
+    layout = match(schema.names, explainer.scorer.graph, id_cols, columns)
     graph = explainer.scorer.graph
     none = layout.model_table(schema.empty_table().select(layout.needed), graph)
     given, _ = lines(explainer(read_rows(none, graph, what="the table")))

@@ -81,7 +81,7 @@ def _example(*lines: str) -> str:
 )
 def explain(
     model: Model = None, data: Data = None, reference: Reference = None, out: Out = None, output: Output = None,
-    scores: Scores = None, target: Target = None, columns: Columns = None, id_columns: Id = None,
+    scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None,
     weights: Weights = None, reference_rows: ReferenceRows = None, cutoff: Cutoff = None,
     higher_is_better: Better = None, tol: Tol = None, seed: Seed = None, threads: Threads = None,
     batch_rows: BatchRows = None, on_error: OnError = None, rejects: Rejects = None, engine: Engine = None,
@@ -109,7 +109,7 @@ def reasons(
     model: Model = None, data: Data = None, reference: Reference = None, out: Out = None, cutoff: Cutoff = None,
     higher_is_better: Better = None, statements: Statements = None, top: Top = None, exclude: Exclude = None,
     min_share: MinShare = None, everybody: Everybody = None, output: Output = None, scores: Scores = None,
-    target: Target = None, columns: Columns = None, id_columns: Id = None, weights: Weights = None,
+    target: Target = None, columns: Columns = None, id_cols: Id = None, weights: Weights = None,
     reference_rows: ReferenceRows = None, tol: Tol = None, seed: Seed = None, threads: Threads = None,
     batch_rows: BatchRows = None, on_error: OnError = None, rejects: Rejects = None, restart: Restart = False,
     trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None, save_config: SaveConfig = None,
@@ -130,7 +130,7 @@ def reasons(
 def report(
     model: Model = None, data: Data = None, reference: Reference = None, out: Html = None, title: Title = None,
     rows: ReportRows = None, output: Output = None, scores: Scores = None, target: Target = None,
-    columns: Columns = None, id_columns: Id = None, weights: Weights = None, reference_rows: ReferenceRows = None,
+    columns: Columns = None, id_cols: Id = None, weights: Weights = None, reference_rows: ReferenceRows = None,
     cutoff: Cutoff = None, higher_is_better: Better = None, tol: Tol = None, seed: Seed = None,
     threads: Threads = None, trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None,
     save_config: SaveConfig = None, quiet: Quiet = False,
@@ -151,7 +151,7 @@ def report(
 )
 def save(
     model: Model = None, reference: Reference = None, out: GigFile = None, output: Output = None,
-    scores: Scores = None, target: Target = None, columns: Columns = None, id_columns: Id = None,
+    scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None,
     weights: Weights = None, reference_rows: ReferenceRows = None, cutoff: Cutoff = None,
     higher_is_better: Better = None, tol: Tol = None, seed: Seed = None, trust_pickle: TrustPickle = None,
     trust: Trust = None, config: ConfigFile = None, save_config: SaveConfig = None, quiet: Quiet = False,
@@ -166,7 +166,7 @@ def save(
 
 @app.command(epilog=_example("gigrad check model.json applicants.parquet", "gigrad check ensemble.gig"))
 def check(
-    model: Model = None, data: Data = None, columns: Columns = None, id_columns: Id = None,
+    model: Model = None, data: Data = None, columns: Columns = None, id_cols: Id = None,
     trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None, quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Import a model, say what it is made of, and compare it with its own predictions on a table."""
@@ -198,7 +198,7 @@ def demo(folder: Folder = "demo-output") -> None:
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     """The options as a configuration names them, without those that are about this call alone."""
     skip = ("restart", "quiet", "config", "save_config")
-    names = {"id_columns": "id"}
+    names = {"id_cols": "id"}
     found = {names.get(k, k): v for k, v in options.items() if k not in skip and v is not None}
     if "columns" in found:
         found["columns"] = tuple(name.strip() for name in found["columns"].split(","))

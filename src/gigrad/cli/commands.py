@@ -12,7 +12,7 @@ from ..batch.layout import match
 from ..batch.run import run_task
 from ..batch.sources import Source
 from ..batch.tasks import RowReader, Task, credit_task, not_finite
-from ..errors import InputError, UnsupportedModelError
+from ..errors import InputError, OutputError, UnsupportedModelError
 from ..explain import Explainer, Scorer
 from ..graph import Graph, evaluate, topological
 from ..importers import import_model
@@ -29,7 +29,7 @@ def explain(config: Config, restart: bool, quiet: bool) -> None:
     if config.engine == "spark":
         _spark(explainer, config, source, out, quiet)
         return
-    task = credit_task(explainer, source.schema(), id_columns=config.id or (), columns=config.columns)
+    task = credit_task(explainer, source.schema(), id_cols=config.id or (), columns=config.columns)
     _run(task, source, out, config, restart, quiet)
 
 
@@ -43,7 +43,7 @@ def reasons(config: Config, restart: bool, quiet: bool) -> None:
     task = reason_task(
         explainer,
         source.schema(),
-        id_columns=config.id or (),
+        id_cols=config.id or (),
         columns=config.columns,
         top=4 if config.top is None else config.top,
         statements=config.statements,
@@ -91,12 +91,12 @@ def _spark(explainer: Explainer, config: Config, source: Source, out: str, quiet
 
     if source.format != "parquet" or Path(out).suffix:
         raise InputError("--engine spark reads Parquet files and writes a folder; give --out a name without an ending.")
+    if Path(out).exists():
+        raise OutputError(f"{out} exists already, and Spark does not replace a folder; choose another name.")
     session = local_session()
-    frame = session.read.parquet(*map(str, source.files))
-    found = explain_frame(
-        frame, explainer, id_columns=config.id or (), columns=config.columns, on_error=_on_error(config)
-    )
-    found.write.mode("errorifexists").parquet(out)
+    frame = session.read.parquet(*(str(file.absolute()) for file in source.files))
+    found = explain_frame(frame, explainer, id_cols=config.id or (), columns=config.columns, on_error=_on_error(config))
+    found.write.mode("errorifexists").parquet(str(Path(out).absolute()))
     note(f"{out}: written by Spark.", quiet)
 
 
@@ -110,7 +110,7 @@ def report(config: Config, quiet: bool) -> None:
     if len(explainer.scorer.output_names) != 1:
         names = ", ".join(map(repr, explainer.scorer.output_names))
         raise InputError(f"A report is about one output; choose one with --target: {names}.")
-    task = credit_task(explainer, source.schema(), id_columns=config.id or (), columns=config.columns)
+    task = credit_task(explainer, source.schema(), id_cols=config.id or (), columns=config.columns)
     rows = 1000 if config.rows is None else config.rows
     piece = next(iter(source.pieces(task.layout.needed, rows)), None)
     if piece is None or not piece.table.num_rows:

@@ -100,13 +100,13 @@ def load_model(path: str | os.PathLike[str], *, trust_pickle: bool = False, trus
         )
     kind = _kind(path, trusted)
     require(kind.package, kind.extra)
-    rehearse(lambda: _try(kind.load(path)), path, kind.name)
+    rehearse(path, kind.name, trusted)
     return kind.load(path)
 
 
-def _try(model: Any) -> None:
-    """Import a model and let it predict, on zeros and on nothing but missing values where it takes those."""
-    graph = import_model(model)
+def try_file(path: Path, trusted: Sequence[str]) -> None:
+    """Read a file, import the model and let it predict, on zeros and on missing values: what the child does."""
+    graph = import_model(_kind(path, trusted).load(path))
     rows = np.zeros((2, len(graph.columns)))
     rows[1, [c.missing for c in graph.columns]] = np.nan
     labelled = [j for j, c in enumerate(graph.columns) if c.labels]

@@ -1,0 +1,184 @@
+"""Spark on this machine: the same credits as without it, through failing tasks too."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from forests import random_forest
+
+import gigrad as gig
+from gigrad import batch
+from gigrad.graph import Column, Elementwise, Graph, Input
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+    pytest.skip("Spark needs Java, which is not here", allow_module_level=True)
+
+ROWS = 200_000
+NAMES = ("age", "income", "debt.to.income", "purpose")
+LABELS = ("car", "house", "other")
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    from gigrad.spark import local_session
+
+    session = local_session(2)
+    session.sparkContext.setLogLevel("OFF")
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 20_000)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def explainer() -> gig.Explainer:
+    rng = np.random.default_rng(0)
+    columns = (
+        Column("age"),
+        Column("income"),
+        Column("debt.to.income", missing=False),
+        Column("purpose", "category", LABELS),
+    )
+    source = Input(4)
+    trees = random_forest(rng, columns, source, trees=3, depth=3)
+    graph = Graph(columns, source, Elementwise(trees, "sigmoid"), trees, ("y",), named=True)
+    return gig.Explainer(graph, table(4, seed=1).select(list(NAMES)), output="margin", n_threads=1)
+
+
+def table(rows: int, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    numbers = rng.integers(0, 9, (rows, 3)) / 2.0
+    made: dict[str, Any] = {"loan": np.arange(rows), "note": np.arange(rows).astype(str)}
+    made |= {name: numbers[:, j] for j, name in enumerate(NAMES[:3])}
+    purpose = pa.array(np.array(LABELS)[rng.integers(0, 3, rows)])
+    return pa.table(made).append_column("purpose", purpose)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: Any) -> Path:
+    """200,000 rows in four Parquet files."""
+    path = tmp_path_factory.mktemp("spark") / "in"
+    path.mkdir()
+    whole = table(ROWS)
+    for i in range(4):
+        pq.write_table(whole.slice(i * ROWS // 4, ROWS // 4), path / f"{i}.parquet")
+    return path
+
+
+@pytest.fixture(scope="module")
+def local(explainer: gig.Explainer, folder: Path) -> Any:
+    """The same without Spark."""
+    out = folder.parent / "local.parquet"
+    batch.run(explainer, folder, out, id_cols=["loan", "note"])
+    return pq.read_table(out)
+
+
+def test_200_000_rows_are_the_same_as_without_spark(
+    spark: Any, explainer: gig.Explainer, folder: Path, local: Any, tmp_path: Path
+) -> None:
+    from gigrad.spark import explain
+
+    found = explain(spark.read.parquet(str(folder)), explainer, id_cols=["loan", "note"])
+    found.write.parquet(str(tmp_path / "out"))
+    rows = pq.read_table(tmp_path / "out").sort_by("loan")
+    assert rows.num_rows == ROWS
+    assert rows.column_names == local.column_names
+    assert rows.equals(local.cast(rows.schema)), "every number must be the same, to the bit"
+
+
+def test_a_failing_task_is_done_again(
+    spark: Any, explainer: gig.Explainer, folder: Path, local: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every task fails at its first attempt, after it has given some rows."""
+    from gigrad import spark as module
+    from gigrad.batch.tasks import credit_task
+
+    flags = tmp_path / "flags"
+    flags.mkdir()
+
+    class FailsOnce:
+        """Makes the task of a worker, and lets each partition fail once."""
+
+        layout: Any
+
+        def __call__(self, explainer: Any, schema: Any) -> Any:
+            from pyspark import TaskContext
+
+            task = credit_task(explainer, schema, id_cols=("loan", "note"))
+            context = TaskContext.get()
+            flag = None if context is None else flags / str(context.partitionId())
+            if flag is not None and not flag.exists():
+                flag.write_text("failed")
+                raise RuntimeError("the machine under this task has gone")
+            return task
+
+    frame = spark.read.parquet(str(folder))
+    found = module._mapped(frame, explainer, "fail", FailsOnce())
+    rows = pa.Table.from_batches(found.toArrow().to_batches()).sort_by("loan")
+    assert len(list(flags.iterdir())) > 0
+    assert rows.cast(local.schema).equals(local)
+
+
+def test_bad_rows_are_left_out_emptied_or_stop_the_job(spark: Any, explainer: gig.Explainer) -> None:
+    from pyspark.errors import PySparkException
+
+    from gigrad.spark import explain
+
+    rows = table(50).to_pandas()
+    rows.loc[[3, 30], "debt.to.income"] = float("inf")
+    frame = spark.createDataFrame(rows)
+    assert explain(frame, explainer, id_cols=["loan"], on_error="skip").count() == 48
+    emptied = explain(frame, explainer, id_cols=["loan"], on_error="null").toArrow().sort_by("loan")
+    assert emptied.num_rows == 50
+    assert [i for i, v in enumerate(emptied["credit_age"].to_pylist()) if v is None] == [3, 30]
+    with pytest.raises(PySparkException, match=r"'debt\.to\.income' is infinite"):
+        explain(frame, explainer, id_cols=["loan"]).count()
+    with pytest.raises(gig.InputError, match="id column 'nobody'"):
+        explain(frame, explainer, id_cols=["nobody"])
+
+
+def test_reasons_are_the_same_as_without_spark(spark: Any, explainer: gig.Explainer, tmp_path: Path) -> None:
+    from gigrad.batch.reasons import reason_task
+    from gigrad.spark import reasons
+
+    content = table(500, seed=3)
+    statements = {"age": "Too young", "purpose": "The purpose of the loan"}
+    options: dict[str, Any] = {"statements": statements, "cutoff": 0.0, "higher_is_better": False, "top": 2}
+    expected, _ = reason_task(explainer, content.schema, id_cols=["loan"], **options)(content, "fail")
+    frame = spark.createDataFrame(content.to_pandas()).repartition(3)
+    found = reasons(frame, explainer, id_cols=["loan"], **options).toArrow()
+    found = found.sort_by([("loan", "ascending"), ("rank", "ascending")])
+    assert found.num_rows > 100
+    assert found.to_pylist() == expected.to_pylist()
+
+
+def test_the_command_line_with_spark(
+    spark: Any, explainer: gig.Explainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In this process, whose session it takes over: another one would take as long to start as all of these tests."""
+    testing = pytest.importorskip("typer.testing")
+    from gigrad.cli.app import app
+
+    explainer.save(tmp_path / "e.gig")
+    content = table(300, seed=5)
+    (tmp_path / "in").mkdir()
+    pq.write_table(content, tmp_path / "in" / "a.parquet")
+    monkeypatch.chdir(tmp_path)
+    line = ["explain", "e.gig", "in", "--engine", "spark", "--id", "loan", "-o"]
+    done = testing.CliRunner().invoke(app, [*line, "out"])
+    assert done.exit_code == 0, done.stderr
+    found = pq.read_table(tmp_path / "out").sort_by("loan")
+    expected = batch.explain_batch(explainer, content.combine_chunks().to_batches()[0], id_cols=["loan"])
+    assert np.array_equal(found["credit_debt.to.income"].to_numpy(), expected["credit_debt.to.income"].to_numpy())
+    for wrong, message in (("out.csv", "writes a folder"), ("out", "exists already")):
+        done = testing.CliRunner().invoke(app, [*line, wrong])
+        assert done.exit_code in (3, 5)
+        assert message in done.stderr
