@@ -34,6 +34,7 @@ class Setting:
     reference: np.ndarray
     forest: Any
     net: torch.nn.Module
+    samples: int  # of KernelExplainer
     weights: tuple[float, float] | None  # of forest and net, where the model is their linear sum
 
 
@@ -90,7 +91,7 @@ def with_kernel(s: Setting) -> Explain:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             explainer = shap.KernelExplainer(s.graph.predict, s.reference)
-            return np.asarray(explainer.shap_values(s.rows, nsamples=512 if len(s.rows) < 3 else 2048, silent=True))
+            return np.asarray(explainer.shap_values(s.rows, nsamples=s.samples, silent=True))
 
     return explain
 
@@ -125,13 +126,14 @@ def main() -> None:
     forest = covertype.forest(parts)
     net = covertype.saved(run_models, "net", covertype.mlp(run.quick), *parts["train"], 0)
     rng = np.random.default_rng(3)
-    rows = parts["test"][0][rng.choice(len(parts["test"][0]), 2 if run.quick else 3, replace=False)]
-    reference = parts["late"][0][rng.choice(len(parts["late"][0]), 4 if run.quick else 12, replace=False)]
+    rows = parts["test"][0][rng.choice(len(parts["test"][0]), 2, replace=False)]
+    reference = parts["late"][0][rng.choice(len(parts["late"][0]), 4 if run.quick else 6, replace=False)]
     weights = covertype.linear_weights(found["linear of raw"])
     table = []
     alone, worst = 0, 0.0
     for name, graph in found.items():
-        s = Setting(name, graph, rows, reference, forest, net, weights if name == "linear of raw" else None)
+        samples = 512 if run.quick else 2048
+        s = Setting(name, graph, rows, reference, forest, net, samples, weights if name == "linear of raw" else None)
         able = []
         for method, prepare in METHODS.items():
             explain = prepare(s)
