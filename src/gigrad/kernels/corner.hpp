@@ -7,45 +7,93 @@
 
 namespace gigrad {
 
+// What a leaf gives to each of u variables that open it and v that close it, as parts of its value, with their signs.
+struct Shares {
+    double past, before;
+};
+
+// `together`: at one corner, where they are (u-1)! v!/(u+v)! and -u! (v-1)!/(u+v)!.
+inline Shares corner_shares(size_t u, size_t v, bool together) {
+    double ways = 1.0;  // (u+v)!/(u! v!)
+    if (together)
+        for (size_t i = 1; i <= v; ++i) ways *= static_cast<double>(u + i) / static_cast<double>(i);
+    return {u ? 1.0 / (static_cast<double>(u) * ways) : 0.0, v ? -1.0 / (static_cast<double>(v) * ways) : 0.0};
+}
+
 // A leaf is open while all of its crossed splits agree: after the times of those on which only e agrees, before the
 // times of those on which only s does. It is entered at the last of the former, by the variables `past`, and left at
 // the first of the latter, by the variables `before`.
 class LeafCorner {
   public:
-    // `value_at(feature)` gives (s, e). Returns false where the path never meets the leaf.
-    template <class ValueAt>
-    bool find(const Forest& forest, const Turn* path, size_t depth, ValueAt value_at) {
+    // Variables in the order of the way to the leaf.
+    class Variables {
+      public:
+        size_t size() const { return n_; }
+        bool empty() const { return n_ == 0; }
+        const int32_t* begin() const { return store_.data(); }
+        const int32_t* end() const { return store_.data() + n_; }
+        bool has(int32_t variable) const {
+            for (const int32_t v : *this)
+                if (v == variable) return true;
+            return false;
+        }
+
+      private:
+        friend class LeafCorner;
+        std::vector<int32_t> store_;  // as long as the longest way so far: nothing is allocated on the way
+        size_t n_ = 0;
+    };
+
+    // First `begin`, then `add` every crossed split on the way to the leaf, then `settle`.
+    void begin(size_t depth) {
         if (crossings_.size() < depth) {
             crossings_.resize(depth);
-            past.reserve(depth);
-            before.reserve(depth);
+            past.store_.resize(depth);
+            before.store_.resize(depth);
         }
+        n_ = 0;
         entered = -1.0, left = 2.0;
-        size_t n = 0;
+    }
+
+    // A split crossed at `time`; `to_end`: the leaf is on the end's side of it.
+    void add(double time, int32_t variable, bool to_end) {
+        crossings_[n_++] = {time, variable, to_end};
+        entered = std::max(entered, to_end ? time : -1.0);
+        left = std::min(left, to_end ? 2.0 : time);
+    }
+
+    // Finds the variables and their shares; false where the path never meets the leaf.
+    bool settle() {
+        if (entered > left + TIE) return false;
+        past.n_ = before.n_ = 0;
+        for (const Crossing* c = crossings_.data(); c != crossings_.data() + n_; ++c) {
+            if (c->to_end ? c->time < entered - TIE : c->time > left + TIE) continue;
+            Variables& to = c->to_end ? past : before;
+            to.store_[to.n_] = c->variable;
+            to.n_ += !to.has(c->variable);
+        }
+        return share();
+    }
+
+    // All three; `value_at(feature)` gives (s, e).
+    template <class ValueAt>
+    bool find(const Forest& forest, const Turn* path, size_t depth, ValueAt value_at) {
+        begin(depth);
         for (const Turn* turn = path; turn != path + depth; ++turn) {
             const Node& node = forest.nodes[turn->node];
             const auto [s, e] = value_at(node.feature);
             const bool s_here = goes_left(forest, node, s) == turn->left, e_here = goes_left(forest, node, e) == turn->left;
-            if (s_here == e_here) {
-                if (s_here) continue;
+            if (s_here != e_here)
+                add(crossing_time(node, s, e), node.feature, e_here);
+            else if (!s_here)
                 return false;
-            }
-            const double time = crossing_time(node, s, e);
-            crossings_[n++] = {time, node.feature, e_here};
-            entered = e_here && time > entered ? time : entered;
-            left = s_here && time < left ? time : left;
         }
-        if (entered > left + TIE) return false;
-        past.clear();
-        before.clear();
-        for (const Crossing* c = crossings_.data(); c != crossings_.data() + n; ++c)
-            if (c->to_end ? c->time >= entered - TIE : c->time <= left + TIE) insert(c->to_end ? past : before, c->variable);
-        return share();
+        return settle();
     }
 
-    std::vector<int32_t> past, before;  // in the order of the way to the leaf
-    double entered, left;               // times
-    double past_share, before_share;    // of the leaf's value, with its sign, for each variable of the set
+    Variables past, before;
+    double entered, left;             // times
+    double past_share, before_share;  // of the leaf's value, with its sign, for each variable of the set
 
   private:
     struct Crossing {
@@ -54,29 +102,16 @@ class LeafCorner {
         bool to_end;
     };
     std::vector<Crossing> crossings_;
-
-    static bool has(const std::vector<int32_t>& set, int32_t variable) {
-        for (const int32_t v : set)
-            if (v == variable) return true;
-        return false;
-    }
-    static void insert(std::vector<int32_t>& set, int32_t variable) {
-        if (!has(set, variable)) set.push_back(variable);
-    }
+    size_t n_ = 0;
 
     bool share() {
-        const size_t u = past.size(), v = before.size();
-        if (u && v && entered >= left - TIE) {  // one corner for both: (u-1)! v!/(u+v)! and u! (v-1)!/(u+v)!
+        const bool together = !past.empty() && !before.empty() && entered >= left - TIE;
+        if (together)
             for (const int32_t variable : past)
-                if (has(before, variable)) return false;  // a variable cannot be past and before at once
-            double ways = 1.0;  // (u+v)!/(u! v!)
-            for (size_t i = 1; i <= v; ++i) ways *= static_cast<double>(u + i) / static_cast<double>(i);
-            past_share = 1.0 / (static_cast<double>(u) * ways);
-            before_share = -1.0 / (static_cast<double>(v) * ways);
-            return true;
-        }
-        past_share = u ? 1.0 / static_cast<double>(u) : 0.0;
-        before_share = v ? -1.0 / static_cast<double>(v) : 0.0;
+                if (before.has(variable)) return false;  // a variable cannot be past and before at once
+        const Shares shares = corner_shares(past.size(), before.size(), together);
+        past_share = shares.past;
+        before_share = shares.before;
         return true;
     }
 };

@@ -94,7 +94,7 @@ inline void walk_trees(const Forest& forest, Walk& walk, const Block& block, siz
                        size_t step, const double* weights) {
     for (size_t t = 0; t < forest.n_trees(); ++t)
         walk.tree(forest.roots[t], block, n_starts, shared_end,
-                  CreditSink{forest, forest.width(t), forest.first(t), credit, step, weights});
+                  CreditSink{forest, forest.n_outputs(), forest.width(t), forest.first(t), credit, step, weights});
 }
 
 inline void portable_credits(const Forest& forest, const Rows& starts, const double* weights, const Rows& ends, size_t n_threads,

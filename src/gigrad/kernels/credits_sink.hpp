@@ -9,6 +9,7 @@ namespace gigrad {
 // Adds what the leaves give to a table of credit by (variable, output).
 struct CreditSink {
     const Forest& forest;
+    size_t outputs;
     size_t width, first;  // of the tree that is walked
     double* credit;
     size_t step;            // from one end's table to the next
@@ -25,9 +26,9 @@ struct CreditSink {
 
     void add(Pair pair, int32_t variable, double share, const Node& leaf) const {
         const double factor = weights ? share * weights[pair.start] : share;
-        const size_t outputs = forest.n_outputs();
+        const double* value = forest.values.data() + leaf.value;
         double* to = credit + static_cast<size_t>(pair.end) * step + static_cast<size_t>(variable) * outputs + first;
-        for (size_t k = 0; k < width; ++k) to[k] += factor * forest.values[leaf.value + k];
+        for (size_t k = 0; k < width; ++k) to[k] += factor * value[k];
     }
 };
 

@@ -45,13 +45,19 @@ struct LaneColumn {
 
 struct LaneWalkJob;
 
+// Lanes (bits) of a vector.
+struct LaneSet {
+    int vector;
+    uint32_t lanes;
+};
+
 // What the vector walk asks of the portable code around it.
 struct LaneCalls {
     void (*column)(LaneWalkJob&, int32_t feature);
     // Sides of a category split, 0 left and 1 right: of starts (one row of them), and of ends (by row where shared).
     void (*category)(LaneWalkJob&, const Node& node, int16_t* start_sides, int16_t* end_sides);
-    // Lanes (bits) of a vector that reach a leaf, or a node not to be walked here, in a way that codes cannot settle.
-    void (*exact)(LaneWalkJob&, int32_t node, int depth, int vector, uint32_t lanes);
+    // Lanes that reach a leaf, or a node not to be walked here, in a way that codes cannot settle; vectors ascend.
+    void (*exact)(LaneWalkJob&, int32_t node, int depth, const LaneSet* sets, int n_sets);
 };
 
 struct LaneWalkJob {

@@ -5,8 +5,7 @@
 #include <memory>
 
 #include "credits_sink.hpp"
-#include "lanes.hpp"
-#include "walk.hpp"
+#include "lanes_exact.hpp"
 
 namespace gigrad {
 
@@ -37,7 +36,7 @@ class Aligned {
 class LaneBlock {
   public:
     LaneBlock(const Forest& forest, const LaneKernel& kernel)
-        : forest_(forest), kernel_(kernel), walk_(forest), columns_(forest.n_columns()), store_(forest.n_columns()),
+        : forest_(forest), kernel_(kernel), walk_(forest), leaf_(forest), columns_(forest.n_columns()), store_(forest.n_columns()),
           state_((MAX_TURNS + 2) * SLOT_CODES * lanes()), first_code_(capacity()) {
         job_.calls = {&ask_column, &ask_category, &ask_exact};
         job_.owner = this;
@@ -87,6 +86,7 @@ class LaneBlock {
     const Forest& forest_;
     const LaneKernel kernel_;
     Walk walk_;
+    SharedLeaf leaf_;
     std::vector<LaneColumn> columns_;
     std::vector<Store> store_;
     Aligned<int16_t> state_, first_code_;
@@ -130,8 +130,11 @@ class LaneBlock {
     static LaneBlock& self(LaneWalkJob& job) { return *static_cast<LaneBlock*>(job.owner); }
     static void ask_column(LaneWalkJob& job, int32_t feature) { self(job).column(feature); }
     static void ask_category(LaneWalkJob& job, const Node& node, int16_t* starts, int16_t* ends) { self(job).category(node, starts, ends); }
-    static void ask_exact(LaneWalkJob& job, int32_t node, int depth, int vector, uint32_t lanes) {
-        self(job).exact(node, depth, vector, lanes);
+    static void ask_exact(LaneWalkJob& job, int32_t node, int depth, const LaneSet* sets, int n_sets) {
+        if (self(job).shared_ && job.nodes[node].is_leaf())
+            self(job).exact_shared_leaf(node, depth, sets, n_sets);
+        else
+            self(job).exact(node, depth, sets, n_sets);
     }
 
     double start_value(int32_t feature, size_t i) const { return block_.start(feature, Pair{static_cast<int32_t>(i), 0}); }
@@ -243,13 +246,35 @@ class LaneBlock {
             for (size_t i = 0; i < padded(); ++i) ends[i] = i < n_starts_ ? side(end_value(node.feature, i)) : 0;
     }
 
-    void exact(int32_t node, int depth, int vector, uint32_t bits) {
-        const int row = shared_ ? vector / job_.row_vectors : 0;
-        const int32_t first = static_cast<int32_t>((vector - row * job_.row_vectors) * kernel_.lanes);
-        const CreditSink sink{forest_, job_.width, job_.first, job_.credit, job_.credit_step, weights_};
-        for (; bits; bits &= bits - 1) {
-            const int32_t start = first + __builtin_ctz(bits);
-            walk_.below(node, job_.path, static_cast<size_t>(depth), block_, Pair{start, shared_ ? row : start}, sink);
+    void exact(int32_t node, int depth, const LaneSet* sets, int n_sets) {
+        const CreditSink sink{forest_, job_.outputs, job_.width, job_.first, job_.credit, job_.credit_step, weights_};
+        for (const LaneSet* set = sets; set != sets + n_sets; ++set) {
+            const int row = shared_ ? set->vector / job_.row_vectors : 0;
+            const int32_t first = (set->vector - row * job_.row_vectors) * kernel_.lanes;
+            for (uint32_t bits = set->lanes; bits; bits &= bits - 1) {
+                const int32_t start = first + __builtin_ctz(bits);
+                walk_.below(node, job_.path, static_cast<size_t>(depth), block_, Pair{start, shared_ ? row : start}, sink);
+            }
+        }
+    }
+
+    void exact_shared_leaf(int32_t node, int depth, const LaneSet* sets, int n_sets) {
+        leaf_.set_way(job_.path, depth, block_, columns_.data());
+        const double* value = job_.values + job_.nodes[node].value;
+        for (const LaneSet *set = sets, *stop = sets + n_sets; set != stop;) {
+            const int row = set->vector / job_.row_vectors;
+            leaf_.set_end(static_cast<size_t>(row) * block_.end_step);
+            for (; set != stop && set->vector < (row + 1) * job_.row_vectors; ++set) {
+                const auto first = static_cast<size_t>((set->vector - row * job_.row_vectors) * kernel_.lanes);
+                for (uint32_t bits = set->lanes; bits; bits &= bits - 1) {
+                    const size_t start = first + static_cast<size_t>(__builtin_ctz(bits));
+                    leaf_.add(start, weights_[start]);
+                }
+            }
+            double* credit = job_.credit + static_cast<size_t>(row) * job_.credit_step + job_.first;
+            leaf_.flush([&](int32_t variable, double mass) {
+                for (size_t k = 0; k < job_.width; ++k) credit[static_cast<size_t>(variable) * job_.outputs + k] += mass * value[k];
+            });
         }
     }
 };

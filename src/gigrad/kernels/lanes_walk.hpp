@@ -38,10 +38,7 @@ class LaneWalk {
     uint8_t row_of_[MAX_VECTORS];
     uint16_t start_of_[MAX_VECTORS];  // first start of each vector
     double sign_[MAX_TURNS][MAX_VECTORS];  // of each row, where a turn opens (+) or closes (-) what is below it
-    struct {
-        int vector;
-        uint32_t lanes;
-    } unclear_[MAX_VECTORS];
+    LaneSet unclear_[MAX_VECTORS + 1];
     int n_unclear_ = 0;
     alignas(64) int16_t start_sides_[MAX_VECTORS * LANES];
     alignas(64) int16_t end_sides_[MAX_VECTORS * LANES];
@@ -128,11 +125,12 @@ class LaneWalk {
 
     void leave_to_exact(Frame& frame, int slot, uint64_t leaving) {
         frame.alive &= ~leaving;
+        n_unclear_ = 0;
         for (; leaving; leaving &= leaving - 1) {
             const int v = lowest(leaving);
-            const Mask lanes = open(Isa::load(lo(slot) + v * LANES), Isa::load(hi(slot) + v * LANES));
-            job_.calls.exact(job_, frame.node, frame.depth, v, Isa::bits(lanes));
+            note_unclear(v, Isa::bits(open(Isa::load(lo(slot) + v * LANES), Isa::load(hi(slot) + v * LANES))));
         }
+        settle_unclear(frame);
     }
 
     // Writes the left child's codes to the slot above, the right child's to the node's own, and returns the new top.
@@ -355,7 +353,7 @@ class LaneWalk {
         n_unclear_ += lanes != 0;
     }
     void settle_unclear(const Frame& frame) {
-        for (int i = 0; i < n_unclear_; ++i) job_.calls.exact(job_, frame.node, frame.depth, unclear_[i].vector, unclear_[i].lanes);
+        if (n_unclear_) job_.calls.exact(job_, frame.node, frame.depth, unclear_, n_unclear_);
     }
 
     // Weight of the lanes that enter or leave by each turn. A turn to the end's side can only open the leaf and any

@@ -60,19 +60,19 @@ struct EventSink {
     void corner(Pair pair, const LeafCorner& c, const Node& leaf) const {
         const bool together = !c.past.empty() && !c.before.empty() && c.entered >= c.left - TIE;
         if (together) {
-            note(pair, c.entered, leaf, c.past, c.before);
+            note(pair, c.entered, leaf, &c.past, &c.before);
         } else {
-            if (!c.past.empty()) note(pair, c.entered, leaf, c.past, {});
-            if (!c.before.empty()) note(pair, c.left, leaf, {}, c.before);
+            if (!c.past.empty()) note(pair, c.entered, leaf, &c.past, nullptr);
+            if (!c.before.empty()) note(pair, c.left, leaf, nullptr, &c.before);
         }
     }
 
-    void note(Pair pair, double time, const Node& leaf, const std::vector<int32_t>& past, const std::vector<int32_t>& before) const {
+    void note(Pair pair, double time, const Node& leaf, const LeafCorner::Variables* past, const LeafCorner::Variables* before) const {
         PairEvents& to = pairs[pair.start];
-        to.corners.push_back({time, leaf.value, tree, static_cast<uint32_t>(to.members.size()), static_cast<uint32_t>(past.size()),
-                              static_cast<uint32_t>(before.size())});
-        to.members.insert(to.members.end(), past.begin(), past.end());
-        to.members.insert(to.members.end(), before.begin(), before.end());
+        to.corners.push_back({time, leaf.value, tree, static_cast<uint32_t>(to.members.size()),
+                              static_cast<uint32_t>(past ? past->size() : 0), static_cast<uint32_t>(before ? before->size() : 0)});
+        for (const auto* set : {past, before})
+            if (set) to.members.insert(to.members.end(), set->begin(), set->end());
     }
 };
 

@@ -1,0 +1,123 @@
+// The leaves that a vector walk is in doubt about, for pairs that share their end: exact, and quick for many starts.
+#pragma once
+
+#include "corner.hpp"
+#include "lanes.hpp"
+#include "walk.hpp"
+
+namespace gigrad {
+
+// One way to a leaf. For one end, turns to its side may open the leaf, once the start's side is left behind; the others
+// close it for certain.
+class SharedLeaf {
+  public:
+    explicit SharedLeaf(const Forest& forest) : forest_(forest) {}
+
+    void set_way(const Turn* path, int depth, const Block& block, const LaneColumn* columns) {
+        depth_ = depth;
+        repeats_ = false;
+        for (int d = 0; d < depth; ++d) {
+            const Node& node = forest_.nodes[path[d].node];
+            way_[d] = {block.starts + static_cast<size_t>(node.feature) * block.start_step,
+                       block.ends + static_cast<size_t>(node.feature) * block.end_column_step, &node, path[d].left,
+                       node.set < 0 && !columns[node.feature].jumps};
+            for (int other = 0; other < d; ++other) repeats_ |= way_[other].node->feature == node.feature;
+        }
+    }
+
+    void set_end(size_t offset) {
+        n_opening_ = n_closing_ = 0;
+        for (int d = 0; d < depth_; ++d) {
+            const WayTurn& turn = way_[d];
+            const double end = turn.ends[offset];
+            const bool end_here = goes_left(forest_, *turn.node, end) == turn.left;
+            (end_here ? opening_[n_opening_++] : closing_[n_closing_++]) = {
+                turn.starts, turn.node->threshold, end, turn.node, turn.left, turn.plain && std::isfinite(end), 0.0};
+        }
+    }
+
+    // Adds weight times the shares of one start to the turns' masses; false where its path never meets the leaf.
+    void add(size_t start, double weight) {
+        double opened[MAX_TURNS], closed[MAX_TURNS], entered = -1.0, left = 2.0;
+        for (int i = 0; i < n_opening_; ++i) {
+            const double s = opening_[i].starts[start];
+            opened[i] = here(opening_[i], s) ? -1.0 : time(opening_[i], s);
+            entered = std::max(entered, opened[i]);
+        }
+        for (int i = 0; i < n_closing_; ++i) {
+            const double s = closing_[i].starts[start];
+            if (!here(closing_[i], s)) return;
+            closed[i] = time(closing_[i], s);
+            left = std::min(left, closed[i]);
+        }
+        if (entered > left + TIE) return;
+        if (repeats_)
+            share_variables(opened, closed, weight);
+        else
+            share(opened, closed, entered, left, weight);
+    }
+
+    // Gives the masses away: to(variable, mass).
+    template <class To>
+    void flush(To to) {
+        for (int i = 0; i < n_opening_; ++i) to(opening_[i].node->feature, opening_[i].mass);
+        for (int i = 0; i < n_closing_; ++i) to(closing_[i].node->feature, closing_[i].mass);
+    }
+
+  private:
+    struct ExactTurn {
+        const double* starts;
+        double threshold, end;
+        const Node* node;
+        bool left;
+        bool plain;  // a numeric split of a column without jumps: the general rules have nothing to add
+        double mass;
+    };
+    struct WayTurn {
+        const double *starts, *ends;
+        const Node* node;
+        bool left, plain;
+    };
+    const Forest& forest_;
+    WayTurn way_[MAX_TURNS];
+    int depth_ = 0;
+    ExactTurn opening_[MAX_TURNS], closing_[MAX_TURNS];
+    int n_opening_ = 0, n_closing_ = 0;
+    bool repeats_ = false;  // a variable is asked twice on the way
+    LeafCorner corner_;
+
+    bool here(const ExactTurn& turn, double s) const {
+        return (turn.plain ? s <= turn.threshold : goes_left(forest_, *turn.node, s)) == turn.left;
+    }
+    static double time(const ExactTurn& turn, double s) {  // plain times lie in [0, 1] by themselves
+        return turn.plain ? (turn.threshold - s) / (turn.end - s) : crossing_time(*turn.node, s, turn.end);
+    }
+
+    void share(const double* opened, const double* closed, double entered, double left, double weight) {
+        int u = 0, v = 0;
+        const double late = std::max(0.0, entered - TIE), soon = left + TIE;
+        for (int i = 0; i < n_opening_; ++i) u += opened[i] >= late;
+        for (int i = 0; i < n_closing_; ++i) v += closed[i] <= soon;
+        const Shares shares = corner_shares(static_cast<size_t>(u), static_cast<size_t>(v), u && v && entered >= left - TIE);
+        const double past = weight * shares.past, before = weight * shares.before;
+        for (int i = 0; i < n_opening_; ++i) opening_[i].mass += opened[i] >= late ? past : 0.0;
+        for (int i = 0; i < n_closing_; ++i) closing_[i].mass += closed[i] <= soon ? before : 0.0;
+    }
+
+    void share_variables(const double* opened, const double* closed, double weight) {
+        corner_.begin(MAX_TURNS);
+        for (int i = 0; i < n_opening_; ++i)
+            if (opened[i] >= 0.0) corner_.add(opened[i], opening_[i].node->feature, true);
+        for (int i = 0; i < n_closing_; ++i) corner_.add(closed[i], closing_[i].node->feature, false);
+        if (!corner_.settle()) return;
+        for (const int32_t j : corner_.past) first_of(opening_, j).mass += weight * corner_.past_share;
+        for (const int32_t j : corner_.before) first_of(closing_, j).mass += weight * corner_.before_share;
+    }
+
+    static ExactTurn& first_of(ExactTurn* turns, int32_t variable) {
+        while (turns->node->feature != variable) ++turns;
+        return *turns;
+    }
+};
+
+}  // namespace gigrad
