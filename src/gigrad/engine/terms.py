@@ -32,6 +32,9 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
         if linked is not None:
             part = links.credits(*linked, paths, settings)
         else:
+            if term.width > node.width:  # the units of a net's last layer are no outputs of their own: their sum is
+                term = Affine(term, matrix, np.zeros(node.width))
+                matrix = np.eye(node.width)
             part = mixed.attribute(term, source, paths, categories, _share(allowed, matrix) / len(terms), settings)
         values += part.values @ matrix.T
         error += part.error @ np.abs(matrix).T
