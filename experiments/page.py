@@ -24,8 +24,9 @@ credits, our numbers beside the paper's. `make paper` runs them and writes this 
 Where the paper leaves something open, this is what was done. The moons are scaled by column (over rows, scikit-learn's
 `normalize` would put every point on a circle), with noise 0.2. The ovals have half-axes 1 and 0.7 and centres 0.99
 apart. Covertype's target is lodgepole pine against the rest; the nets are trained with Adam with Nesterov momentum
-at a rate of 0.001 and batches of 500, their input scaling is folded into their first layer, the net heads have tanh
-units, and the linear heads are least squares.
+at a rate of 0.001 and batches of 500, in one pass over the training part; their input scaling is folded into their
+first layer; heads and ECDFs are fitted on 10,000 rows of the second part; the net heads have tanh units, and the
+linear heads are least squares. Credits are those of 8 test rows against 6 reference rows.
 """
 
 
