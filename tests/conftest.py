@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
+
+# Where CI runs, the same examples every time: a new counterexample is for a person to find, not for a landing to meet.
+hypothesis.settings.register_profile("ci", derandomize=True)
+if os.environ.get("CI"):
+    hypothesis.settings.load_profile("ci")
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
