@@ -11,7 +11,7 @@ joins both and is the only part that sees every segment between two jumps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -30,7 +30,9 @@ from ..graph import (
     Node,
     PiecewiseLinear,
     PiecewisePolynomial,
+    Product,
     Select,
+    Smooth,
     Sum,
     TreeEnsemble,
     needed,
@@ -156,6 +158,16 @@ class Roles:
     def _plans(self) -> dict[tuple[tuple[Node, ...], frozenset[Node]], list[Node]]:
         return {}
 
+    @cached_property
+    def _transposed(self) -> dict[Node, Array]:
+        return {}
+
+    def transposed(self, node: Affine) -> Array:
+        """The weights of a layer by unit, (source width, width), contiguous."""
+        if node not in self._transposed:
+            self._transposed[node] = np.ascontiguousarray(node.weight.T)
+        return self._transposed[node]
+
     def evaluate(self, wanted: tuple[Node, ...], known: dict[Node, Array]) -> dict[Node, Array]:
         """As `graph.evaluate`; what has to be computed for what is worked out once."""
         key = (wanted, frozenset(known))
@@ -185,12 +197,38 @@ def _role(node: Node, source: Input, role: dict[Node, str]) -> str:
     return "lines" if below == {"lines"} and keeps_lines(node) else "curves"
 
 
+SLOPE_OF_VALUE: dict[str, Callable[[Array], Array]] = {
+    "tanh": lambda y: 1.0 - y * y,
+    "sigmoid": lambda y: y * (1.0 - y),
+    "exp": lambda y: y,
+}
+"""Functions whose slope follows from their value."""
+
+
+def pulled_back(node: Node, cotangent: Array, values: dict[Node, Array]) -> tuple[Array, ...]:
+    """The cotangents of a node's parents, given the values of all nodes."""
+    if isinstance(node, Elementwise) and node.name in SLOPE_OF_VALUE:  # saves asking tanh a second time
+        slope = SLOPE_OF_VALUE[node.name](values[node])
+        return (np.multiply(slope, cotangent, out=slope if slope is not values[node] else None),)
+    if not isinstance(node, Smooth):
+        raise TypeError(f"{type(node).__name__} has no pullback.")
+    return node.pullback(cotangent, *(values[p] for p in node.parents))
+
+
 def columns_read(outputs: tuple[Node, ...], source: Input) -> NDArray[np.bool_]:
     """Which columns of the rows `outputs` may depend on, (p,)."""
     read = _dependencies(outputs, source)
     out = np.zeros(source.width, np.bool_)
     out[sorted(_union(c for o in outputs for c in read[o]))] = True
     return out
+
+
+def own_columns(output: Node, source: Input) -> NDArray[np.int64] | None:
+    """The one column of the rows that each output depends on, (width,); None where one depends on several."""
+    read = _dependencies((output,), source)[output]
+    if any(len(columns) > 1 for columns in read):
+        return None
+    return np.array([next(iter(columns), 0) for columns in read], np.int64)
 
 
 def categories_read(output: Node, source: Input) -> NDArray[np.bool_]:
@@ -219,8 +257,11 @@ def _dependencies(outputs: tuple[Node, ...], source: Input) -> dict[Node, list[s
             read[node] = [columns for parent in parents for columns in parent]
         elif isinstance(node, (Elementwise, PiecewiseLinear, Fill, IsMissing)):
             read[node] = parents[0]
+        elif isinstance(node, (Sum, Product)):
+            each = [p * node.width if len(p) == 1 else p for p in parents]  # one column goes with all
+            read[node] = [_union(columns) for columns in zip(*each, strict=True)]
         elif isinstance(node, Affine):
-            read[node] = [_union(parents[0][j] for j in np.nonzero(node.weight.any(axis=0))[0])] * node.width
+            read[node] = _through(node.weight != 0.0, parents[0])
         elif isinstance(node, Lookup):
             read[node] = [parents[0][node.column]] * node.width
         elif isinstance(node, TreeEnsemble):
@@ -228,6 +269,13 @@ def _dependencies(outputs: tuple[Node, ...], source: Input) -> dict[Node, list[s
         else:
             read[node] = [_union(c for parent in parents for c in parent)] * node.width
     return read
+
+
+def _through(used: NDArray[np.bool_], columns: list[set[int]]) -> list[set[int]]:
+    """What each output of a layer depends on; layers that are not as good as diagonal are not looked into."""
+    if used.sum() > 2 * len(used):
+        return [_union(columns[j] for j in np.nonzero(used.any(axis=0))[0])] * len(used)
+    return [_union(columns[j] for j in np.nonzero(row)[0]) for row in used]
 
 
 def _union(sets: Iterable[set[int]]) -> set[int]:

@@ -1,7 +1,7 @@
 """Credit is linear in the model: an output is taken apart into weighted terms, each done the fastest exact way.
 
-`output = constant + sum of matrix @ term`. A sum of trees, or a link over one, goes to the native walk, everything else
-to the mixed engine.
+`output = constant + sum of matrix @ term`. A sum of trees, or a link over one, goes to the native walk; a term of which
+every output reads one column alone gives that column the whole difference; everything else goes to the mixed engine.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from ..errors import AccuracyWarning
 from ..graph import Affine, Array, Concat, Elementwise, Input, Node, Select, Sum, value_of
 from . import links, mixed
-from .paths import Paths
-from .roles import categories_read
+from .paths import Ints, Paths
+from .roles import categories_read, own_columns
 from .settings import Credits, Settings
 
 
@@ -28,6 +28,10 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
     error = np.zeros((len(paths.ends), node.width))
     terms = linear_terms(node)
     for matrix, term in terms:
+        own = own_columns(term, source)
+        if own is not None:
+            _add_differences(values, matrix, term, source, paths, own, settings)
+            continue
         linked = links.as_link(term, source) if settings.players is None else None
         if linked is not None:
             part = links.credits(*linked, paths, settings)
@@ -41,6 +45,17 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
     if not settings.quiet:
         _warn(error, allowed)
     return Credits(values, error)
+
+
+def _add_differences(
+    values: Array, matrix: Array, term: Node, source: Input, paths: Paths, own: Ints, settings: Settings
+) -> None:
+    """Add the credit of a term of which every output reads one column alone: its difference is that column's."""
+    ends, starts = (value_of(term, {source: rows}) for rows in (paths.ends, paths.starts))
+    change = ends - paths.base(starts)
+    for output, column in enumerate(own.tolist()):
+        player = column if settings.players is None else settings.players[column]
+        values[:, player] += change[:, output, None] * matrix[:, output]
 
 
 def _scale(node: Node, source: Input, paths: Paths) -> Array:
