@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Array, Node, Smooth, TreeEnsemble
+from ..graph import Array, Node, TreeEnsemble
 from ..kernels import TIE
 from .jumps import Corners
 from .panels import Patch
 from .paths import Ints
-from .roles import Levels, Roles
+from .roles import Levels, Roles, pulled_back
 from .roots import MARGIN, Bools, passed, solve
 
 SHORTEST = 1e-14
@@ -140,8 +140,8 @@ class Head:
         """Pull a cotangent of a node of the head back to the curves and lines that the head reads."""
         waiting = {node: cotangent}
         for current in reversed(self.roles.head):
-            if current in waiting and isinstance(current, Smooth):
-                parts = current.pullback(waiting.pop(current), *(values[p] for p in current.parents))
+            if current in waiting and not isinstance(current, TreeEnsemble):
+                parts = pulled_back(current, waiting.pop(current), values)
                 for parent, part in zip(current.parents, parts, strict=True):
                     waiting[parent] = waiting[parent] + part if parent in waiting else part
         return {n: waiting[n] for n in self.roles.joints if n in waiting}

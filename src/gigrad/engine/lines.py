@@ -13,7 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from ..graph import Array, Elementwise, Input, Node, PiecewiseLinear, Smooth
+from .. import kernels
+from ..graph import Affine, Array, Concat, Elementwise, Input, Node, PiecewiseLinear, Select, Smooth, Sum
+from ..graph.functions import FUNCTIONS
 from .paths import Block, Bools, Ints
 from .roles import Roles
 from .roots import passed
@@ -88,20 +90,48 @@ class Grid:
         """For each piece of the coarser grid the first of the pieces it was cut into."""
         return np.nonzero(self.part[self.left] == 0.0)[0]
 
-    def refine(self, piece: Ints, part: Array) -> Grid:
-        """Cut pieces at the given parts of their length."""
-        keep = (part > CLOSEST) & (part < 1.0 - CLOSEST)
-        at = np.concatenate([np.arange(len(self.time)), self.left[piece[keep]]])
-        parts = np.concatenate([np.zeros(len(self.time)), part[keep]])
+    def refine(self, piece: Ints, part: Array) -> tuple[Grid, Ints]:
+        """Cut pieces at parts of their length; gives the finer grid, and the point of each cut (-1: too close)."""
+        old = len(self.time)
+        keep = np.nonzero((part > CLOSEST) & (part < 1.0 - CLOSEST))[0]
+        at = np.concatenate([np.arange(old), self.left[piece[keep]]])
+        parts = np.concatenate([np.zeros(old), part[keep]])
         order = np.lexsort((parts, at))
         at, parts = at[order], parts[order]
         fresh = np.ones(len(at), np.bool_)
         fresh[1:] = (at[1:] != at[:-1]) | (parts[1:] - parts[:-1] > CLOSEST)
+        place = np.full(len(part), -1)
+        cut = order >= old
+        place[keep[order[cut] - old]] = (np.cumsum(fresh) - 1)[cut]
         at, parts = at[fresh], parts[fresh]
-        after = np.minimum(at + 1, len(self.time) - 1)
+        after = np.minimum(at + 1, old - 1)
         time = np.where(parts == 0.0, self.time[at], (1 - parts) * self.time[at] + parts * self.time[after])
         counts = np.bincount(self.leg[at], minlength=len(self.offsets) - 1)
-        return Grid(np.concatenate([[0], np.cumsum(counts)]), time, at, parts)
+        return Grid(np.concatenate([[0], np.cumsum(counts)]), time, at, parts), place
+
+
+@dataclass(frozen=True, eq=False)
+class Hinges:
+    """The kinks of one layer of units, such as ReLUs, in order of leg and time.
+
+    Attributes
+    ----------
+    level : int
+        The grid of what the units read; the next finer grid has a point at every kink.
+    point, unit : (n,)
+        The point of the finer grid, and the unit.
+    step, bend : (n,)
+        What changes there: the unit's slope by its input, and by time.
+    slope : (pieces, units)
+        The units' slopes by their inputs where the pieces of the coarser grid begin.
+    """
+
+    level: int
+    point: Ints
+    unit: Ints
+    step: Array
+    bend: Array
+    slope: Array
 
 
 class Lines:
@@ -114,6 +144,8 @@ class Lines:
         self.grids = [Grid(np.arange(0, 2 * n + 1, 2), ends, np.arange(2 * n), np.zeros(2 * n))]
         self.level: dict[Node, int] = {}
         self.values: dict[Node, Array] = {}
+        self.middles: dict[Node, list[Array]] = {}  # what nodes read in the middle of their pieces
+        self.hinges: dict[Node, Hinges] = {}
         for node in roles.lines:
             self._trace(node)
 
@@ -129,18 +161,57 @@ class Lines:
             self.values[node], self.level[node] = self.block.at(path, self.grids[0].time, late), 0
             return
         level = max(self.level[p] for p in node.parents)
-        inputs = [self._lifted(p, level) for p in node.parents]
         if isinstance(node, (Elementwise, PiecewiseLinear)) and node.kinks:
-            grid, z = self.grids[level], inputs[0]
-            piece, column, kink = passed(np.array(node.kinks), z[grid.left], z[grid.left + 1])
-            if len(piece):
-                before, after = z[grid.left[piece], column], z[grid.left[piece] + 1, column]
-                # Finer grids already there are those of branches that do not meet this node: cut them all the same,
-                # since the grids are nested in one another.
-                level = self._cut(level, piece, (kink - before) / (after - before))
-                inputs = [self._lifted(node.source, level)]
+            level = self._kinks(node, level)
         self.level[node] = level
+        if node in self.hinges:
+            return  # the layer above knows a shorter way; others ask for values later
+        if isinstance(node, Affine) and node.source in self.hinges:
+            self.values[node] = self._bent(node, self.hinges[node.source])
+        else:
+            self._evaluate(node)
+
+    def _evaluate(self, node: Node) -> None:
+        level = self.level[node]
+        inputs = [self._lifted(p, level) for p in node.parents]
         self.values[node] = node.forward(*inputs)
+        if not isinstance(node, (Affine, Select, Concat, Sum)):  # those pull back without a look at their inputs
+            left = self.grids[level].left
+            self.middles[node] = [0.5 * (v[left] + v[left + 1]) for v in inputs]
+
+    def _kinks(self, node: Elementwise | PiecewiseLinear, level: int) -> int:
+        """Cut the grid where units of a node have kinks; gives the level of the grid that has them all."""
+        grid, z = self.grids[level], self._lifted(node.source, level)
+        piece, unit, kink = passed(np.array(node.kinks), z[grid.left], z[grid.left + 1])
+        if not len(piece):
+            return level
+        before, after = z[grid.left[piece], unit], z[grid.left[piece] + 1, unit]
+        part = (kink - before) / (after - before)
+        if isinstance(node, PiecewiseLinear) or level < len(self.grids) - 1:
+            return self._cut(level, piece, part)
+        fine, place = grid.refine(piece, part)
+        self.grids.append(fine)
+        order = np.argsort(place, kind="stable")
+        order = order[place[order] >= 0]
+        slope = FUNCTIONS[node.name].slope
+        step = (slope(after, node.parameter) - slope(before, node.parameter))[order]
+        length = np.diff(grid.time)[grid.left[piece[order]]]
+        # Units without a kink inside are judged in the middle: one that starts or ends on its kink may lie on either
+        # side of it there, by rounding.
+        judged = 0.5 * (z[grid.left] + z[grid.left + 1])
+        judged[piece[order], unit[order]] = before[order]
+        bend = step * (after - before)[order] / length
+        self.hinges[node] = Hinges(level, place[order], unit[order], step, bend, slope(judged, node.parameter))
+        return level + 1
+
+    def _bent(self, node: Affine, hinges: Hinges) -> Array:
+        """A layer over units with kinks: asked on the coarser grid, and its slope followed from kink to kink."""
+        units = node.source
+        grid = self.grids[hinges.level + 1]
+        z = self._lifted(units.parents[0], hinges.level)
+        coarse = node.forward(units.forward(z))
+        rows = self.roles.transposed(node)
+        return kernels.bend_rows(coarse, grid.at, grid.part, grid.time, hinges.point, hinges.bend, hinges.unit, rows)
 
     def _cut(self, level: int, piece: Ints, part: Array) -> int:
         grid = self.grids[level]
@@ -153,20 +224,16 @@ class Lines:
             piece = np.clip(np.searchsorted(key, leg * 4.0 + time, side="right") - 1, 0, len(finest.left) - 1)
             low = finest.time[finest.left[piece]]
             part = (time - low) / (finest.time[finest.left[piece] + 1] - low)
-        self.grids.append(finest.refine(piece, part))
+        self.grids.append(finest.refine(piece, part)[0])
         return len(self.grids) - 1
 
     def _lifted(self, node: Node, level: int) -> Array:
         """Values of a node on a finer grid than its own."""
+        if node not in self.values:
+            self._evaluate(node)
         values = self.values[node]
         for grid in self.grids[self.level[node] + 1 : level + 1]:
-            after = np.minimum(grid.at + 1, len(values) - 1)
-            part = grid.part[:, None]
-            fine = values[after]
-            fine -= values[grid.at]
-            fine *= part
-            fine += values[grid.at]
-            values = np.where(part == 0.0, values[grid.at], fine)
+            values = kernels.between_rows(values, grid.at, grid.part)
         return values
 
     @cached_property
@@ -190,19 +257,37 @@ class Lines:
                 return self._coarser(cotangent, level, 0) * self.block.move[self.legs.path]
             own = self.level[node]
             cotangent = self._coarser(cotangent, level, own)
-            left = self.grids[own].left
-            inputs = [self._lifted(p, own) for p in node.parents]
-            middles = [0.5 * (v[left] + v[left + 1]) for v in inputs]
-            assert isinstance(node, Smooth)
-            for parent, part in zip(node.parents, node.pullback(cotangent, *middles), strict=True):
+            if isinstance(node, Affine) and node.source in self.hinges:
+                hinges = self.hinges[node.source]
+                back = [(node.source.parents[0], hinges.level, self._unbent(node, hinges, cotangent))]
+            else:
+                parts = zip(node.parents, self._back(node, cotangent), strict=True)
+                back = [(parent, own, part) for parent, part in parts]
+            for parent, at, part in back:
                 if parent in waiting:
                     other, sum_ = waiting[parent]
-                    to = min(other, own)
-                    part = self._coarser(sum_, other, to) + self._coarser(part, own, to)
-                    waiting[parent] = (to, part)
+                    to = min(other, at)
+                    waiting[parent] = (to, self._coarser(sum_, other, to) + self._coarser(part, at, to))
                 else:
-                    waiting[parent] = (own, part)
+                    waiting[parent] = (at, part)
         return np.zeros((len(self.legs), self.roles.source.width))
+
+    def _unbent(self, node: Affine, hinges: Hinges, cotangent: Array) -> Array:
+        """Pull a layer's cotangent back through the units with kinks below it, to what they read, on its grid.
+
+        A unit that does not change passes the sum over a whole coarse piece; one that does, what comes after its kink.
+        """
+        fine = self.grids[hinges.level + 1]
+        back = np.add.reduceat(cotangent, fine.first_pieces, axis=0) @ node.weight
+        back *= hinges.slope
+        if len(hinges.point):
+            number = np.cumsum(np.bincount(fine.left, minlength=len(fine.time))) - 1  # the piece that begins at a point
+            begin = number[hinges.point]
+            last = np.append(fine.first_pieces, len(fine.left))
+            piece = np.searchsorted(fine.first_pieces, begin, side="right") - 1
+            late = kernels.suffix_products(cotangent, begin, last[piece + 1], hinges.unit, self.roles.transposed(node))
+            np.add.at(back, (piece, hinges.unit), hinges.step * late)
+        return np.asarray(back)
 
     def pull_rows(self, leg: Ints, cotangents: dict[Node, Array]) -> Array:
         """Pull cotangents (n, width) back to the columns, times their moves, on legs (n,) without kinks: (n, p)."""
@@ -212,11 +297,19 @@ class Lines:
                 continue
             if isinstance(node, Input):
                 return waiting[node] * self.block.move[self.legs.path[leg]]
-            assert isinstance(node, Smooth)
-            middles = [0.5 * (v[2 * leg] + v[2 * leg + 1]) for v in (self.values[p] for p in node.parents)]
-            for parent, part in zip(node.parents, node.pullback(waiting.pop(node), *middles), strict=True):
+            for parent, part in zip(node.parents, self._back(node, waiting.pop(node), leg), strict=True):
                 waiting[parent] = waiting[parent] + part if parent in waiting else part
         return np.zeros((len(leg), self.roles.source.width))
+
+    def _back(self, node: Node, cotangent: Array, piece: Ints | None = None) -> tuple[Array, ...]:
+        """Pull a cotangent, one row for each piece of the node's grid or for those given, back to its parents."""
+        if not isinstance(node, Smooth):
+            raise TypeError(f"{type(node).__name__} has no pullback.")
+        if node in self.middles:
+            middles = self.middles[node] if piece is None else [m[piece] for m in self.middles[node]]
+        else:  # only the number of columns matters
+            middles = [np.broadcast_to(0.0, (len(cotangent), p.width)) for p in node.parents]
+        return node.pullback(cotangent, *middles)
 
     @property
     def straight(self) -> bool:

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..graph import Array, Input, Node, Opaque
+from ..graph import Array, Elementwise, Input, Node, Opaque, PiecewiseLinear
 from .games import CornerPlayers, Games, Sides
 from .head import Head
 from .integrate import Integral, Moments
@@ -25,6 +25,9 @@ from .settings import Credits, Settings
 
 CAUTION = 2.0
 """An estimate of what is not there is multiplied by this."""
+
+BLOCK = 1 << 25
+"""How many numbers the lines of a block of paths may hold, roughly."""
 
 BATCH = 1 << 21
 """How many numbers a batch of panels may hold at once, roughly."""
@@ -47,12 +50,19 @@ def attribute(
     values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, term.width))
     error = np.zeros((len(paths.ends), term.width))
     ends = EndValues.of(roles, paths)
-    for block in paths.blocks(settings.block, categories):
+    for block in paths.blocks(_block_size(roles, settings), categories):
         walk = Walk(roles, block, ends, allowed[block.row], players, settings)
         credit, lost = walk.credits()
         np.add.at(values, block.row, credit * block.weight[:, None, None])
         np.add.at(error, block.row, lost * block.weight[:, None])
     return Credits(values, error)
+
+
+def _block_size(roles: Roles, settings: Settings) -> int:
+    """How many paths to walk together: fewer where layers of many units with kinks make many points of each."""
+    kinks = sum(n.width for n in roles.lines if isinstance(n, (Elementwise, PiecewiseLinear)) and n.kinks)
+    widest = max((n.width for n in roles.lines), default=1)
+    return int(np.clip(BLOCK / (6.0 * widest * (2.0 + 0.6 * kinks)), 1, settings.block))
 
 
 class Walk:

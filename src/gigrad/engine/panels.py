@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import Array, Elementwise, Node, Smooth, Softmax
+from ..graph import Array, Elementwise, Node, Softmax
 from .jumps import Corners
 from .lines import Legs, Lines
 from .paths import Bools, Ints
 from .quadrature import Rule, gauss, tails
-from .roles import Roles
+from .roles import Roles, pulled_back
 from .roots import passed, solve
 
 HIGHEST = 12
@@ -119,13 +118,6 @@ def first_panels(lines: Lines, corners: Corners) -> Panels:
 SIGMOID_LIKE = frozenset({"tanh", "sigmoid", "softplus", "gelu", "gelu_tanh", "silu", "elu", "exp", "expm1"})
 """Functions that bend over a distance of about one, so that the way of their input says how hard they are."""
 
-SLOPE_OF_VALUE: dict[str, Callable[[Array], Array]] = {
-    "tanh": lambda y: 1.0 - y * y,
-    "sigmoid": lambda y: y * (1.0 - y),
-    "exp": lambda y: y,
-}
-"""Functions whose slope follows from their value."""
-
 LENGTHS = ((0.01, 2), (0.04, 3), (0.12, 5), (0.3, 8), (np.inf, HIGHEST))
 """Nodes of a first panel up to each length, where nothing else is known."""
 
@@ -151,7 +143,8 @@ def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tupl
     parts = np.ones(len(panels), np.int64)
     while (more := order(way / parts) > HIGHEST).any() and parts.max() < 64:
         parts[more] += 1
-    return parts, np.clip(order(way / parts), 2, HIGHEST).astype(np.int64)
+    sizes = np.array([2, 3, 4, 6, 8, 10, HIGHEST])  # few sizes, since panels of one size are done together
+    return parts, sizes[np.minimum(np.searchsorted(sizes, order(way / parts)), len(sizes) - 1)]
 
 
 class Patch:
@@ -159,6 +152,7 @@ class Patch:
 
     def __init__(self, roles: Roles, lines: Lines, panels: Panels, order: int, rough: bool) -> None:
         self.roles, self.lines, self.panels = roles, lines, panels
+        self.read = {p for c in roles.curves for p in c.parents}
         self.rule: Rule = gauss(order)
         self.half = 0.5 * panels.length
         self.scale = 1.0 / np.maximum(self.half, 1e-300)
@@ -167,9 +161,7 @@ class Patch:
         owner = np.repeat(np.arange(len(panels)), order)
         self.values: dict[Node, Array] = {}
         if roles.curves:
-            read = {p for c in roles.curves for p in c.parents}
-            known = {n: v for n, v in self._lines_at(owner, time.ravel()).items() if n in read}
-            self.values = roles.evaluate(roles.curves, known)
+            self.values = roles.evaluate(roles.curves, self._lines_at(owner, time.ravel()))
         ends = [self.values[n].reshape(len(panels), order, n.width) for n in roles.curve_ends]
         empty = np.zeros((len(panels), order, 0))
         # (panels, order, columns of all curve ends)
@@ -181,6 +173,7 @@ class Patch:
     def part(self, index: Ints) -> Patch:
         """The same knowledge of some of the panels."""
         out = object.__new__(Patch)
+        out.read = self.read
         out.roles, out.lines, out.rule, out.panels = self.roles, self.lines, self.rule, self.panels[index]
         out.half, out.scale, out.middle = self.half[index], self.scale[index], self.middle[index]
         out.coefficients, out.doubt = self.coefficients[index], self.doubt[index]
@@ -196,14 +189,7 @@ class Patch:
 
     def _lines_at(self, panel: Ints, time: Array) -> dict[Node, Array]:
         left, part = self._part(panel, time)
-        out: dict[Node, Array] = {}
-        for node, values in self.lines.ends.items():
-            at = values[left + 1]
-            at -= values[left]
-            at *= part[:, None]
-            at += values[left]
-            out[node] = at
-        return out
+        return {n: kernels.between_rows(values, left, part) for n, values in self.lines.ends.items() if n in self.read}
 
     def local(self, panel: Ints, time: Array) -> Array:
         """Times in the panels' own coordinate."""
@@ -235,11 +221,7 @@ class Patch:
         if not self.roles.head_lines:
             return {}
         left, part = self._part(panel, time)
-        out: dict[Node, Array] = {}
-        for node in self.roles.head_lines:
-            values = self.lines.ends[node]
-            out[node] = values[left] + part[:, None] * (values[left + 1] - values[left])
-        return out
+        return {n: kernels.between_rows(self.lines.ends[n], left, part) for n in self.roles.head_lines}
 
     def split(self, series: Array, lines: dict[Node, Array]) -> dict[Node, Array]:
         """The columns of all curve ends by node, together with some lines."""
@@ -257,12 +239,8 @@ class Patch:
         cotangent[:, column] = 1.0
         waiting = {curve: cotangent}
         for node in reversed(self.roles.curves):
-            if node in waiting and isinstance(node, Smooth):
-                cotangent = waiting.pop(node)
-                if isinstance(node, Elementwise) and node.name in SLOPE_OF_VALUE:  # saves asking tanh a second time
-                    back: tuple[Array, ...] = (cotangent * SLOPE_OF_VALUE[node.name](self.values[node]),)
-                else:
-                    back = node.pullback(cotangent, *(self.values[p] for p in node.parents))
+            if node in waiting:
+                back = pulled_back(node, waiting.pop(node), self.values)
                 for parent, part in zip(node.parents, back, strict=True):
                     waiting[parent] = waiting[parent] + part if parent in waiting else part
         return {n: v.reshape(len(self.panels), self.rule.size, -1) for n, v in waiting.items()}

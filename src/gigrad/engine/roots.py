@@ -22,6 +22,8 @@ def passed(levels: Array, first: Array, last: Array, closed: Bools | None = None
     Where `closed` (n, width) is set, a level at the lower of the two counts as well: that is the side of a threshold on
     which equality lies, so that each crossing is found on one of the two brackets that it lies between.
     """
+    if len(levels) == 1 and closed is None:
+        return _passed_one(levels[0], first, last)
     low, high = np.minimum(first, last), np.maximum(first, last)
     margin = MARGIN * np.maximum(-low, high)
     if len(levels) == 1:
@@ -36,6 +38,15 @@ def passed(levels: Array, first: Array, last: Array, closed: Bools | None = None
     each = count[row, column]
     index = np.arange(each.sum()) - np.repeat(np.cumsum(each) - each, each) + np.repeat(begin[row, column], each)
     return np.repeat(row, each), np.repeat(column, each), levels[index]
+
+
+def _passed_one(level: float, first: Array, last: Array) -> tuple[Ints, Ints, Array]:
+    """`passed` for one level, the kink of a ReLU, which is asked for many units at a time."""
+    row, column = np.nonzero(((first > level) & (last < level)) | ((first < level) & (last > level)))
+    a, b = first[row, column], last[row, column]
+    margin = MARGIN * np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(level))
+    inside = np.minimum(np.abs(a - level), np.abs(b - level)) > margin
+    return row[inside], column[inside], np.full(int(inside.sum()), level)
 
 
 def solve(

@@ -211,6 +211,37 @@ def segment_moments(
     return _native.segment_moments(panel, _rows(low), _rows(high), _rows(density), panels, degrees)
 
 
+def between_rows(rows: Array, at: NDArray[np.int64], part: Array) -> Array:
+    """Rows in between: row at[i] and the one after it, mixed `part[i]` of the way, (n, columns)."""
+    return _native.between_rows(_rows(rows), at, _rows(part))
+
+
+def bend_rows(
+    coarse: Array,
+    at: NDArray[np.int64],
+    part: Array,
+    time: Array,
+    point: NDArray[np.int64],
+    bend: Array,
+    unit: NDArray[np.int64],
+    rows: Array,
+) -> Array:
+    """A layer over units with kinks, at the points of a grid, (n, columns), from its values at a coarser one's.
+
+    Point i lies `part[i]` of the way from coarse point `at[i]` to the next, at `time[i]`; part 0 is the coarse point
+    itself. At point `point[k]`, in order, the layer's slope changes by `bend[k]` times row `unit[k]` of `rows`. This
+    costs a few additions a number where the layer's matrix would cost a product with all units.
+    """
+    return _native.bend_rows(_rows(coarse), at, _rows(part), _rows(time), point, _rows(bend), unit, _rows(rows))
+
+
+def suffix_products(
+    sums: Array, begin: NDArray[np.int64], end: NDArray[np.int64], unit: NDArray[np.int64], rows: Array
+) -> Array:
+    """Row `unit[k]` of `rows` times the sum of rows `begin[k]` .. `end[k] - 1` of `sums`; `begin` in order."""
+    return _native.suffix_products(_rows(sums), begin, end, unit, _rows(rows))
+
+
 def _rows(x: Array) -> Array:
     return np.ascontiguousarray(x, dtype=np.float64)
 

@@ -1,6 +1,7 @@
 // Legendre series on panels: values at points, and moments of what is given at points or on segments.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -126,6 +127,83 @@ inline void add_segments(const int64_t* panel, const double* low, const double* 
         }
         add_lanes(first, density + i * columns, count, degrees, columns, out + static_cast<size_t>(panel[i]) * degrees * columns);
         i += count;
+    }
+}
+
+// out (n, columns): rows[at[i]] and the next one, mixed: `part[i]` of the way.
+inline void between_rows(const double* rows, size_t columns, const int64_t* at, const double* part, size_t n, double* out) {
+    for (size_t i = 0; i < n; ++i) {
+        const double* from = rows + static_cast<size_t>(at[i]) * columns;
+        double* to = out + i * columns;
+        if (part[i] == 0.0) {  // exactly there; there may be no next row
+            std::copy(from, from + columns, to);
+            continue;
+        }
+        const double p = part[i];
+        for (size_t j = 0; j < columns; ++j) to[j] = from[j] + p * (from[columns + j] - from[j]);
+    }
+}
+
+// A layer over units with kinks, along a line: its values at the points of a coarse grid, `coarse` (coarse points,
+// columns), become those at the points of a finer one. Point i lies part[i] of the way from coarse point at[i] to the
+// next, at time[i]; a point with part 0 is the coarse one itself. Between coarse points the layer is linear but for
+// kinks: at point[k], in order, its slope changes by bend[k] times the row unit[k] of `rows` (units, columns).
+inline void bend_rows(const double* coarse, size_t columns, const int64_t* at, const double* part, const double* time, size_t n,
+                      const int64_t* point, const double* bend, const int64_t* unit, size_t kinks, const double* rows, double* out) {
+    std::vector<double> slope(columns), here(columns);
+    size_t kink = 0;
+    for (size_t first = 0; first < n;) {
+        size_t last = first + 1;  // the points inside the piece that begins at `first`
+        while (last < n && at[last] == at[first]) ++last;
+        const double* from = coarse + static_cast<size_t>(at[first]) * columns;
+        std::copy(from, from + columns, out + first * columns);
+        if (last - first > 1) {
+            const double end = time[last], length = end - time[first];
+            for (size_t j = 0; j < columns; ++j) slope[j] = from[columns + j] - from[j];
+            size_t stop = kink;
+            for (; stop < kinks && point[stop] < static_cast<int64_t>(last); ++stop) {
+                const double* row = rows + static_cast<size_t>(unit[stop]) * columns;
+                const double late = bend[stop] * (end - time[point[stop]]);
+                for (size_t j = 0; j < columns; ++j) slope[j] -= late * row[j];
+            }
+            for (size_t j = 0; j < columns; ++j) slope[j] /= length, here[j] = from[j];
+            for (size_t i = first + 1; i < last; ++i) {
+                const double step = time[i] - time[i - 1];
+                for (size_t j = 0; j < columns; ++j) here[j] += step * slope[j];
+                std::copy(here.begin(), here.end(), out + i * columns);
+                for (; kink < stop && point[kink] == static_cast<int64_t>(i); ++kink) {
+                    const double* row = rows + static_cast<size_t>(unit[kink]) * columns;
+                    for (size_t j = 0; j < columns; ++j) slope[j] += bend[kink] * row[j];
+                }
+            }
+        }
+        first = last;
+    }
+}
+
+// out[k]: the row unit[k] of `rows` (units, columns) times the sum of the pieces begin[k] .. end[k]-1 of `sums` (pieces,
+// columns). Kinks come in order of `begin`; those with the same `end` share their sums.
+inline void suffix_products(const double* sums, size_t columns, const int64_t* begin, const int64_t* end, const int64_t* unit, size_t kinks,
+                            const double* rows, double* out) {
+    std::vector<double> sum(columns);
+    int64_t done = -1, piece = 0;  // `sum` holds the pieces piece .. done-1
+    for (size_t k = kinks; k-- > 0;) {
+        if (end[k] != done) {
+            std::fill(sum.begin(), sum.end(), 0.0);
+            done = piece = end[k];
+        }
+        for (; piece > begin[k]; --piece) {
+            const double* add = sums + static_cast<size_t>(piece - 1) * columns;
+            for (size_t j = 0; j < columns; ++j) sum[j] += add[j];
+        }
+        const double* row = rows + static_cast<size_t>(unit[k]) * columns;
+        double parts[4] = {};
+        size_t j = 0;
+        for (; j + 4 <= columns; j += 4)
+            for (size_t i = 0; i < 4; ++i) parts[i] += row[j + i] * sum[j + i];
+        double total = (parts[0] + parts[1]) + (parts[2] + parts[3]);
+        for (; j < columns; ++j) total += row[j] * sum[j];
+        out[k] = total;
     }
 }
 

@@ -49,6 +49,58 @@ Numpy<double> py_segment_moments(const Vector<int64_t>& panel, const Vector<doub
     });
 }
 
+Numpy<double> py_between_rows(const Matrix& rows, const Vector<int64_t>& at, const Vector<double>& part) {
+    if (at.size() != part.size()) refuse("at and part must have the same number of points.");
+    const auto n = static_cast<int64_t>(rows.shape(0));
+    for (size_t i = 0; i < at.size(); ++i)
+        if (at(i) < 0 || at(i) + (part(i) == 0.0 ? 0 : 1) >= n)
+            refuse("point " + std::to_string(i) + " lies beyond row " + std::to_string(at(i)) + " of " + std::to_string(n) + ".");
+    return make<double>({at.size(), rows.shape(1)}, [&](double* out) {
+        between_rows(rows.data(), rows.shape(1), at.data(), part.data(), at.size(), out);
+    });
+}
+
+void check_below(const Vector<int64_t>& index, size_t limit, const char* name) {
+    for (size_t i = 0; i < index.size(); ++i)
+        if (index(i) < 0 || static_cast<size_t>(index(i)) >= limit)
+            refuse(std::string(name) + " must lie below " + std::to_string(limit) + "; one is " + std::to_string(index(i)) + ".");
+}
+
+Numpy<double> py_bend_rows(const Matrix& coarse, const Vector<int64_t>& at, const Vector<double>& part, const Vector<double>& time,
+                           const Vector<int64_t>& point, const Vector<double>& bend, const Vector<int64_t>& unit, const Matrix& rows) {
+    const size_t n = at.size(), kinks = point.size();
+    if (part.size() != n || time.size() != n) refuse("at, part and time must have the same number of points.");
+    if (bend.size() != kinks || unit.size() != kinks) refuse("point, bend and unit must have the same number of kinks.");
+    if (rows.shape(1) != coarse.shape(1)) refuse("coarse and rows must have the same number of columns.");
+    check_below(at, coarse.shape(0), "at");
+    check_below(point, n, "point");
+    check_below(unit, rows.shape(0), "unit");
+    for (size_t i = 0; i < n; ++i) {
+        const bool inner = part(i) != 0.0, follows = i > 0 && at(i - 1) == at(i);
+        if (inner != follows || (inner && (static_cast<size_t>(at(i)) + 1 >= coarse.shape(0) || i + 1 >= n)))
+            refuse("point " + std::to_string(i) + " of the finer grid does not lie between two of the coarse one.");
+    }
+    for (size_t k = 0; k < kinks; ++k)
+        if (part(point(k)) == 0.0 || (k > 0 && point(k) < point(k - 1))) refuse("kinks must lie at inner points, in order.");
+    return make<double>({n, coarse.shape(1)}, [&](double* out) {
+        bend_rows(coarse.data(), coarse.shape(1), at.data(), part.data(), time.data(), n, point.data(), bend.data(), unit.data(), kinks,
+                  rows.data(), out);
+    });
+}
+
+Numpy<double> py_suffix_products(const Matrix& sums, const Vector<int64_t>& begin, const Vector<int64_t>& end, const Vector<int64_t>& unit,
+                                 const Matrix& rows) {
+    const size_t kinks = begin.size();
+    if (end.size() != kinks || unit.size() != kinks) refuse("begin, end and unit must have the same number of kinks.");
+    if (rows.shape(1) != sums.shape(1)) refuse("sums and rows must have the same number of columns.");
+    check_below(begin, sums.shape(0), "begin");
+    check_below(end, sums.shape(0) + 1, "end");
+    check_below(unit, rows.shape(0), "unit");
+    return make<double>({kinks}, [&](double* out) {
+        suffix_products(sums.data(), sums.shape(1), begin.data(), end.data(), unit.data(), kinks, rows.data(), out);
+    });
+}
+
 Numpy<double> py_tanh(const Vector<double>& x) {
     return make<double>({x.size()}, [&](double* out) { tanh_each(x.data(), x.size(), out); });
 }
@@ -65,6 +117,9 @@ void bind_smooth(nb::module_& m) {
     m.def("series", &py_series);
     m.def("point_moments", &py_point_moments);
     m.def("segment_moments", &py_segment_moments);
+    m.def("between_rows", &py_between_rows);
+    m.def("bend_rows", &py_bend_rows);
+    m.def("suffix_products", &py_suffix_products);
 }
 
 }  // namespace gigrad
