@@ -20,9 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder
 
 import gigrad as gig
+from gigrad.adverse.ranking import order
+from gigrad.adverse.statements import read_statements
 from gigrad.graph import Column, Graph, Input, Tree, assemble
-from gigrad.reasons.ranking import order
-from gigrad.reasons.statements import read_statements
 
 
 def made(values: Any, data: Any = None, names: Any = None, **more: Any) -> gig.Explanation:
@@ -478,7 +478,7 @@ def test_the_record_alone_gives_the_same_reasons(tmp_path: Path) -> None:
 
 
 def test_a_changed_record_is_refused() -> None:
-    from gigrad.reasons.audit import fingerprint
+    from gigrad.adverse.audit import fingerprint
 
     record = gig.reasons(made([[-1.0, -2.0]])).audit()[0]
     for path in (("credits", "a"), ("score", "base"), ("outcome", "shortfall")):

@@ -17,7 +17,7 @@ from made import made
 pytest.importorskip("jinja2")
 import gigrad as gig
 from gigrad import InputError, OutputError
-from gigrad.report.write import render
+from gigrad.reporting.write import render
 
 HOSTILE = (
     "<script>alert(1)</script>",

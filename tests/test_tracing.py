@@ -134,7 +134,7 @@ def test_listed_jumps_and_explained_pieces_agree_on_corners_of_many_variables() 
     e = gig.explain(model, X[:3], X[3:23], paths=3)
     assert e.paths is not None
     np.testing.assert_allclose(e.paths.credit[:, -1], e.values, atol=1e-9)
-    explaining = sys.modules["gigrad.explain"]
+    explaining = sys.modules["gigrad.explainer"]
     scorer = explaining.Scorer.of(model, None, None)
     traced = tracing.Traced(scorer.graph, scorer.node, explaining.checked_settings(1e-6, 1, 0))
     assert traced.only_jumps

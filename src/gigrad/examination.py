@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from .adverse import ApplicantReasons, replay_reasons
+from .adverse.audit import read_record
 from .display import plain
 from .engine import Population, attribute
 from .errors import InputError
-from .explain import Explainer
+from .explainer import Explainer
 from .graph import Array, Graph, evaluate
-from .reasons import ApplicantReasons, replay_reasons
-from .reasons.audit import read_record
 from .tables import read_rows
 
 

@@ -250,7 +250,7 @@ class Explanation:
 
     def report(self, path: str | Path, *, title: str | None = None) -> None:
         """Write one HTML file that shows everything, needs no network, and can be sent around."""
-        from .report import write
+        from .reporting import write
 
         write(self, path, title=title)
 

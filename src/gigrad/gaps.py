@@ -12,7 +12,7 @@ import numpy as np
 from . import display, provenance
 from .engine import Settings
 from .errors import AccuracyWarning, InputError
-from .explain import Scorer, checked_settings
+from .explainer import Scorer, checked_settings
 from .graph import Array
 from .optional import require
 from .references.population import checked_weights

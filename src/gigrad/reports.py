@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .explain import explain
+from .explainer import explain
 from .explanation import Explanation
-from .report import write
+from .reporting import write
 
 
 def report(

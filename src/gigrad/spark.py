@@ -19,7 +19,7 @@ from .errors import InputError
 from .optional import require
 
 if TYPE_CHECKING:
-    from .explain import Explainer
+    from .explainer import Explainer
 
 
 def explain(
@@ -65,7 +65,7 @@ def reasons(
     everybody: bool = False,
 ) -> Any:
     """The reasons of every refused row of a Spark DataFrame, a line for each; see `batch.reasons.reason_task`."""
-    from .reasons.statements import read_statements
+    from .adverse.statements import read_statements
 
     # Read here: executors do not see the file.
     book = [s.as_record() for s in read_statements(statements)] or None

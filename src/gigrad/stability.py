@@ -13,15 +13,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .adverse import reasons
+from .adverse.ranking import Rules, choose
 from .compose import SmoothedECDF
 from .engine import Population, attribute
 from .errors import InputError
-from .explain import Explainer
+from .explainer import Explainer
 from .explanation import Explanation
 from .graph import Array, Node, evaluate, pick
 from .optional import require
-from .reasons import reasons
-from .reasons.ranking import Rules, choose
 from .resampling import bootstrap_weights, credits_by_start
 from .tables import read_rows
 

@@ -20,7 +20,7 @@ from .run import Summary, run
 from .tasks import OnError, credit_task
 
 if TYPE_CHECKING:
-    from ..explain import Explainer
+    from ..explainer import Explainer
 
 __all__ = ["Summary", "explain_batch", "output_schema", "run"]
 

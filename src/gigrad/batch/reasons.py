@@ -16,7 +16,7 @@ from ..tables import Rows
 from .tasks import Ints, Lines, Task, make_task
 
 if TYPE_CHECKING:
-    from ..explain import Explainer
+    from ..explainer import Explainer
 
 _ROWS_FOR_RANGES = 64
 
@@ -48,7 +48,7 @@ def reason_task(
     everybody : bool
         Give reasons to those who pass, too.
     """
-    from ..reasons.statements import read_statements
+    from ..adverse.statements import read_statements
 
     if len(explainer.scorer.output_names) != 1:
         raise InputError("Reasons are about one score; choose one output (--target).")
@@ -88,8 +88,8 @@ def _ranges(explainer: Explainer, groups: Any) -> list[float]:
 
 def _lines(options: dict[str, Any], cutoff: float | None) -> Lines:
     def lines(explanation: Explanation) -> tuple[Any, Ints]:
-        from ..reasons import reasons
-        from ..reasons.output import to_arrow
+        from ..adverse import reasons
+        from ..adverse.output import to_arrow
 
         refused = np.arange(len(explanation))
         if cutoff is not None:

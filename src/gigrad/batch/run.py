@@ -16,7 +16,7 @@ from .tasks import OnError, Task, credit_task, fail
 from .workspace import Workspace, discard, is_resumable, open_workspace
 
 if TYPE_CHECKING:
-    from ..explain import Explainer
+    from ..explainer import Explainer
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done ("checking" or "explaining"), rows done, and rows in all (an estimate for CSV)."""

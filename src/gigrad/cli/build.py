@@ -11,7 +11,7 @@ from .. import compose, modelfiles, portable, references
 from ..batch.layout import match
 from ..batch.sources import Source
 from ..errors import InputError
-from ..explain import Explainer, Scorer
+from ..explainer import Explainer, Scorer
 from ..graph import Graph
 from ..importers import import_model
 from ..tables import read_rows

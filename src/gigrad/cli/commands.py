@@ -13,7 +13,7 @@ from ..batch.run import run_task
 from ..batch.sources import Source
 from ..batch.tasks import RowReader, Task, credit_task, not_finite
 from ..errors import InputError, OutputError, UnsupportedModelError
-from ..explain import Explainer, Scorer
+from ..explainer import Explainer, Scorer
 from ..graph import Graph, evaluate, topological
 from ..importers import import_model
 from .build import build_explainer, build_model, is_explainer

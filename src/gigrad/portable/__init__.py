@@ -23,7 +23,7 @@ from . import archive
 from .nodes import Reader, Writer, corrupt, graph_document, names, of_type, probe, read_graph, scalar
 
 if TYPE_CHECKING:
-    from ..explain import Explainer
+    from ..explainer import Explainer
 
 __all__ = ["from_bytes", "load", "load_graph", "save", "save_graph", "to_bytes"]
 
@@ -165,7 +165,7 @@ def _explainer_document(explainer: Explainer) -> tuple[dict[str, Any], list[Any]
 
 
 def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | None) -> Explainer:
-    from ..explain import Explainer, Scorer
+    from ..explainer import Explainer, Scorer
 
     if document.get("kind") == "graph":
         raise InputError(

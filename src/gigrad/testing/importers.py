@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ModelMismatchError
-from ..explain import explain_pairs
+from ..explainer import explain_pairs
 from ..graph import Array, Column, Graph, own_values
 from ..importers import import_model
 from ..tables import Rows, read_rows

@@ -31,7 +31,7 @@ def render(e: Explanation, *, title: str | None = None, rows: int = 1000) -> str
     """The page as text."""
     jinja2 = require("jinja2", "report")
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("gigrad.report", "page"),
+        loader=jinja2.PackageLoader("gigrad.reporting", "page"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

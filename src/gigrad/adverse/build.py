@@ -46,7 +46,7 @@ def reasons(
     top : int
         How many reasons at most. More than four are not likely to help anybody.
     statements : dict or path of a CSV or TOML file, optional
-        Texts and codes by feature or group; see `gigrad.reasons.statements` for conditional ones. Reasons without a
+        Texts and codes by feature or group; see `gigrad.adverse.statements` for conditional ones. Reasons without a
         text are kept, and reported by a StatementWarning and in the result.
     groups : mapping of str to sequence of str, optional
         Features that make one reason together.
