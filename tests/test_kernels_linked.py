@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_forest import TYPES, Plain, case, random_forest, single_tree
+from plain_forest import TYPES, Plain, case, every_simd, random_forest, single_tree
 
 from gigrad import kernels
 from gigrad.graph.functions import FUNCTIONS
 from gigrad.kernels import Stage
 
 KNOTS = np.array([-2.0, -0.5, 0.25, 1.0, 2.5]), np.array([0.0, 0.1, 0.5, 0.55, 1.0])
+
+
+POSITIVE = ("log", "sqrt", "logit", "reciprocal", "box_cox", "normal_score")
 
 
 def softmax(m):
@@ -57,13 +61,14 @@ LINKS = {
 def test_linked_credit_is_the_definition(seed, outputs, grid, missing, n_columns, name):
     _, plain, s, e = case(seed, outputs, grid, missing, n_columns, n=3)
     stages, link = LINKS[name](outputs)
-    got = kernels.linked_credits_pairs(plain.forest, stages, s, e, n_threads=1)
     want = np.array([plain.credit(*pair, link=link) for pair in zip(s, e, strict=True)])
-    np.testing.assert_allclose(got.values, want, rtol=0, atol=1e-12)
-    assert not got.error.any()
+    for _ in every_simd():
+        got = kernels.linked_credits_pairs(plain.forest, stages, s, e, n_threads=1)
+        np.testing.assert_allclose(got.values, want, rtol=0, atol=1e-12)
+        assert not got.error.any()
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+@pytest.mark.parametrize("name", sorted(kernels.LINK_FUNCTIONS))
 def test_every_scalar_function_is_the_graphs(name):
     """A stump that jumps from one margin to another earns the difference of the function."""
     inside = name in ("log", "sqrt", "logit", "reciprocal", "box_cox", "normal_score")
@@ -87,10 +92,12 @@ def test_population_is_the_weighted_mean_of_pairs():
     rng, plain, s, e = case(12, 1, 2, 0.1, 6, n=150)
     weights = rng.dirichlet(np.ones(len(s)))
     link = [Stage("sigmoid")]
-    got = kernels.linked_credits(plain.forest, link, s, weights, e[:3], n_threads=2)
-    for i in range(3):
-        pairs = kernels.linked_credits_pairs(plain.forest, link, s, np.repeat(e[i : i + 1], len(s), 0))
-        np.testing.assert_allclose(got.values[i], np.einsum("m,mjk->jk", weights, pairs.values), rtol=0, atol=1e-14)
+    for _ in every_simd():
+        got = kernels.linked_credits(plain.forest, link, s, weights, e[:3], n_threads=2)
+        for i in range(3):
+            pairs = kernels.linked_credits_pairs(plain.forest, link, s, np.repeat(e[i : i + 1], len(s), 0))
+            want = np.einsum("m,mjk->jk", weights, pairs.values)
+            np.testing.assert_allclose(got.values[i], want, rtol=0, atol=1e-14)
 
 
 def binary_case(n_columns, seed=13):
@@ -170,14 +177,30 @@ def test_links_that_do_not_fit_are_refused():
     assert kernels.linked_credits(forest, [], x, [0.5, 0.5], x[:0]).values.shape == (0, 4, 1)
 
 
-def test_bits_do_not_depend_on_threads():
+def test_bits_do_not_depend_on_threads_or_company():
     rng, plain, s, e = case(17, 3, 2, 0.1, 9, n=300)
     weights = rng.dirichlet(np.ones(len(s)))
-    runs = [
-        kernels.linked_credits(plain.forest, [Stage("softmax")], s, weights, e[:9], n, max_radix=4, samples=8)
-        for n in (1, 2, 5)
-    ]
-    assert runs[0].error.any()
-    for run in runs[1:]:
-        assert run.values.tobytes() == runs[0].values.tobytes()
-        assert run.error.tobytes() == runs[0].error.tobytes()
+    for _ in every_simd():
+
+        def run(ends, n_threads, plain=plain):
+            found = kernels.linked_credits(
+                plain.forest, [Stage("softmax")], s, weights, ends, n_threads, max_radix=4, samples=8
+            )
+            return found.values.tobytes(), found.error.tobytes()
+
+        together = run(e[:9], 1)
+        assert run(e[:9], 2) == run(e[:9], 5) == together
+        alone = [run(e[i : i + 1], 2) for i in range(9)]
+        assert (b"".join(a[0] for a in alone), b"".join(a[1] for a in alone)) == together
+    assert kernels.linked_credits(plain.forest, [], s, weights, e[:2], max_radix=4, samples=8).error.any()
+
+
+def test_sigmoid_is_exact_to_the_last_digits():
+    """The native exponential against the C library's, over all of its range."""
+    margins = np.concatenate([np.linspace(-40, 40, 1601), [-800.0, -745.0, 745.0, 800.0]])
+    for low, high in pairwise(margins):
+        tree = single_tree(3) | {"feature": [0, -1, -1], "threshold": [0.5, 0, 0], "left": [1, -1, -1],
+                                 "right": [2, -1, -1], "value": [-1, 0, 1], "values": [low, high]}  # fmt: skip
+        got = kernels.linked_credits_pairs(Plain(1, tree).forest, [Stage("sigmoid")], [[0.0]], [[1.0]]).values.item()
+        want = 1 / (1 + math.exp(min(-high, 700))) - 1 / (1 + math.exp(min(-low, 700)))
+        assert abs(got - want) <= 4e-16

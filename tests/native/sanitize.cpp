@@ -90,6 +90,12 @@ std::vector<double> random_rows(size_t n, size_t columns, bool extreme) {
     return x;
 }
 
+const LaneKernel* some_kernel() {
+    const auto kernels = runnable_lanes();
+    const int choice = below(static_cast<int>(kernels.size()) + 1);
+    return choice ? kernels[static_cast<size_t>(choice) - 1] : nullptr;
+}
+
 // Everything a caller can ask of a forest; what must add up is checked on the way.
 void walk_everything(const Forest& forest, bool extreme) {
     const size_t p = forest.n_columns(), k = forest.n_outputs(), n = static_cast<size_t>(1 + below(70));
@@ -98,9 +104,7 @@ void walk_everything(const Forest& forest, bool extreme) {
     std::vector<double> fs(n * k), fe(n * k), credit(n * p * k), mean(n * p * k), weights(n, 1.0 / static_cast<double>(n));
     predict(forest, S, fs.data());
     predict(forest, E, fe.data());
-    const auto kernels = runnable_lanes();
-    const int choice = below(static_cast<int>(kernels.size()) + 1);
-    const LaneKernel* kernel = choice ? kernels[static_cast<size_t>(choice) - 1] : nullptr;
+    const LaneKernel* kernel = some_kernel();
     credits_pairs(forest, kernel, S, E, 2, credit.data());
     credits(forest, kernel, S, weights.data(), E, 2, mean.data());
     double scale = 1.0;
@@ -140,10 +144,11 @@ void walk_linked(const Forest& forest) {
     if (below(2)) link.add("softmax", {}, {});
     link.add("affine", std::vector<double>(2 * k, 0.5), {0.1, -0.1});
     link.add(below(2) ? "sigmoid" : "piecewise_linear", {-1.0, 0.0, 1.5}, {0.0, 0.75, 1.0});
+    const LaneKernel* kernel = some_kernel();
     const GameOptions options{static_cast<size_t>(1 + below(4)), 3, 5};
     std::vector<double> fs(n * k), fe(n * k), credit(n * p * 2), mean(n * p * 2), error(n * 2), weights(n, 1.0 / static_cast<double>(n));
-    linked_credits_pairs(forest, link, options, S, E, 2, credit.data(), error.data());
-    linked_credits(forest, link, options, S, weights.data(), E, 2, mean.data(), error.data());
+    linked_credits_pairs(forest, kernel, link, options, S, E, 2, credit.data(), error.data());
+    linked_credits(forest, kernel, link, options, S, weights.data(), E, 2, mean.data(), error.data());
     predict(forest, S, fs.data());
     predict(forest, E, fe.data());
     link.apply(fs, n);

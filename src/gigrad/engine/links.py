@@ -21,7 +21,7 @@ def as_link(term: Node, source: Input) -> tuple[TreeEnsemble, list[Stage]] | Non
             stages.append(Stage("affine", term.weight, term.bias))
         elif isinstance(term, Select):
             stages.append(Stage("affine", np.eye(term.source.width)[list(term.columns)], np.zeros(term.width)))
-        elif isinstance(term, Elementwise):
+        elif isinstance(term, Elementwise) and term.name in kernels.LINK_FUNCTIONS:
             stages.append(Stage(term.name, np.array([term.parameter])))
         elif isinstance(term, PiecewiseLinear):
             stages.append(Stage("piecewise_linear", term.x, term.y))

@@ -28,6 +28,10 @@ Forest = _native.Forest
 """The checked native form of a sum of trees; the constructor raises ValueError for trees that cannot be walked."""
 
 
+LINK_FUNCTIONS = frozenset(_native.link_functions())
+"""The functions of `graph.functions.FUNCTIONS` that a link may use."""
+
+
 class Jumps(NamedTuple):
     """What the trees do along each path, sorted by time within each pair.
 
@@ -50,7 +54,7 @@ class Stage(NamedTuple):
     - "affine": weight (out, in) and bias (out,); any number of outputs
     - "piecewise_linear": knots x and y, flat beyond the first and the last
     - "softmax": over the outputs
-    - the names of `graph.functions.FUNCTIONS`, on every number; "leaky_relu" and "elu" take their parameter as `a`
+    - the names in `LINK_FUNCTIONS`, on every number; those with a parameter ("elu", "box_cox"...) take it as `a`
     """
 
     name: str

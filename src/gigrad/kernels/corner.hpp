@@ -55,11 +55,11 @@ class LeafCorner {
         entered = -1.0, left = 2.0;
     }
 
-    // A split crossed at `time`; `to_end`: the leaf is on the end's side of it.
-    void add(double time, int32_t variable, bool to_end) {
+    // The split `node` of `variable`, crossed at `time`; `to_end`: the leaf is on the end's side of it.
+    void add(double time, int32_t variable, int32_t node, bool to_end) {
         crossings_[n_++] = {time, variable, to_end};
-        entered = std::max(entered, to_end ? time : -1.0);
-        left = std::min(left, to_end ? 2.0 : time);
+        if (to_end && time > entered) entered = time, entered_by = node;
+        if (!to_end && time < left) left = time, left_by = node;
     }
 
     // Finds the variables and their shares; false where the path never meets the leaf.
@@ -84,7 +84,7 @@ class LeafCorner {
             const auto [s, e] = value_at(node.feature);
             const bool s_here = goes_left(forest, node, s) == turn->left, e_here = goes_left(forest, node, e) == turn->left;
             if (s_here != e_here)
-                add(crossing_time(node, s, e), node.feature, e_here);
+                add(crossing_time(node, s, e), node.feature, turn->node, e_here);
             else if (!s_here)
                 return false;
         }
@@ -93,6 +93,7 @@ class LeafCorner {
 
     Variables past, before;
     double entered, left;             // times
+    int32_t entered_by, left_by;      // a split crossed then
     double past_share, before_share;  // of the leaf's value, with its sign, for each variable of the set
 
   private:

@@ -145,40 +145,63 @@ inline std::vector<size_t> alike(const Forest& forest, const Rows& starts, size_
 // Starts of a block, and those whose credit is summed before it is added up: fixed, so that threads change nothing.
 constexpr size_t START_BLOCK = 128, START_CHUNK = 2048;
 
-inline void lane_credits(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const double* weights, const Rows& ends,
-                         size_t n_threads, double* out) {
-    const size_t n = starts.n_rows, p = forest.n_columns(), table = p * forest.n_outputs();
-    std::vector<double> columns(n * p), weight(n);
-    const std::vector<size_t> order = alike(forest, starts, static_cast<size_t>(kernel.lanes));
-    for (size_t i = 0; i < n; ++i) {
-        weight[i] = weights[order[i]];
-        for (size_t j = 0; j < p; ++j) columns[j * n + i] = starts.row(order[i])[j];
+// What the workers of a population need: starts by column, alike ones together, their weights and where each came from.
+struct Crowd {
+    std::vector<double> columns, weights;
+    std::vector<size_t> order;
+    size_t size;
+
+    Crowd(const Forest& forest, const Rows& starts, const double* weight, size_t lanes)
+        : columns(starts.n_rows * starts.n_columns), weights(starts.n_rows), order(alike(forest, starts, lanes)), size(starts.n_rows) {
+        for (size_t i = 0; i < size; ++i) {
+            weights[i] = weight[order[i]];
+            for (size_t j = 0; j < starts.n_columns; ++j) columns[j * size + i] = starts.row(order[i])[j];
+        }
     }
-    const size_t lanes = static_cast<size_t>(kernel.lanes), vectors = (std::min(n, START_BLOCK) + lanes - 1) / lanes;
-    const size_t fair = (ends.n_rows + 2 * n_threads - 1) / (2 * n_threads);  // rows that leave work for every thread
-    const size_t n_rows = std::max<size_t>(1, std::min(MAX_VECTORS / vectors, fair));
-    const size_t row_units = (ends.n_rows + n_rows - 1) / n_rows, chunks = (n + START_CHUNK - 1) / START_CHUNK;
+};
+
+// Fills out (ends, table): each end's sum over all starts. `make()` gives a thread its worker, which is called as
+// worker(begin, n_starts, first_row, n_rows, sum) and adds those starts' part to sum (n_rows, table).
+template <class Make>
+void for_crowd(const Crowd& crowd, const LaneKernel& kernel, size_t max_vectors, size_t n_ends, size_t table, size_t n_threads,
+               double* out, Make make) {
+    const size_t n = crowd.size, lanes = static_cast<size_t>(kernel.lanes), vectors = (std::min(n, START_BLOCK) + lanes - 1) / lanes;
+    const size_t fair = (n_ends + 2 * n_threads - 1) / (2 * n_threads);  // rows that leave work for every thread
+    const size_t n_rows = std::max<size_t>(1, std::min(max_vectors / vectors, fair));
+    const size_t row_units = (n_ends + n_rows - 1) / n_rows, chunks = (n + START_CHUNK - 1) / START_CHUNK;
     const bool apart = chunks > 1 && row_units < 2 * n_threads;  // too few rows: threads share the starts, too
-    std::vector<double> parts(apart ? (chunks - 1) * ends.n_rows * table : 0, 0.0);
+    std::fill(out, out + n_ends * table, 0.0);
+    std::vector<double> parts(apart ? (chunks - 1) * n_ends * table : 0, 0.0);
     parallel(apart ? row_units * chunks : row_units, n_threads, [&](auto next) {
-        LaneBlock lane_block(forest, kernel);
+        auto worker = make();
         std::vector<double> sum;
         for (size_t unit; next(unit);) {
-            const size_t first = unit % row_units * n_rows, rows = std::min(n_rows, ends.n_rows - first);
+            const size_t first = unit % row_units * n_rows, rows = std::min(n_rows, n_ends - first);
             for (size_t chunk = apart ? unit / row_units : 0; chunk < chunks; ++chunk) {
                 sum.assign(rows * table, 0.0);
                 const size_t stop = std::min(n, (chunk + 1) * START_CHUNK);
                 for (size_t begin = chunk * START_CHUNK; begin < stop; begin += START_BLOCK)
-                    lane_block.population(Block{columns.data() + begin, n, ends.row(first), 1, p}, std::min(START_BLOCK, stop - begin), rows,
-                                          weight.data() + begin, sum.data(), table);
-                double* to = (apart && chunk > 0 ? parts.data() + (chunk - 1) * ends.n_rows * table : out) + first * table;
+                    worker(begin, std::min(START_BLOCK, stop - begin), first, rows, sum.data());
+                double* to = (apart && chunk > 0 ? parts.data() + (chunk - 1) * n_ends * table : out) + first * table;
                 for (size_t i = 0; i < sum.size(); ++i) to[i] += sum[i];
                 if (apart) break;
             }
         }
     });
-    for (size_t chunk = 0; chunk < parts.size(); chunk += ends.n_rows * table)
-        for (size_t i = 0; i < ends.n_rows * table; ++i) out[i] += parts[chunk + i];
+    for (size_t chunk = 0; chunk < parts.size(); chunk += n_ends * table)
+        for (size_t i = 0; i < n_ends * table; ++i) out[i] += parts[chunk + i];
+}
+
+inline void lane_credits(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const double* weights, const Rows& ends,
+                         size_t n_threads, double* out) {
+    const size_t p = forest.n_columns(), table = p * forest.n_outputs();
+    const Crowd crowd(forest, starts, weights, static_cast<size_t>(kernel.lanes));
+    for_crowd(crowd, kernel, MAX_VECTORS, ends.n_rows, table, n_threads, out, [&] {
+        return [&, lanes = std::make_unique<LaneBlock>(forest, kernel)](size_t begin, size_t n, size_t row, size_t n_rows, double* sum) {
+            lanes->population(Block{crowd.columns.data() + begin, crowd.size, ends.row(row), 1, p}, n, n_rows, crowd.weights.data() + begin,
+                              sum, table);
+        };
+    });
 }
 
 // out: (ends, columns, outputs), the sum over starts of weight * credit.

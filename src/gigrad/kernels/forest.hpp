@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "node.hpp"
@@ -37,6 +41,34 @@ struct ForestArrays {
 // A child may have two parents. Each way from a root to a leaf costs a visit, so more ways than this would hang.
 constexpr double MAX_WAYS = 1 << 26;
 
+// Splits that are crossed at the same time whatever the pair: same column and threshold, or same column and categories.
+struct SplitIds {
+    explicit SplitIds(const std::vector<Node>& nodes) : of_node(nodes.size(), -1) {
+        std::vector<int32_t> order;
+        for (size_t i = 0; i < nodes.size(); ++i)
+            if (!nodes[i].is_leaf()) order.push_back(static_cast<int32_t>(i));
+        const auto key = [&](int32_t i) {
+            const Node& n = nodes[i];
+            return std::make_tuple(n.feature, n.set >= 0, n.set >= 0 ? 0.0 : n.threshold);
+        };
+        std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
+        for (size_t i = 0; i < order.size(); ++i) {
+            const Node& node = nodes[order[i]];
+            if (i == 0 || key(order[i]) != key(order[i - 1])) {
+                feature.push_back(node.feature);
+                threshold.push_back(node.set >= 0 ? std::numeric_limits<double>::quiet_NaN() : node.threshold);
+            }
+            of_node[order[i]] = static_cast<int32_t>(feature.size()) - 1;
+        }
+    }
+    size_t size() const { return feature.size(); }
+    int32_t none() const { return static_cast<int32_t>(size()); }  // stands for the path's own ends
+
+    std::vector<int32_t> of_node;   // -1 for leaves
+    std::vector<int32_t> feature;   // of each split
+    std::vector<double> threshold;  // NaN for categories
+};
+
 class Forest {
   public:
     explicit Forest(const ForestArrays& a);
@@ -56,6 +88,12 @@ class Forest {
         return (set_words[begin + c / 32] >> (c % 32)) & 1u;
     }
 
+    // Made when first asked for; by several threads at once, if need be.
+    const SplitIds& split_ids() const {
+        std::call_once(split_ids_once_, [this] { split_ids_ = std::make_unique<SplitIds>(nodes); });
+        return *split_ids_;
+    }
+
     std::vector<Node> nodes;
     std::vector<int32_t> set_start;
     std::vector<uint32_t> set_words;
@@ -65,6 +103,8 @@ class Forest {
 
   private:
     size_t n_columns_;
+    mutable std::once_flag split_ids_once_;
+    mutable std::unique_ptr<SplitIds> split_ids_;
     void check_sizes(const ForestArrays& a) const;
     void check_sets(const ForestArrays& a) const;
     void check_node(const ForestArrays& a, size_t i) const;

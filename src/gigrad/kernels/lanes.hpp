@@ -58,6 +58,18 @@ struct LaneCalls {
     void (*category)(LaneWalkJob&, const Node& node, int16_t* start_sides, int16_t* end_sides);
     // Lanes that reach a leaf, or a node not to be walked here, in a way that codes cannot settle; vectors ascend.
     void (*exact)(LaneWalkJob&, int32_t node, int depth, const LaneSet* sets, int n_sets);
+    // Makes room for more visits of a lane.
+    void (*grow)(LaneWalkJob&, size_t lane);
+};
+
+// A leaf that a pair's path passes: the splits that open and close it (`no_split`: the path's own end, or told
+// elsewhere), where its numbers begin, and its tree.
+struct Visit {
+    int32_t opens, closes, value, tree;
+};
+
+struct Visits {
+    Visit *next, *end;
 };
 
 struct LaneWalkJob {
@@ -84,6 +96,12 @@ struct LaneWalkJob {
     size_t first, width;         // of the outputs that the present tree adds to
     const double* weight_sums;   // (row_vectors, LANES / 8, 256): sums of weights by bits; null: all are `weight`
     double weight;
+
+    // Where visits go instead, for those who need the jumps themselves: one list for each lane, in any order.
+    Visits* visits;
+    const int32_t* split_ids;    // by node
+    int32_t no_split;
+    int32_t tree;                // the present one
 };
 
 struct LaneKernel {
@@ -91,6 +109,8 @@ struct LaneKernel {
     int lanes;
     void (*population)(LaneWalkJob&);  // all trees, shared ends, credit summed over starts
     void (*pairs)(LaneWalkJob&);       // all trees, credit of each pair
+    void (*population_visits)(LaneWalkJob&);
+    void (*pairs_visits)(LaneWalkJob&);
 };
 
 }  // namespace gigrad

@@ -6,6 +6,7 @@
 
 #include "credits_sink.hpp"
 #include "lanes_exact.hpp"
+#include "trace.hpp"
 
 namespace gigrad {
 
@@ -38,7 +39,7 @@ class LaneBlock {
     LaneBlock(const Forest& forest, const LaneKernel& kernel)
         : forest_(forest), kernel_(kernel), walk_(forest), leaf_(forest), columns_(forest.n_columns()), store_(forest.n_columns()),
           state_((MAX_TURNS + 2) * SLOT_CODES * lanes()), first_code_(capacity()) {
-        job_.calls = {&ask_column, &ask_category, &ask_exact};
+        job_.calls = {&ask_column, &ask_category, &ask_exact, &ask_grow};
         job_.owner = this;
         job_.nodes = forest.nodes.data();
         job_.columns = columns_.data();
@@ -61,17 +62,33 @@ class LaneBlock {
 
     // All pairs of `n_starts` starts with each of `n_rows` ends (row-major); credit[row] += weight * credit of each pair.
     void population(const Block& block, size_t n_starts, size_t n_rows, const double* weights, double* credit, size_t step) {
-        begin(block, n_starts, n_rows, true, credit, step);
+        begin(block, n_starts, n_rows, true);
+        credit_to(credit, step);
         weights_ = weights;
         weigh(n_starts);
         kernel_.population(job_);
     }
 
+    // The same pairs, each traced: that of start i and row r at place i + r * row_step().
+    void trace_population(const Block& block, size_t n_starts, size_t n_rows, const SplitIds& splits, Trace& trace) {
+        begin(block, n_starts, n_rows, true);
+        trace_to(splits, trace, n_rows * padded());
+        kernel_.population_visits(job_);
+    }
+    size_t row_step() const { return padded(); }
+
     // Start i with end i; credit[i] += credit.
     void pairs(const Block& block, size_t n, double* credit, size_t step) {
-        begin(block, n, 1, false, credit, step);
+        begin(block, n, 1, false);
+        credit_to(credit, step);
         weights_ = nullptr;
         kernel_.pairs(job_);
+    }
+
+    void trace_pairs(const Block& block, size_t n, const SplitIds& splits, Trace& trace) {
+        begin(block, n, 1, false);
+        trace_to(splits, trace, padded());
+        kernel_.pairs_visits(job_);
     }
 
   private:
@@ -96,8 +113,25 @@ class LaneBlock {
     size_t n_starts_ = 0, n_rows_ = 0;
     bool shared_ = false;
     const double* weights_ = nullptr;
+    Trace* trace_ = nullptr;
+    const SplitIds* splits_ = nullptr;
 
-    void begin(const Block& block, size_t n_starts, size_t n_rows, bool shared, double* credit, size_t step) {
+    void credit_to(double* credit, size_t step) {
+        job_.credit = credit;
+        job_.credit_step = step;
+        trace_ = nullptr;
+    }
+
+    void trace_to(const SplitIds& splits, Trace& trace, size_t n) {
+        trace.clear(n);
+        trace_ = &trace;
+        job_.visits = trace.cursors();
+        job_.split_ids = splits.of_node.data();
+        job_.no_split = splits.none();
+        splits_ = &splits;
+    }
+
+    void begin(const Block& block, size_t n_starts, size_t n_rows, bool shared) {
         block_ = block;
         n_starts_ = n_starts;
         n_rows_ = n_rows;
@@ -106,8 +140,6 @@ class LaneBlock {
         job_.row_vectors = static_cast<int>((n_starts + lanes() - 1) / lanes());
         job_.ends = block.ends;
         job_.end_step = block.end_step;
-        job_.credit = credit;
-        job_.credit_step = step;
         for (LaneColumn& c : columns_) c.ready = false;
         const size_t padded = static_cast<size_t>(job_.row_vectors) * lanes();
         for (size_t i = 0; i < padded; ++i) first_code_[i] = i < n_starts ? CODE_END : CODE_NEVER;
@@ -131,11 +163,16 @@ class LaneBlock {
     static void ask_column(LaneWalkJob& job, int32_t feature) { self(job).column(feature); }
     static void ask_category(LaneWalkJob& job, const Node& node, int16_t* starts, int16_t* ends) { self(job).category(node, starts, ends); }
     static void ask_exact(LaneWalkJob& job, int32_t node, int depth, const LaneSet* sets, int n_sets) {
-        if (self(job).shared_ && job.nodes[node].is_leaf())
-            self(job).exact_shared_leaf(node, depth, sets, n_sets);
+        LaneBlock& me = self(job);
+        if (me.trace_)
+            me.exact(node, depth, sets, n_sets, TraceSink{*me.splits_, *me.trace_, me.shared_ ? me.padded() : 0, job.tree});
+        else if (me.shared_ && job.nodes[node].is_leaf())
+            me.exact_shared_leaf(node, depth, sets, n_sets);
         else
-            self(job).exact(node, depth, sets, n_sets);
+            me.exact(node, depth, sets, n_sets,
+                     CreditSink{me.forest_, job.outputs, job.width, job.first, job.credit, job.credit_step, me.weights_});
     }
+    static void ask_grow(LaneWalkJob& job, size_t lane) { self(job).trace_->grow(lane); }
 
     double start_value(int32_t feature, size_t i) const { return block_.start(feature, Pair{static_cast<int32_t>(i), 0}); }
     double end_value(int32_t feature, size_t i) const { return block_.end(feature, Pair{0, static_cast<int32_t>(i)}); }
@@ -246,8 +283,8 @@ class LaneBlock {
             for (size_t i = 0; i < padded(); ++i) ends[i] = i < n_starts_ ? side(end_value(node.feature, i)) : 0;
     }
 
-    void exact(int32_t node, int depth, const LaneSet* sets, int n_sets) {
-        const CreditSink sink{forest_, job_.outputs, job_.width, job_.first, job_.credit, job_.credit_step, weights_};
+    template <class Sink>
+    void exact(int32_t node, int depth, const LaneSet* sets, int n_sets, const Sink& sink) {
         for (const LaneSet* set = sets; set != sets + n_sets; ++set) {
             const int row = shared_ ? set->vector / job_.row_vectors : 0;
             const int32_t first = (set->vector - row * job_.row_vectors) * kernel_.lanes;

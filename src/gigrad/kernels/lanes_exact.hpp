@@ -107,8 +107,8 @@ class SharedLeaf {
     void share_variables(const double* opened, const double* closed, double weight) {
         corner_.begin(MAX_TURNS);
         for (int i = 0; i < n_opening_; ++i)
-            if (opened[i] >= 0.0) corner_.add(opened[i], opening_[i].node->feature, true);
-        for (int i = 0; i < n_closing_; ++i) corner_.add(closed[i], closing_[i].node->feature, false);
+            if (opened[i] >= 0.0) corner_.add(opened[i], opening_[i].node->feature, 0, true);
+        for (int i = 0; i < n_closing_; ++i) corner_.add(closed[i], closing_[i].node->feature, 0, false);
         if (!corner_.settle()) return;
         for (const int32_t j : corner_.past) first_of(opening_, j).mass += weight * corner_.past_share;
         for (const int32_t j : corner_.before) first_of(closing_, j).mass += weight * corner_.before_share;

@@ -14,8 +14,10 @@ template <class Isa>
 class LaneWalk {
   public:
     // All pairs of a row share their end: sides of ends are one for a row, and credit is summed over starts.
-    static void population(LaneWalkJob& job) { LaneWalk(job).all_trees<true>(); }
-    static void pairs(LaneWalkJob& job) { LaneWalk(job).all_trees<false>(); }
+    static void population(LaneWalkJob& job) { LaneWalk(job).all_trees<true, &LaneWalk::shared_leaf>(); }
+    static void pairs(LaneWalkJob& job) { LaneWalk(job).all_trees<false, &LaneWalk::pairs_leaf>(); }
+    static void population_visits(LaneWalkJob& job) { LaneWalk(job).all_trees<true, &LaneWalk::visit_leaf>(); }
+    static void pairs_visits(LaneWalkJob& job) { LaneWalk(job).all_trees<false, &LaneWalk::visit_leaf>(); }
 
   private:
     static constexpr int LANES = Isa::LANES;
@@ -63,17 +65,20 @@ class LaneWalk {
     int16_t* hi(int slot) const { return lo(slot) + HI; }
     Mask open(Vec low, Vec high) const { return Isa::more(Isa::plus(high, doubt_), low); }
 
-    template <bool SHARED>
+    using Leaf = void (LaneWalk::*)(const Frame&, const Node&, int);
+
+    template <bool SHARED, Leaf LEAF>
     void all_trees() {
         for (size_t t = 0; t < job_.n_trees; ++t) {
             const bool vector_leaves = job_.tree_output[t] < 0;
             job_.first = vector_leaves ? 0 : static_cast<size_t>(job_.tree_output[t]);
             job_.width = vector_leaves ? job_.outputs : 1;
-            walk<SHARED>(job_.roots[t]);
+            job_.tree = static_cast<int32_t>(t);
+            walk<SHARED, LEAF>(job_.roots[t]);
         }
     }
 
-    template <bool SHARED>
+    template <bool SHARED, Leaf LEAF>
     void walk(int32_t root) {
         for (int v = 0; v < n_vectors_; ++v) {
             Isa::store(lo(0) + v * LANES, Isa::load(job_.first_code + start_of_[v]));
@@ -90,10 +95,7 @@ class LaneWalk {
             }
             const Node& node = job_.nodes[frame.node];
             if (node.is_leaf()) {
-                if (SHARED)
-                    shared_leaf(frame, node, top);
-                else
-                    pairs_leaf(frame, node, top);
+                (this->*LEAF)(frame, node, top);
                 continue;
             }
             __builtin_prefetch(job_.nodes + node.left);
@@ -417,11 +419,34 @@ class LaneWalk {
         }
         settle_unclear(frame);
     }
+
+    void visit_leaf(const Frame& frame, const Node& leaf, int slot) {
+        int32_t split[16];
+        for (int d = 0; d < frame.depth; ++d) split[d] = job_.split_ids[job_.path[d].node];
+        split[TURN_NONE] = job_.no_split;
+        n_unclear_ = 0;
+        for (uint64_t rest = frame.alive; rest; rest &= rest - 1) {
+            const int v = lowest(rest);
+            const Inside in = inside(slot, v);
+            note_unclear(v, in.unclear);
+            int16_t closes[LANES], opens[LANES];
+            Isa::store(closes, in.in);
+            Isa::store(opens, in.out);
+            for (uint32_t lanes = Isa::bits(in.clear); lanes; lanes &= lanes - 1) {
+                const int lane = lowest(lanes);
+                Visits& visits = job_.visits[v * LANES + lane];
+                if (visits.next == visits.end) job_.calls.grow(job_, static_cast<size_t>(v * LANES + lane));
+                *visits.next++ = {split[opens[lane]], split[closes[lane]], leaf.value, job_.tree};
+            }
+        }
+        settle_unclear(frame);
+    }
 };
 
 template <class Isa>
 constexpr LaneKernel lane_kernel(const char* name) {
-    return {name, Isa::LANES, &LaneWalk<Isa>::population, &LaneWalk<Isa>::pairs};
+    return {name, Isa::LANES, &LaneWalk<Isa>::population, &LaneWalk<Isa>::pairs, &LaneWalk<Isa>::population_visits,
+            &LaneWalk<Isa>::pairs_visits};
 }
 
 }  // namespace

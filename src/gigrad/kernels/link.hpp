@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -11,6 +13,8 @@ namespace gigrad {
 
 class Link {
   public:
+    using Batch = void (*)(double* x, size_t n, double parameter);
+
     explicit Link(size_t n_inputs) : width_in_(n_inputs), width_(n_inputs), widest_(n_inputs) {}
 
     size_t n_inputs() const { return width_in_; }
@@ -24,82 +28,127 @@ class Link {
     void apply(std::vector<double>& x, size_t n) const;
 
   private:
-    using Scalar = double (*)(double, double);
     struct Stage {
         enum Kind { ELEMENTWISE, AFFINE, PIECEWISE_LINEAR, SOFTMAX } kind;
-        Scalar function;
+        Batch batch;
         std::vector<double> a, b;
         size_t n_out;
     };
     size_t width_in_, width_, widest_;
     std::vector<Stage> stages_;
 
-    static Scalar scalar(const std::string& name);
+    static Batch elementwise(const std::string& name);
     static void affine(const Stage& stage, size_t n_in, std::vector<double>& x, size_t n);
     static double interpolate(const std::vector<double>& x, const std::vector<double>& y, double at);
     static void softmax(double* x, size_t width);
 };
 
+// exp for x <= 0, to about one unit in the last place, without branches, so that a compiler can do several at once.
+inline double exp_below_zero(double x) {
+    constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer, kept in the lowest bits
+    x = x < -708.0 ? -708.0 : x;
+    const double shifted = x * 1.4426950408889634 + magic, n = shifted - magic;
+    const double r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;  // ln 2 in two parts
+    double p = 1.6059043836821613e-10;
+    for (const double c : {2.08767569878681e-09, 2.505210838544172e-08, 2.755731922398589e-07, 2.7557319223985893e-06,
+                           2.48015873015873e-05, 1.9841269841269841e-04, 1.3888888888888889e-03, 8.3333333333333332e-03,
+                           4.1666666666666664e-02, 1.6666666666666666e-01, 0.5, 1.0, 1.0})
+        p = p * r + c;
+    uint64_t bits;
+    std::memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits + 1023) << 52;  // 2^n
+    double power;
+    std::memcpy(&power, &bits, sizeof power);
+    return p * power;
+}
+
 inline double stable_sigmoid(double x) {
-    const double tail = std::exp(-std::abs(x));
+    const double tail = exp_below_zero(-std::abs(x));
     return (x >= 0 ? 1.0 : tail) / (1.0 + tail);
 }
 
-inline double box_cox(double x, double power) {
-    return power == 0.0 ? std::log(x) : std::expm1(power * std::log(x)) / power;
-}
-
-inline double yeo_johnson(double x, double power) {
-    return x >= 0 ? box_cox(1.0 + x, power) : -box_cox(1.0 - x, 2.0 - power);
-}
-
-// The standard normal number whose distribution function is u, held where u leaves [1e-7, 1 - 1e-7]: a tail expansion,
-// then Newton's method on the logarithm of the lower tail, whose steps stay good however small u is.
-inline double normal_score(double u, double) {
-    if (std::isnan(u)) return u;
-    u = std::min(std::max(u, 1e-7), 1.0 - 1e-7);
-    if (u > 0.5) return -normal_score(1.0 - u, 0.0);
-    const double t = std::sqrt(-2.0 * std::log(u));
-    double z = (2.30753 + t * 0.27061) / (1.0 + t * (0.99229 + t * 0.04481)) - t;
-    for (int i = 0; i < 4; ++i) {
-        const double tail = 0.5 * std::erfc(-z * std::sqrt(0.5));
-        z -= tail * (std::log(tail) - std::log(u)) * 2.5066282746310002 * std::exp(0.5 * z * z);
+// The names of gigrad.graph.functions.FUNCTIONS; `a` is the parameter of those that have one.
+struct Scalars {
+    static double sigmoid(double x, double) { return stable_sigmoid(x); }
+    static double exp(double x, double) { return std::exp(x); }
+    static double log(double x, double) { return std::log(x); }
+    static double softplus(double x, double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+    static double log1p(double x, double) { return std::log1p(x); }
+    static double expm1(double x, double) { return std::expm1(x); }
+    static double square(double x, double) { return x * x; }
+    static double signed_square(double x, double) { return x * std::abs(x); }
+    static double tanh(double x, double) { return std::tanh(x); }
+    static double identity(double x, double) { return x; }
+    static double relu(double x, double) { return x > 0 ? x : 0.0; }
+    static double leaky_relu(double x, double a) { return x > 0 ? x : a * x; }
+    static double elu(double x, double a) { return x > 0 ? x : a * std::expm1(x); }
+    static double gelu(double x, double) { return 0.5 * x * (1.0 + std::erf(x * std::sqrt(0.5))); }
+    static double gelu_tanh(double x, double) { return 0.5 * x * (1.0 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+    static double silu(double x, double) { return x * stable_sigmoid(x); }
+    static double sqrt(double x, double) { return std::sqrt(x); }
+    static double reciprocal(double x, double) { return 1.0 / x; }
+    static double abs(double x, double) { return std::abs(x); }
+    static double box_cox(double x, double a) { return a == 0.0 ? std::log(x) : std::expm1(a * std::log(x)) / a; }
+    static double yeo_johnson(double x, double a) {
+        const double far = 1.0 + std::abs(x);
+        return x >= 0 ? box_cox(far, a) : -box_cox(far, 2.0 - a);
     }
-    return z;
+    // The standard normal number whose distribution function is u, held where u leaves [1e-7, 1 - 1e-7]: a tail expansion,
+    // then Newton's method on the logarithm of the lower tail, whose steps stay good however small u is.
+    static double normal_score(double u, double) {
+        if (std::isnan(u)) return u;
+        u = std::min(std::max(u, 1e-7), 1.0 - 1e-7);
+        if (u > 0.5) return -normal_score(1.0 - u, 0.0);
+        const double t = std::sqrt(-2.0 * std::log(u));
+        double z = (2.30753 + t * 0.27061) / (1.0 + t * (0.99229 + t * 0.04481)) - t;
+        for (int i = 0; i < 4; ++i) {
+            const double tail = 0.5 * std::erfc(-z * std::sqrt(0.5));
+            z -= tail * (std::log(tail) - std::log(u)) * 2.5066282746310002 * std::exp(0.5 * z * z);
+        }
+        return z;
+    }
+    static double logit(double x, double) { return std::log(x) - std::log1p(-x); }
+};
+
+template <double (*F)(double, double)>
+void apply_to_each(double* x, size_t n, double a) {
+    for (size_t i = 0; i < n; ++i) x[i] = F(x[i], a);
 }
 
-inline Link::Scalar Link::scalar(const std::string& name) {
-    static const struct {
-        const char* name;
-        Scalar function;
-    } table[] = {
-        {"sigmoid", [](double x, double) { return stable_sigmoid(x); }},
-        {"exp", [](double x, double) { return std::exp(x); }},
-        {"log", [](double x, double) { return std::log(x); }},
-        {"softplus", [](double x, double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }},
-        {"log1p", [](double x, double) { return std::log1p(x); }},
-        {"expm1", [](double x, double) { return std::expm1(x); }},
-        {"square", [](double x, double) { return x * x; }},
-        {"signed_square", [](double x, double) { return x * std::abs(x); }},
-        {"tanh", [](double x, double) { return std::tanh(x); }},
-        {"identity", [](double x, double) { return x; }},
-        {"relu", [](double x, double) { return x > 0 ? x : 0.0; }},
-        {"leaky_relu", [](double x, double a) { return x > 0 ? x : a * x; }},
-        {"elu", [](double x, double a) { return x > 0 ? x : a * std::expm1(x); }},
-        {"gelu", [](double x, double) { return 0.5 * x * (1.0 + std::erf(x * std::sqrt(0.5))); }},
-        {"gelu_tanh",
-         [](double x, double) { return 0.5 * x * (1.0 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }},
-        {"silu", [](double x, double) { return x * stable_sigmoid(x); }},
-        {"sqrt", [](double x, double) { return std::sqrt(x); }},
-        {"reciprocal", [](double x, double) { return 1.0 / x; }},
-        {"abs", [](double x, double) { return std::abs(x); }},
-        {"box_cox", box_cox},
-        {"yeo_johnson", yeo_johnson},
-        {"normal_score", normal_score},
-        {"logit", [](double x, double) { return std::log(x) - std::log1p(-x); }},
-    };
-    for (const auto& entry : table)
-        if (name == entry.name) return entry.function;
+struct NamedBatch {
+    const char* name;
+    Link::Batch batch;
+};
+
+inline const NamedBatch LINK_FUNCTIONS[] = {
+    {"sigmoid", apply_to_each<Scalars::sigmoid>},
+    {"exp", apply_to_each<Scalars::exp>},
+    {"log", apply_to_each<Scalars::log>},
+    {"softplus", apply_to_each<Scalars::softplus>},
+    {"log1p", apply_to_each<Scalars::log1p>},
+    {"expm1", apply_to_each<Scalars::expm1>},
+    {"square", apply_to_each<Scalars::square>},
+    {"signed_square", apply_to_each<Scalars::signed_square>},
+    {"tanh", apply_to_each<Scalars::tanh>},
+    {"identity", apply_to_each<Scalars::identity>},
+    {"relu", apply_to_each<Scalars::relu>},
+    {"leaky_relu", apply_to_each<Scalars::leaky_relu>},
+    {"elu", apply_to_each<Scalars::elu>},
+    {"gelu", apply_to_each<Scalars::gelu>},
+    {"gelu_tanh", apply_to_each<Scalars::gelu_tanh>},
+    {"silu", apply_to_each<Scalars::silu>},
+    {"sqrt", apply_to_each<Scalars::sqrt>},
+    {"reciprocal", apply_to_each<Scalars::reciprocal>},
+    {"abs", apply_to_each<Scalars::abs>},
+    {"box_cox", apply_to_each<Scalars::box_cox>},
+    {"yeo_johnson", apply_to_each<Scalars::yeo_johnson>},
+    {"normal_score", apply_to_each<Scalars::normal_score>},
+    {"logit", apply_to_each<Scalars::logit>},
+};
+
+inline Link::Batch Link::elementwise(const std::string& name) {
+    for (const NamedBatch& function : LINK_FUNCTIONS)
+        if (name == function.name) return function.batch;
     return nullptr;
 }
 
@@ -120,8 +169,8 @@ inline void Link::add(const std::string& name, std::vector<double> a, std::vecto
     } else if (name == "softmax") {
         stage.kind = Stage::SOFTMAX;
     } else {
-        stage.function = scalar(name);
-        if (!stage.function) throw std::invalid_argument("there is no stage named '" + name + "'.");
+        stage.batch = elementwise(name);
+        if (!stage.batch) throw std::invalid_argument("there is no stage named '" + name + "'.");
     }
     width_ = stage.n_out;
     widest_ = std::max(widest_, width_);
@@ -135,11 +184,7 @@ inline void Link::apply(std::vector<double>& x, size_t n) const {
         double* const begin = x.data();
         double* const end = begin + n * width;
         switch (stage.kind) {
-            case Stage::ELEMENTWISE: {
-                const double parameter = stage.a.empty() ? 0.0 : stage.a[0];
-                for (double* v = begin; v != end; ++v) *v = stage.function(*v, parameter);
-                break;
-            }
+            case Stage::ELEMENTWISE: stage.batch(begin, n * width, stage.a.empty() ? 0.0 : stage.a[0]); break;
             case Stage::AFFINE: affine(stage, width, x, n); break;
             case Stage::PIECEWISE_LINEAR:
                 for (double* v = begin; v != end; ++v) *v = interpolate(stage.a, stage.b, *v);
@@ -174,7 +219,7 @@ inline double Link::interpolate(const std::vector<double>& x, const std::vector<
 inline void Link::softmax(double* x, size_t width) {
     const double top = *std::max_element(x, x + width);
     double sum = 0.0;
-    for (size_t k = 0; k < width; ++k) sum += x[k] = std::exp(x[k] - top);
+    for (size_t k = 0; k < width; ++k) sum += x[k] = exp_below_zero(x[k] - top);
     for (size_t k = 0; k < width; ++k) x[k] /= sum;
 }
 

@@ -3,117 +3,47 @@
 
 #include "credits.hpp"
 #include "game.hpp"
+#include "trace.hpp"
 
 namespace gigrad {
-
-// Splits that are crossed at the same time whatever the pair: same column and threshold, or same column and categories.
-struct SplitIds {
-    explicit SplitIds(const Forest& forest) : of_node(forest.nodes.size(), -1) {
-        std::vector<int32_t> order;
-        for (size_t i = 0; i < forest.nodes.size(); ++i)
-            if (!forest.nodes[i].is_leaf()) order.push_back(static_cast<int32_t>(i));
-        const auto key = [&](int32_t i) {
-            const Node& n = forest.nodes[i];
-            return std::make_tuple(n.feature, n.set >= 0, n.set >= 0 ? 0.0 : n.threshold);
-        };
-        std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
-        for (size_t i = 0; i < order.size(); ++i) {
-            if (i == 0 || key(order[i]) != key(order[i - 1])) node.push_back(order[i]);
-            of_node[order[i]] = static_cast<int32_t>(node.size()) - 1;
-        }
-    }
-    std::vector<int32_t> of_node;  // -1 for leaves
-    std::vector<int32_t> node;     // a node of each split
-};
-
-// What the walk of a block leaves for each of its pairs.
-struct PairEvents {
-    struct Crossing {
-        int32_t split, value, tree;
-        float sign;
-    };
-    struct Corner {  // a leaf that several variables open (past) or close (before) at one time
-        double time;
-        int32_t value, tree;
-        uint32_t members, n_past, n_before;
-    };
-    std::vector<Crossing> crossings;
-    std::vector<Corner> corners;
-    std::vector<int32_t> members;
-
-    void clear() {
-        crossings.clear();
-        corners.clear();
-        members.clear();
-    }
-};
-
-struct EventSink {
-    const SplitIds& splits;
-    std::vector<PairEvents>& pairs;
-    int32_t tree;
-
-    void crossing(Pair pair, int32_t node, double, double sign, const Node& leaf) const {
-        pairs[pair.start].crossings.push_back({splits.of_node[node], leaf.value, tree, static_cast<float>(sign)});
-    }
-
-    void corner(Pair pair, const LeafCorner& c, const Node& leaf) const {
-        const bool together = !c.past.empty() && !c.before.empty() && c.entered >= c.left - TIE;
-        if (together) {
-            note(pair, c.entered, leaf, &c.past, &c.before);
-        } else {
-            if (!c.past.empty()) note(pair, c.entered, leaf, &c.past, nullptr);
-            if (!c.before.empty()) note(pair, c.left, leaf, nullptr, &c.before);
-        }
-    }
-
-    void note(Pair pair, double time, const Node& leaf, const LeafCorner::Variables* past, const LeafCorner::Variables* before) const {
-        PairEvents& to = pairs[pair.start];
-        to.corners.push_back({time, leaf.value, tree, static_cast<uint32_t>(to.members.size()),
-                              static_cast<uint32_t>(past ? past->size() : 0), static_cast<uint32_t>(before ? before->size() : 0)});
-        for (const auto* set : {past, before})
-            if (set) to.members.insert(to.members.end(), set->begin(), set->end());
-    }
-};
 
 class LinkedCredit {
   public:
     LinkedCredit(const Forest& forest, const SplitIds& splits, const Link& link, const GameOptions& options)
-        : forest_(forest), splits_(splits), link_(link), game_(link, options), delta_(splits.node.size() * forest.n_outputs(), 0.0),
-          touched_(splits.node.size(), 0) {}
+        : forest_(forest), splits_(splits), link_(link), game_(link, options), k_(forest.n_outputs()),
+          delta_((splits.size() + 1) * k_, 0.0), touched_(splits.size() + 1, 0), ids_(splits.size() + 1), way_(forest.n_columns()) {
+        touched_[splits.size()] = 1;  // so that "none" is never an entry
+    }
 
-    // Adds weight * credit of one pair; `start`, `end` are its rows, `margin` the trees' outputs at the start.
-    void add(const PairEvents& events, const double* start, const double* end, const double* margin, double weight, uint64_t salt,
-             double* credit, double* error) {
-        const size_t k = forest_.n_outputs(), outputs = link_.n_outputs();
-        collect(events, start, end);
-        margins_.assign(margin, margin + k);
+    // Adds weight * credit of the pair at a place of the trace; `start`, `end` are its rows, `margin` the trees' outputs at
+    // the start.
+    void add(const Trace& trace, size_t place, const double* start, const double* end, const double* margin, double weight,
+             uint64_t salt, double* credit, double* error) {
+        corners_ = trace.corners(place).data();
+        members_ = trace.members(place);
+        sum_jumps(trace, place);
+        time_entries(trace.corners(place).size(), start, end);
+        sort_entries();
+        margins_.resize(std::max(margins_.size(), (entries_.size() + 1) * k_));
+        std::copy(margin, margin + k_, margins_.begin());
         jumpers_.clear();
-        for (size_t begin = 0, stop; begin < entries_.size(); begin = stop) {
-            for (stop = begin + 1; stop < entries_.size() && entries_[stop].time - entries_[stop - 1].time <= TIE;) ++stop;
-            margins_.insert(margins_.end(), margins_.end() - static_cast<std::ptrdiff_t>(k), margins_.end());
-            double* now = margins_.data() + margins_.size() - k;
-            const int32_t lone = lone_variable(events, begin, stop);
-            jumpers_.push_back(lone);
-            if (lone >= 0) {
-                for (size_t i = begin; i < stop; ++i) jump(events, entries_[i].index, now);
-            } else {
-                game_.clear();
-                for (size_t i = begin; i < stop; ++i) enter(events, entries_[i].index);
-                game_.solve(now, weight, salt * 1000003u + jumpers_.size(), credit, error);
-            }
-        }
+        if (k_ == 1 && apart_)
+            follow_alone();
+        else
+            follow(weight, salt, credit, error);
         link_.apply(margins_, jumpers_.size() + 1);
+        const size_t outputs = link_.n_outputs();
         for (size_t i = 0; i < jumpers_.size(); ++i) {
             if (jumpers_[i] < 0) continue;
             double* to = credit + static_cast<size_t>(jumpers_[i]) * outputs;
-            for (size_t o = 0; o < outputs; ++o) to[o] += weight * (margins_[(i + 1) * outputs + o] - margins_[i * outputs + o]);
+            const double *before = margins_.data() + i * outputs, *after = before + outputs;
+            for (size_t o = 0; o < outputs; ++o) to[o] += weight * (after[o] - before[o]);
         }
-        for (const Entry& entry : entries_) {
-            if (entry.index < 0) continue;
-            touched_[entry.index] = 0;
-            std::fill_n(delta_.begin() + static_cast<std::ptrdiff_t>(entry.index) * static_cast<std::ptrdiff_t>(k), k, 0.0);
+        for (size_t i = 0; i < n_ids_; ++i) {
+            touched_[ids_[i]] = 0;
+            std::fill_n(delta_.data() + static_cast<size_t>(ids_[i]) * k_, k_, 0.0);
         }
+        std::fill_n(delta_.data() + splits_.size() * k_, k_, 0.0);
     }
 
   private:
@@ -121,64 +51,146 @@ class LinkedCredit {
         double time;
         int32_t index;  // of a split, or ~index of a corner
     };
+    struct Way {
+        double start, length;
+        bool jumps;
+    };
     const Forest& forest_;
     const SplitIds& splits_;
     const Link& link_;
     Game game_;
-    std::vector<double> delta_;  // (splits, outputs)
+    const size_t k_;
+    std::vector<double> delta_;  // (splits + 1, margins): what happens when each split is crossed
     std::vector<char> touched_;
+    std::vector<int32_t> ids_;   // the first n_ids_: splits at which something happens
+    size_t n_ids_ = 0;
+    std::vector<Way> way_;       // of each column
     std::vector<Entry> entries_, sorted_;
+    bool apart_ = true;          // no two entries within TIE
     std::vector<uint32_t> buckets_;
     std::vector<double> margins_;
     std::vector<int32_t> jumpers_;  // the variable of each corner; -1 where there are several
+    const CornerVisit* corners_ = nullptr;  // of the present pair
+    const int32_t* members_ = nullptr;
 
-    void collect(const PairEvents& events, const double* start, const double* end) {
-        const size_t k = forest_.n_outputs();
-        entries_.clear();
-        for (const auto& c : events.crossings) {
-            if (!touched_[c.split]) {
-                touched_[c.split] = 1;
-                const Node& node = forest_.nodes[splits_.node[c.split]];
-                entries_.push_back({crossing_time(node, start[node.feature], end[node.feature]), c.split});
+    // No branch here depends on the pair: "none" is a split like the others, and whether one is new is added up.
+    void sum_jumps(const Trace& trace, size_t place) {
+        size_t n = 0;
+        const double* values = forest_.values.data();
+        const auto touch = [&](int32_t split) {
+            ids_[n] = split;
+            n += !touched_[split];
+            touched_[split] = 1;
+        };
+        for (const Visit *visit = trace.begin(place), *stop = trace.end(place); visit != stop; ++visit) {
+            touch(visit->opens);
+            touch(visit->closes);
+            const double* value = values + visit->value;
+            if (k_ == 1) {
+                delta_[visit->opens] += *value;
+                delta_[visit->closes] -= *value;
+                continue;
             }
-            double* to = delta_.data() + static_cast<size_t>(c.split) * k + forest_.first(c.tree);
-            for (size_t o = 0; o < forest_.width(c.tree); ++o) to[o] += static_cast<double>(c.sign) * forest_.values[c.value + o];
+            const size_t first = forest_.first(visit->tree), width = forest_.width(visit->tree);
+            double *opens = delta_.data() + static_cast<size_t>(visit->opens) * k_ + first;
+            double *closes = delta_.data() + static_cast<size_t>(visit->closes) * k_ + first;
+            for (size_t o = 0; o < width; ++o) {
+                opens[o] += value[o];
+                closes[o] -= value[o];
+            }
         }
-        for (size_t i = 0; i < events.corners.size(); ++i) entries_.push_back({events.corners[i].time, ~static_cast<int32_t>(i)});
-        sort_entries();
+        n_ids_ = n;
+    }
+
+    void time_entries(size_t n_corners, const double* start, const double* end) {
+        for (size_t j = 0; j < way_.size(); ++j) {
+            way_[j] = {start[j], end[j] - start[j], false};
+            way_[j].jumps = !std::isfinite(way_[j].length);
+        }
+        entries_.resize(n_ids_ + n_corners);
+        for (size_t i = 0; i < n_ids_; ++i) {
+            const int32_t id = ids_[i], j = splits_.feature[id];
+            const Way& way = way_[j];
+            const double threshold = splits_.threshold[id], time = (threshold - way.start) / way.length;
+            // NaN for categories; what is not finite is left to the one rule for it
+            const bool plain = !way.jumps && time >= 0.0 && time <= 1.0;
+            entries_[i] = {plain ? time : odd_time(threshold, start[j], end[j]), id};
+        }
+        for (size_t i = 0; i < n_corners; ++i) entries_[n_ids_ + i] = {corners_[i].time, ~static_cast<int32_t>(i)};
+    }
+
+    static double odd_time(double threshold, double s, double e) {
+        Node node{};
+        node.threshold = threshold;
+        node.set = std::isnan(threshold) ? 0 : -1;
+        return crossing_time(node, s, e);
     }
 
     // Times are spread over [0, 1]: buckets put nearly all in place, insertion does the rest.
     void sort_entries() {
-        const size_t n = entries_.size(), n_buckets = n + 1;
-        const auto bucket = [&](double time) { return static_cast<size_t>(time * static_cast<double>(n)); };
-        buckets_.assign(n_buckets + 1, 0);
+        const size_t n = entries_.size();
+        const double scale = static_cast<double>(n);
+        const auto bucket = [&](double time) { return static_cast<size_t>(static_cast<int64_t>(time * scale)); };
+        buckets_.assign(n + 2, 0);
         for (const Entry& e : entries_) ++buckets_[bucket(e.time) + 1];
-        for (size_t b = 1; b <= n_buckets; ++b) buckets_[b] += buckets_[b - 1];
+        for (size_t b = 1; b <= n + 1; ++b) buckets_[b] += buckets_[b - 1];
         sorted_.resize(n);
         for (const Entry& e : entries_) sorted_[buckets_[bucket(e.time)]++] = e;
-        size_t begin = 0;
-        for (size_t b = 0; b < n_buckets; ++b) {  // buckets_[b] is now the end of bucket b
-            const auto first = sorted_.begin() + static_cast<std::ptrdiff_t>(begin);
-            const auto last = sorted_.begin() + static_cast<std::ptrdiff_t>(buckets_[b]);
-            if (last - first > 1) std::stable_sort(first, last, [](const Entry& x, const Entry& y) { return x.time < y.time; });
-            begin = buckets_[b];
+        apart_ = true;
+        for (size_t i = 1; i < n; ++i) {
+            const Entry e = sorted_[i];
+            size_t at = i;
+            for (; at > 0 && sorted_[at - 1].time > e.time; --at) sorted_[at] = sorted_[at - 1];
+            sorted_[at] = e;
         }
+        double least = 1.0;
+        for (size_t i = 1; i < n; ++i) least = std::min(least, sorted_[i].time - sorted_[i - 1].time);
+        apart_ = least > TIE && (n == 0 || entries_.size() == n_ids_);
         entries_.swap(sorted_);
     }
 
+    // Every jump on its own, one margin: the common case.
+    void follow_alone() {
+        const size_t n = entries_.size();
+        jumpers_.resize(n);
+        double margin = margins_[0];
+        for (size_t i = 0; i < n; ++i) {
+            const int32_t id = entries_[i].index;
+            margin += delta_[id];
+            margins_[i + 1] = margin;
+            jumpers_[i] = splits_.feature[id];
+        }
+    }
+
+    void follow(double weight, uint64_t salt, double* credit, double* error) {
+        for (size_t begin = 0, stop; begin < entries_.size(); begin = stop) {
+            for (stop = begin + 1; stop < entries_.size() && entries_[stop].time - entries_[stop - 1].time <= TIE;) ++stop;
+            double* now = margins_.data() + (jumpers_.size() + 1) * k_;
+            std::copy(now - k_, now, now);
+            const int32_t lone = lone_variable(begin, stop);
+            jumpers_.push_back(lone);
+            if (lone >= 0) {
+                for (size_t i = begin; i < stop; ++i) jump(entries_[i].index, now);
+            } else {
+                game_.clear();
+                for (size_t i = begin; i < stop; ++i) enter(entries_[i].index);
+                game_.solve(now, weight, salt * 1000003u + jumpers_.size(), credit, error);
+            }
+        }
+    }
+
     // The variable that all entries of a corner belong to, or -1.
-    int32_t lone_variable(const PairEvents& events, size_t begin, size_t stop) const {
+    int32_t lone_variable(size_t begin, size_t stop) const {
         int32_t variable = -1;
         for (size_t i = begin; i < stop; ++i) {
             const int32_t index = entries_[i].index;
             int32_t mine;
             if (index >= 0) {
-                mine = forest_.nodes[splits_.node[index]].feature;
+                mine = splits_.feature[index];
             } else {
-                const auto& c = events.corners[~index];
+                const CornerVisit& c = corners_[~index];
                 if (c.n_past + c.n_before > 1) return -1;
-                mine = events.members[c.members];
+                mine = members_[c.members];
             }
             if (variable >= 0 && mine != variable) return -1;
             variable = mine;
@@ -186,37 +198,35 @@ class LinkedCredit {
         return variable;
     }
 
-    void jump(const PairEvents& events, int32_t index, double* margin) const {
-        const size_t k = forest_.n_outputs();
+    void jump(int32_t index, double* margin) const {
         if (index >= 0) {
-            for (size_t o = 0; o < k; ++o) margin[o] += delta_[static_cast<size_t>(index) * k + o];
+            for (size_t o = 0; o < k_; ++o) margin[o] += delta_[static_cast<size_t>(index) * k_ + o];
             return;
         }
-        const auto& c = events.corners[~index];
+        const CornerVisit& c = corners_[~index];
         const double sign = c.n_past ? 1.0 : -1.0;
         for (size_t o = 0; o < forest_.width(c.tree); ++o) margin[forest_.first(c.tree) + o] += sign * forest_.values[c.value + o];
     }
 
-    void enter(const PairEvents& events, int32_t index) {
-        const size_t k = forest_.n_outputs();
+    void enter(int32_t index) {
         if (index >= 0) {
-            const double* value = delta_.data() + static_cast<size_t>(index) * k;
-            if (std::all_of(value, value + k, [](double v) { return v == 0.0; })) return;
-            game_.add(&forest_.nodes[splits_.node[index]].feature, 1, nullptr, 0, value, 1.0, 0, k);
+            const double* value = delta_.data() + static_cast<size_t>(index) * k_;
+            if (std::all_of(value, value + k_, [](double v) { return v == 0.0; })) return;
+            game_.add(&splits_.feature[index], 1, nullptr, 0, value, 1.0, 0, k_);
             return;
         }
-        const auto& c = events.corners[~index];
-        const int32_t* members = events.members.data() + c.members;
+        const CornerVisit& c = corners_[~index];
+        const int32_t* members = members_ + c.members;
         game_.add(members, c.n_past, members + c.n_past, c.n_before, &forest_.values[c.value], 1.0, forest_.first(c.tree),
                   forest_.width(c.tree));
     }
 };
 
-// Pairs whose events are kept at once.
-constexpr size_t LINKED_BLOCK = 64;
+// Vectors whose traces are kept at once, and pairs without vectors: some twenty kilobytes for each pair.
+constexpr size_t TRACE_VECTORS = 32, TRACE_PAIRS = 64;
 
 // Largest over the variables, of errors (variables, outputs).
-inline void largest_error(const std::vector<double>& errors, size_t n_columns, size_t outputs, double* out) {
+inline void largest_error(const double* errors, size_t n_columns, size_t outputs, double* out) {
     std::fill(out, out + outputs, 0.0);
     for (size_t j = 0; j < n_columns; ++j)
         for (size_t o = 0; o < outputs; ++o) out[o] = std::max(out[o], errors[j * outputs + o]);
@@ -230,64 +240,88 @@ inline void check_link(const Forest& forest, const Link& link, const GameOptions
     if (options.samples < 2) refuse("samples must be at least 2.");
 }
 
-inline void walk_events(const Forest& forest, const SplitIds& splits, Walk& walk, const Block& block, size_t n_starts, bool shared_end,
-                        std::vector<PairEvents>& events) {
-    for (PairEvents& e : events) e.clear();
-    for (size_t t = 0; t < forest.n_trees(); ++t)
-        walk.tree(forest.roots[t], block, n_starts, shared_end, EventSink{splits, events, static_cast<int32_t>(t)});
-}
+// A thread's means to credit pairs under a link.
+struct LinkedWorker {
+    const Forest& forest;
+    const SplitIds& splits;
+    Trace trace;
+    LinkedCredit credit;
+    Walk walk;
+    std::unique_ptr<LaneBlock> lanes;  // null for the portable walk
+
+    LinkedWorker(const Forest& f, const LaneKernel* kernel, const SplitIds& s, const Link& link, const GameOptions& options)
+        : forest(f), splits(s), credit(f, s, link, options), walk(f), lanes(kernel ? new LaneBlock(f, *kernel) : nullptr) {}
+
+    // Traces n starts, each with the end of the same number, or all with end 0.
+    void trace_portably(const Block& block, size_t n, bool shared_end) {
+        trace.clear(n);
+        for (size_t t = 0; t < forest.n_trees(); ++t)
+            walk.tree(forest.roots[t], block, n, shared_end, TraceSink{splits, trace, 0, static_cast<int32_t>(t)});
+    }
+};
 
 // values: (ends, columns, link outputs), the sum over starts of weight * credit; error: (ends, link outputs).
-inline void linked_credits(const Forest& forest, const Link& link, const GameOptions& options, const Rows& starts, const double* weights,
-                           const Rows& ends, size_t n_threads, double* values, double* error) {
+inline void linked_credits(const Forest& forest, const LaneKernel* kernel, const Link& link, const GameOptions& options, const Rows& starts,
+                           const double* weights, const Rows& ends, size_t n_threads, double* values, double* error) {
     check_columns(forest, starts, "starts");
     check_columns(forest, ends, "ends");
     check_weights(starts, weights);
     check_link(forest, link, options);
-    const size_t outputs = link.n_outputs(), table = forest.n_columns() * outputs;
-    const SplitIds splits(forest);
-    std::vector<double> columns, margins(starts.n_rows * forest.n_outputs());
-    transpose(starts, 0, starts.n_rows, starts.n_rows, columns);
+    if (ends.n_rows == 0) return;
+    const size_t p = forest.n_columns(), k = forest.n_outputs(), outputs = link.n_outputs(), table = p * outputs;
+    const SplitIds& splits = forest.split_ids();
+    std::vector<double> margins(starts.n_rows * k), both(ends.n_rows * 2 * table);  // credits, then their errors, of each end
     predict(forest, starts, margins.data());
-    std::fill(values, values + ends.n_rows * table, 0.0);
-    parallel(ends.n_rows, n_threads, [&](auto next) {
-        Walk walk(forest);
-        LinkedCredit linked(forest, splits, link, options);
-        std::vector<PairEvents> events(LINKED_BLOCK);
-        std::vector<double> errors;
-        for (size_t row; next(row);) {
-            errors.assign(table, 0.0);
-            for (size_t begin = 0; begin < starts.n_rows; begin += LINKED_BLOCK) {
-                const size_t size = std::min(LINKED_BLOCK, starts.n_rows - begin);
-                walk_events(forest, splits, walk, Block{columns.data() + begin, starts.n_rows, ends.row(row), 1, 0}, size, true, events);
-                for (size_t i = 0; i < size; ++i)
-                    linked.add(events[i], starts.row(begin + i), ends.row(row), &margins[(begin + i) * forest.n_outputs()],
-                               weights[begin + i], begin + i, values + row * table, errors.data());
+    const LaneKernel& shape = kernel ? *kernel : LANES_PLAIN;
+    const Crowd crowd(forest, starts, weights, static_cast<size_t>(shape.lanes));
+    for_crowd(crowd, shape, kernel ? TRACE_VECTORS : 1, ends.n_rows, 2 * table, n_threads, both.data(), [&] {
+        return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, splits, link, options)](size_t begin, size_t n, size_t row,
+                                                                                                 size_t n_rows, double* sum) {
+            const Block block{crowd.columns.data() + begin, crowd.size, ends.row(row), 1, p};
+            size_t step = 0;
+            if (kernel) {
+                worker->lanes->trace_population(block, n, n_rows, splits, worker->trace);
+                step = worker->lanes->row_step();
+            } else {
+                worker->trace_portably(block, n, true);  // for_crowd gives a single row then
             }
-            largest_error(errors, forest.n_columns(), outputs, error + row * outputs);
-        }
+            for (size_t r = 0; r < n_rows; ++r)
+                for (size_t i = 0; i < n; ++i) {
+                    const size_t start = crowd.order[begin + i];
+                    worker->credit.add(worker->trace, r * step + i, starts.row(start), ends.row(row + r), &margins[start * k],
+                                       crowd.weights[begin + i], start, sum + r * 2 * table, sum + r * 2 * table + table);
+                }
+        };
     });
+    for (size_t i = 0; i < ends.n_rows; ++i) {
+        const double* mine = both.data() + i * 2 * table;
+        std::copy(mine, mine + table, values + i * table);
+        largest_error(mine + table, p, outputs, error + i * outputs);
+    }
 }
 
 // values: (pairs, columns, link outputs); error: (pairs, link outputs).
-inline void linked_credits_pairs(const Forest& forest, const Link& link, const GameOptions& options, const Rows& starts, const Rows& ends,
-                                 size_t n_threads, double* values, double* error) {
+inline void linked_credits_pairs(const Forest& forest, const LaneKernel* kernel, const Link& link, const GameOptions& options,
+                                 const Rows& starts, const Rows& ends, size_t n_threads, double* values, double* error) {
     check_pairs(forest, starts, ends);
     check_link(forest, link, options);
     const size_t outputs = link.n_outputs(), table = forest.n_columns() * outputs, k = forest.n_outputs();
-    const SplitIds splits(forest);
+    const size_t block_size = kernel ? TRACE_VECTORS * static_cast<size_t>(kernel->lanes) : TRACE_PAIRS;
+    const SplitIds& splits = forest.split_ids();
     std::fill(values, values + ends.n_rows * table, 0.0);
-    for_blocks(forest, starts, ends, n_threads, LINKED_BLOCK, [&] {
-        return [&, walk = Walk(forest), linked = LinkedCredit(forest, splits, link, options), events = std::vector<PairEvents>(LINKED_BLOCK),
-                errors = std::vector<double>(), margins = std::vector<double>(LINKED_BLOCK * k)](size_t, size_t begin, size_t size,
-                                                                                                const Block& block) mutable {
-            walk_events(forest, splits, walk, block, size, false, events);
+    for_blocks(forest, starts, ends, n_threads, block_size, [&] {
+        return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, splits, link, options), errors = std::vector<double>(),
+                margins = std::vector<double>(block_size * k)](size_t, size_t begin, size_t size, const Block& block) mutable {
+            if (kernel)
+                worker->lanes->trace_pairs(block, size, splits, worker->trace);
+            else
+                worker->trace_portably(block, size, false);
             predict(forest, Rows{starts.row(begin), size, starts.n_columns}, margins.data());
             for (size_t i = 0; i < size; ++i) {
                 errors.assign(table, 0.0);
-                linked.add(events[i], starts.row(begin + i), ends.row(begin + i), &margins[i * k], 1.0, 0, values + (begin + i) * table,
-                           errors.data());
-                largest_error(errors, forest.n_columns(), outputs, error + (begin + i) * outputs);
+                worker->credit.add(worker->trace, i, starts.row(begin + i), ends.row(begin + i), &margins[i * k], 1.0, 0,
+                                   values + (begin + i) * table, errors.data());
+                largest_error(errors.data(), forest.n_columns(), outputs, error + (begin + i) * outputs);
             }
         };
     });

@@ -113,7 +113,7 @@ nb::tuple py_linked_credits(const Forest& forest, const std::vector<StageArrays>
     const Link link = make_link(forest, stages);
     const size_t threads = checked_threads(n_threads);
     return values_and_error(forest, link, ends.shape(0), [&](double* values, double* error) {
-        linked_credits(forest, link, {max_radix, samples, seed}, rows(starts), weights.data(), rows(ends), threads, values, error);
+        linked_credits(forest, chosen_lanes(), link, {max_radix, samples, seed}, rows(starts), weights.data(), rows(ends), threads, values, error);
     });
 }
 
@@ -122,7 +122,7 @@ nb::tuple py_linked_credits_pairs(const Forest& forest, const std::vector<StageA
     const Link link = make_link(forest, stages);
     const size_t threads = checked_threads(n_threads);
     return values_and_error(forest, link, ends.shape(0), [&](double* values, double* error) {
-        linked_credits_pairs(forest, link, {max_radix, samples, seed}, rows(starts), rows(ends), threads, values, error);
+        linked_credits_pairs(forest, chosen_lanes(), link, {max_radix, samples, seed}, rows(starts), rows(ends), threads, values, error);
     });
 }
 
@@ -182,6 +182,11 @@ NB_MODULE(_native, m) {
     m.def("cells", &py_cells);
     m.def("linked_credits", &py_linked_credits);
     m.def("linked_credits_pairs", &py_linked_credits_pairs);
+    m.def("link_functions", [] {
+        std::vector<std::string> names;
+        for (const NamedBatch& function : LINK_FUNCTIONS) names.push_back(function.name);
+        return names;
+    });
     m.def("simd_choices", &simd_choices);
     m.def("get_simd", &get_simd);
     m.def("set_simd", &set_simd);
