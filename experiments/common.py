@@ -17,6 +17,7 @@ HERE = Path(__file__).resolve().parent
 DATA = HERE.parents[1] / "shared" / "data"
 
 Arrays = dict[str, np.ndarray]
+SECONDS = "_seconds"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,9 @@ class Run:
     folder: Path
     claims: list[Claim] = field(default_factory=list)
     tables: dict[str, Any] = field(default_factory=dict)
+    began: float = field(default_factory=time.perf_counter)
+    spent: dict[str, float] = field(default_factory=dict)  # stage -> seconds it took, in whichever run it was done
+    here: float = 0.0  # seconds of stages done in this very run
 
     @classmethod
     def from_command_line(cls, name: str, description: str | None) -> Run:
@@ -66,19 +70,29 @@ class Run:
         if path.exists():
             print(f"  {name}: taken from an earlier run (remove stages/{path.name} to do it again)")
             with np.load(path, allow_pickle=False) as found:
-                return {key: found[key] for key in found.files}
+                arrays = {key: found[key] for key in found.files}
+            self.spent[name] = float(arrays.pop(SECONDS))
+            return arrays
         began = time.perf_counter()
         arrays = compute()
         path.parent.mkdir(exist_ok=True)
+        self.spent[name] = time.perf_counter() - began
+        self.here += self.spent[name]
         partial = path.with_name(f"partial_{path.name}")
-        np.savez_compressed(partial, **arrays)
+        np.savez_compressed(partial, **arrays, **{SECONDS: np.array(self.spent[name])})
         partial.rename(path)
-        print(f"  {name}: {time.perf_counter() - began:.1f} s")
+        print(f"  {name}: {self.spent[name]:.1f} s", flush=True)
         return arrays
+
+    def seconds(self) -> float:
+        """What the whole experiment takes: its stages, whenever they were done, and the rest of this run."""
+        return sum(self.spent.values()) + time.perf_counter() - self.began - self.here
 
     def finish(self) -> None:
         """Write the claims and tables; in quick mode, fail where a claim failed, so that CI sees it."""
-        record = {"claims": [asdict(c) for c in self.claims], "tables": self.tables}
+        record = {
+            "seconds": round(self.seconds(), 1), "claims": [asdict(c) for c in self.claims], "tables": self.tables,
+        }  # fmt: skip
         (self.folder / f"{self.name}.json").write_text(json.dumps(record, indent=1) + "\n")
         failed = [c.name for c in self.claims if c.holds is False]
         if self.quick and failed:
@@ -86,12 +100,13 @@ class Run:
 
 
 def progress(done: int, total: int, what: str, began: float) -> None:
-    """One line that says how far, how fast and how long still; rewritten in place on a terminal."""
+    """A bar that says how far, how fast and how long still; rewritten in place on a terminal, some lines elsewhere."""
     spent = time.perf_counter() - began
     left = spent / max(done, 1) * (total - done)
+    bar = "#" * (20 * done // total)
     end = "\r" if sys.stdout.isatty() and done < total else "\n"
     if sys.stdout.isatty() or done == total or done % max(1, total // 5) == 0:
-        print(f"  {what}: {done}/{total}, {spent:.0f} s, {left:.0f} s left ", end=end, flush=True)
+        print(f"  {what} [{bar:<20}] {done}/{total}, {spent:.0f} s, {left:.0f} s left ", end=end, flush=True)
 
 
 def shares(values: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import torch
-from common import DATA, Run, progress
+from common import DATA, HERE, Run, progress
 from scipy.stats import spearmanr
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LinearRegression
@@ -32,6 +32,7 @@ matplotlib.use("Agg")
 
 LODGEPOLE_PINE = 2
 HEAD_ROWS = 10_000
+SAMPLE = {"quick": (4, 4), "full": (12, 12)}  # rows and reference rows that are explained: each pair costs its path
 
 
 def splits(quick: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -180,16 +181,25 @@ def forests(graph: gig.Graph) -> Iterator[Any]:
     return (n for n in topological(graph.score) if isinstance(n, TreeEnsemble))
 
 
-def top_table(run: Run, title: str, columns: dict[str, np.ndarray], labels: list[str], signed: bool) -> None:
-    """Two models side by side as in the paper: the 15 largest variables, scaled so that the largest is 1."""
-    cells = []
-    for values in columns.values():
-        size = values.mean(axis=0) if signed else np.abs(values).mean(axis=0)
+def top_table(run: Run, number: int, title: str, values: dict[str, np.ndarray], labels: list[str]) -> None:
+    """Two models of one of the paper's tables, the paper's 15 largest variables beside ours, the largest scaled to 1.
+
+    The first table has signed credits, as its signs show; the others have sizes.
+    """
+    paper = pd.read_csv(HERE / "paper_tables.csv").query("table == @number")
+    header, cells = [], []
+    for name, of_model in paper.groupby("model", sort=False):
+        size = values[name].mean(axis=0) if number == 1 else np.abs(values[name]).mean(axis=0)
         size = size / np.abs(size).max()
-        order = np.argsort(-np.abs(size), kind="stable")[:15]
-        cells.append([(labels[j], f"{size[j]:.3f}") for j in order])
-    rows = [[*a, *b] for a, b in zip(*cells, strict=True)]
-    run.table(title, [c for name in columns for c in (name, "credit")], rows)
+        order = np.argsort(-np.abs(size), kind="stable")[: len(of_model)]
+        header += [f"{name}, paper", "credit", f"{name}, here", "credit"]
+        cells.append(of_model["variable"].tolist())
+        cells.append([f"{c:.3f}" for c in of_model["credit"]])
+        cells.append([labels[j] for j in order])
+        cells.append([f"{size[j]:.3f}" for j in order])
+        shared = len(set(of_model["variable"]) & {labels[j] for j in order})
+        run.claim(f"{title}, {name}: largest variables", "15 of 54", f"{shared} of the paper's 15 are among ours", None)
+    run.table(title, header, [list(row) for row in zip(*cells, strict=True)])
 
 
 def draw(run: Run, found: dict[str, gig.Graph], X: np.ndarray) -> None:
@@ -209,8 +219,9 @@ def main() -> None:
     test, y_test = parts["test"]
     draw(run, found, test[:2_000])
     rng = np.random.default_rng(0)
-    rows = test[rng.choice(len(test), 4 if run.quick else 8, replace=False)]
-    reference = parts["late"][0][rng.choice(len(parts["late"][0]), 4 if run.quick else 6, replace=False)]
+    n_rows, n_reference = SAMPLE["quick" if run.quick else "full"]
+    rows = test[rng.choice(len(test), n_rows, replace=False)]
+    reference = parts["late"][0][rng.choice(len(parts["late"][0]), n_reference, replace=False)]
     results = {
         name: run.stage(f"credits {name}".replace(" ", "_"), lambda g=graph, n=name: credits(g, rows, reference, n))
         for name, graph in found.items()
@@ -242,12 +253,10 @@ def report(
             for (name, graph), r in zip(found.items(), results.values(), strict=True)
         ],
     )  # fmt: skip
-    top_table(run, "MLP and ETF (mean credit)", {k: values[k] for k in ("MLP", "ETF")}, labels, signed=True)
-    top_table(
-        run, "MLP and its rank (mean |credit|)", {k: values[k] for k in ("MLP", "ECDF(MLP)")}, labels, signed=False
-    )
+    top_table(run, 1, "MLP and ETF (mean credit)", values, labels)
+    top_table(run, 2, "MLP and its rank (mean |credit|)", values, labels)
+    top_table(run, 3, "Ranked ensembles (mean |credit|)", values, labels)
     ensembles = ("ECDF(linear of normalised)", "ECDF(MLP of normalised)")
-    top_table(run, "Ranked ensembles (mean |credit|)", {k: values[k] for k in ensembles}, labels, signed=False)
     size = {name: np.abs(v).mean(axis=0) for name, v in values.items()}
     pairs = [(a, f"ECDF({a})") for a in values if not a.startswith("ECDF")]
     pairs += [(s, e) for e in ensembles for s in ("ECDF(ETF)", "ECDF(MLP)")]

@@ -33,9 +33,13 @@ def moons(target_share: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.n
     return train_test_split(X, y, test_size=6_000, random_state=0)
 
 
+def fitted(train: np.ndarray, y_train: np.ndarray) -> xgboost.XGBClassifier:
+    return xgboost.XGBClassifier(n_estimators=25, max_depth=6, random_state=0).fit(train, y_train)
+
+
 def credits(run: Run, name: str) -> dict[str, np.ndarray]:
     train, test, y_train, y_test = moons(MIXTURES[name])
-    model = xgboost.XGBClassifier(n_estimators=25, max_depth=6, random_state=0).fit(train, y_train)
+    model = fitted(train, y_train)
     rows = np.random.default_rng(1).choice(len(test), 300 if run.quick else len(test), replace=False)
     reference = train[np.random.default_rng(2).choice(len(train), 50 if run.quick else 500, replace=False)]
     e = gig.explain(model, test[rows], reference, output="margin")

@@ -51,13 +51,17 @@ def recovered(values: np.ndarray, region: np.ndarray) -> float:
     return float(cross_val_score(KNeighborsClassifier(15), values, region, cv=5).mean())
 
 
+def fitted(X: np.ndarray, y: np.ndarray) -> xgboost.XGBClassifier:
+    return xgboost.XGBClassifier(n_estimators=50, max_depth=6, random_state=0).fit(X, y)
+
+
 def credits(run: Run) -> dict[str, np.ndarray]:
     import shap
 
     rng = np.random.default_rng(0)
     X, y, region = ovals(rng, 20_000)
     test, _, test_region = ovals(rng, 300 if run.quick else 3_000)
-    model = xgboost.XGBClassifier(n_estimators=50, max_depth=6, random_state=0).fit(X, y)
+    model = fitted(X, y)
     size = 50 if run.quick else 500
     pick = {name: np.nonzero(np.isin(region, of))[0][:size] for name, of in
             (("everybody", (-1, 0, 1)), ("shared region", (0,)), ("lower region", (-1,)))}  # fmt: skip
