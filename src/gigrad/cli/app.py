@@ -46,6 +46,7 @@ from .options import (
     Top,
     Trust,
     TrustPickle,
+    Version,
     Weights,
 )
 
@@ -60,7 +61,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,  # rich's help takes twice as long as all the rest of it
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 a fault of gigrad's own, 2 wrong usage, 3 input that cannot be used, 4 a model that "
     "cannot be used, 5 output that cannot be written, 6 an interrupted run in the way, 7 a package that is not "
@@ -69,15 +70,16 @@ app = typer.Typer(
 
 
 def _example(*lines: str) -> str:
-    return "Examples:\n\n" + "\n\n".join(f"[dim]$[/dim] {line}" for line in lines)
+    return "\b\nExamples:\n" + "\n".join(f"  $ {line}" for line in lines)  # \b: these lines are not to be wrapped
 
 
 @app.command(
+    short_help="The credit of every column for every row's score",
     epilog=_example(
         "gigrad explain model.json applicants.parquet --reference approved.parquet --id number -o credits.parquet",
         "gigrad explain model.txt applicants.csv --reference approved.csv --output margin -o credits.csv",
         "gigrad explain explainer.gig folder/ --on-error skip -o credits/",
-    )
+    ),
 )
 def explain(
     model: Model = None, data: Data = None, reference: Reference = None, out: Out = None, output: Output = None,
@@ -100,10 +102,11 @@ def explain(
 
 
 @app.command(
+    short_help="Adverse-action reasons of every refused applicant",
     epilog=_example(
         "gigrad reasons model.json applicants.parquet --reference past.parquet --cutoff 0.2 --lower-is-better "
         "--statements reasons.toml --id applicant_id -o reasons.parquet"
-    )
+    ),
 )
 def reasons(
     model: Model = None, data: Data = None, reference: Reference = None, out: Out = None, cutoff: Cutoff = None,
@@ -126,7 +129,10 @@ def reasons(
         commands.reasons(_config(given, config, save_config), restart, quiet)
 
 
-@app.command(epilog=_example("gigrad report model.json applicants.parquet --reference approved.parquet -o report.html"))
+@app.command(
+    short_help="One HTML file that shows an explanation",
+    epilog=_example("gigrad report model.json applicants.parquet --reference approved.parquet -o report.html"),
+)
 def report(
     model: Model = None, data: Data = None, reference: Reference = None, out: Html = None, title: Title = None,
     rows: ReportRows = None, output: Output = None, scores: Scores = None, target: Target = None,
@@ -144,10 +150,11 @@ def report(
 
 
 @app.command(
+    short_help="A model and its reference as one file that explains anywhere",
     epilog=_example(
         "gigrad save model.json --reference approved.parquet --output margin -o explainer.gig",
         "gigrad save model.json -o model.gig",
-    )
+    ),
 )
 def save(
     model: Model = None, reference: Reference = None, out: GigFile = None, output: Output = None,
@@ -164,7 +171,10 @@ def save(
         commands.save(_config(given, config, save_config), quiet)
 
 
-@app.command(epilog=_example("gigrad check model.json applicants.parquet", "gigrad check ensemble.gig"))
+@app.command(
+    short_help="What a model is made of, and whether it is imported exactly",
+    epilog=_example("gigrad check model.json applicants.parquet", "gigrad check ensemble.gig"),
+)
 def check(
     model: Model = None, data: Data = None, columns: Columns = None, id_cols: Id = None,
     trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None, quiet: Quiet = False,
@@ -177,7 +187,10 @@ def check(
         commands.check(_config(given, config, None), quiet)
 
 
-@app.command(epilog=_example("gigrad info credits.parquet", "gigrad info explainer.gig"))
+@app.command(
+    short_help="What a result or an explainer holds",
+    epilog=_example("gigrad info credits.parquet", "gigrad info explainer.gig"),
+)
 def info(file: AnyFile) -> None:
     """Say what a result or an explainer holds, and what it stands on."""
     with _session():
@@ -186,13 +199,18 @@ def info(file: AnyFile) -> None:
         tell(file)
 
 
-@app.command()
+@app.command(short_help="A lender's story on the German credit data")
 def demo(folder: Folder = "demo-output") -> None:
     """Tell a lender's story on the German credit data, and write its files."""
     with _session():
         from ..demo import main as tell
 
         tell(folder)
+
+
+@app.callback()
+def gigrad(version: Version = False) -> None:
+    pass  # what it takes is done before a command is looked for
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:

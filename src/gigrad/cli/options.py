@@ -82,3 +82,16 @@ ReportRows = Annotated[int | None, typer.Option(help="How many rows, from the fi
 GigFile = Annotated[Text, typer.Option("--out", "-o", help="The .gig file", metavar="FILE")]
 AnyFile = Annotated[Path, typer.Argument(help="A result or a .gig file", metavar="FILE")]
 Folder = Annotated[str, typer.Argument(help="Where to write its files", metavar="FOLDER")]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from .. import __version__
+
+        typer.echo(f"gigrad {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool, typer.Option("--version", help="Show the version and exit", is_eager=True, callback=_show_version)
+]
