@@ -1,93 +1,28 @@
-"""Tables on disk in, tables on disk out: right, bounded, resumable, and whole or not at all."""
+"""Tables on disk in, tables on disk out: the right numbers, bad rows named, clear refusals."""
 
 from __future__ import annotations
 
 import json
-import multiprocessing
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from forests import random_columns, random_forest, random_rows
-from processes import child, peak
 
 import gigrad as gig
 from gigrad import batch
-from gigrad.graph import Column, Graph, Input
+from gigrad.graph import Graph, Input
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
 csv = pytest.importorskip("pyarrow.csv")
-
-NAMES = ("age", "income", "debt", "purpose", "years")
-LABELS = ("car", "house", "=cmd()", "other, say")
-
-
-def graph(outputs: int = 1, **options: Any) -> Graph:
-    rng = np.random.default_rng(4)
-    columns = (
-        Column("age"), Column("income"), Column("debt", missing=False), Column("purpose", "category", LABELS),
-        Column("years"),
-    )  # fmt: skip
-    source = Input(5)
-    trees = random_forest(rng, columns, source, trees=6, depth=4, outputs=outputs)
-    names = ("y",) if outputs == 1 else tuple(f"y{k}" for k in range(outputs))
-    return Graph(columns, source, trees, trees, names, named=True, **options)
-
-
-def table(rows: int, seed: int = 0) -> Any:
-    rng = np.random.default_rng(seed)
-    numbers = rng.integers(0, 7, (rows, 5)) / 2.0
-    made: dict[str, Any] = {"id": [f"{i:05d}" for i in range(rows)], "note": [f'{i},\n"{i}"' for i in range(rows)]}
-    for j, name in enumerate(NAMES):
-        made[name] = numbers[:, j].tolist()
-    made["purpose"] = [LABELS[int(v)] for v in rng.integers(0, 4, rows)]
-    made["age"] = [None if v < 0.1 else a for v, a in zip(rng.random(rows), made["age"], strict=True)]
-    return pa.table(made).select(["years", "id", "purpose", "age", "note", "income", "debt"])
+from disk_tables import NAMES, files, graph, read, small_explainer, table, write  # noqa: E402  (it needs pyarrow)
 
 
 @pytest.fixture(scope="module")
 def explainer() -> gig.Explainer:
-    reference = table(20, seed=1).select(list(NAMES))
-    return gig.Explainer(graph(), reference, weights=np.arange(1, 21), n_threads=1)
-
-
-def write(path: Path, content: Any) -> Path:
-    if path.suffix == ".csv":
-        csv.write_csv(content, path)
-    elif path.suffix == ".arrow":
-        with pa.ipc.new_file(path, content.schema) as file:
-            file.write_table(content, max_chunksize=37)
-    elif path.suffix == ".ipc":
-        with pa.ipc.new_stream(path, content.schema) as file:
-            file.write_table(content, max_chunksize=53)
-    elif path.suffix == ".parquet":
-        pq.write_table(content, path, row_group_size=41)
-    else:
-        path.mkdir()
-        (path / "deep").mkdir()
-        (path / "_SUCCESS").write_text("")
-        pq.write_table(content.slice(100), path / "deep" / "b.parquet")
-        pq.write_table(content.slice(0, 100), path / "a.parquet")
-    return path
-
-
-def read(path: Path) -> Any:
-    if path.is_dir():
-        return pq.read_table(path)
-    if path.suffix == ".csv":
-        types = csv.ConvertOptions(column_types={"id": pa.string(), "note": pa.string()})
-        return csv.read_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True), convert_options=types)
-    if path.suffix == ".arrow":
-        return pa.ipc.open_file(path).read_all()
-    return pq.read_table(path)
-
-
-def files(folder: Path) -> list[str]:
-    return sorted(p.name for p in folder.iterdir())
+    return small_explainer()
 
 
 # ------------------------------------------------------------ right
@@ -314,178 +249,3 @@ def test_formulas_are_made_harmless_in_csv_and_kept_in_parquet(explainer: gig.Ex
         batch.run(explainer, path, tmp_path / name, id_cols=["id"])
     assert pq.read_table(tmp_path / "out.parquet")["id"].to_pylist() == hostile
     assert read(tmp_path / "out.csv")["id"].to_pylist() == ["'" + h if i < 5 else h for i, h in enumerate(hostile)]
-
-
-# ------------------------------------------------------------ killed, and going on
-
-
-@pytest.fixture(scope="module")
-def forkserver() -> Any:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["processes"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", str(Path(__file__).parent))
-        first = context.Process(target=sum, args=([],))
-        first.start()
-        first.join()
-    return context
-
-
-def start(context: Any, folder: Path, **options: Any) -> Any:
-    ready = context.Event()
-    process = context.Process(target=child, args=(str(folder), ready, options))
-    process.start()
-    ready.wait(60)
-    return process
-
-
-@pytest.fixture
-def job(explainer: gig.Explainer, tmp_path: Path) -> dict[str, Any]:
-    """A run that takes a moment, with bad rows and broken lines in it, and its options."""
-    explainer.save(tmp_path / "x.gig")
-    lines = write(tmp_path / "x.csv", table(1200).drop_columns(["note"])).read_text().splitlines()
-    lines[500], lines[900] = "broken", lines[900].replace(",", ",inf,", 1)
-    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
-    return {"id_cols": ["id"], "on_error": "null", "batch_rows": 100}
-
-
-def test_killed_twenty_times_at_random_it_ends_as_if_nothing_had_happened(
-    forkserver: Any, job: dict[str, Any], tmp_path: Path
-) -> None:
-    whole = tmp_path / "whole.parquet"
-    began = time.perf_counter()
-    process = start(forkserver, tmp_path, sink=str(whole), **job)
-    process.join(120)
-    length = time.perf_counter() - began
-    assert process.exitcode == 0
-    expected = whole.read_bytes()
-    rejected = Path(f"{whole}.rejects.csv").read_bytes()
-    rng = np.random.default_rng(0)
-    kills = attempts = resumed = 0
-    while kills < 20 and attempts < 200:
-        out = tmp_path / f"out{attempts}.parquet"
-        attempts += 1
-        while True:
-            process = start(forkserver, tmp_path, sink=str(out), **job)
-            process.join(float(rng.uniform(0, length * 0.5)))
-            if process.exitcode is not None:
-                break
-            process.kill()
-            process.join(60)
-            kills += 1
-            assert not out.exists() or out.read_bytes() == expected, "a half-written result looked finished"
-            resumed += (tmp_path / f"{out.name}.unfinished").exists()
-        assert process.exitcode == 0
-        assert out.read_bytes() == expected
-        assert Path(f"{out}.rejects.csv").read_bytes() == rejected
-        assert not (tmp_path / f"{out.name}.unfinished").exists()
-    assert kills >= 20
-    assert resumed > 0
-
-
-@pytest.mark.parametrize("sink", ["out.parquet", "out"])
-def test_killed_at_any_durable_step_it_goes_on(sink: str, forkserver: Any, job: dict[str, Any], tmp_path: Path) -> None:
-    job["batch_rows"] = 400
-    out, old = tmp_path / sink, tmp_path / f"old-{sink}"
-    process = start(forkserver, tmp_path, sink=str(old), **job)
-    process.join(60)
-    before = content(old)
-    alive = False
-    step = 1
-    while not alive:
-        process = start(forkserver, tmp_path, sink=str(out), die=step, **job)
-        process.join(60)
-        alive = process.exitcode == 0
-        assert alive or process.exitcode == -signal.SIGKILL
-        assert not out.exists() or content(out) == before
-        # One more step survived each time: a run that has died at every single one must still end.
-        step += 1
-    assert step > 5
-    assert content(out) == before
-
-
-def content(path: Path) -> dict[str, bytes]:
-    if path.is_file():
-        return {"": path.read_bytes()}
-    return {p.name: p.read_bytes() for p in path.iterdir() if not p.name.startswith(("_", "."))}
-
-
-def test_a_changed_input_model_or_setting_is_noticed(forkserver: Any, job: dict[str, Any], tmp_path: Path) -> None:
-    out = tmp_path / "out.parquet"
-    process = start(forkserver, tmp_path, sink=str(out), die=20, **job)
-    process.join(60)
-    assert process.exitcode == -signal.SIGKILL
-    explainer = gig.Explainer.load(tmp_path / "x.gig", n_threads=1)
-    with pytest.raises(gig.UnfinishedRunError, match="begun with another on_error"):
-        batch.run(explainer, tmp_path / "x.csv", out, **{**job, "on_error": "skip"})
-    other = gig.Explainer(graph(), table(21, seed=5).select(list(NAMES)), n_threads=1)
-    with pytest.raises(gig.UnfinishedRunError, match="begun with another reference"):
-        batch.run(other, tmp_path / "x.csv", out, **job)
-    with open(tmp_path / "x.csv", "a") as file:
-        file.write((tmp_path / "x.csv").read_text().splitlines()[-1] + "\n")
-    with pytest.raises(gig.UnfinishedRunError, match=r"begun with another data.*--restart"):
-        batch.run(explainer, tmp_path / "x.csv", out, **job)
-    assert not out.exists()
-    summary = batch.run(explainer, tmp_path / "x.csv", out, restart=True, **job)
-    assert (summary.rows, summary.resumed) == (1201, 0)
-
-
-def test_a_damaged_part_is_done_again(forkserver: Any, job: dict[str, Any], tmp_path: Path) -> None:
-    out = tmp_path / "out.parquet"
-    explainer = gig.Explainer.load(tmp_path / "x.gig", n_threads=1)
-    batch.run(explainer, tmp_path / "x.csv", tmp_path / "whole.parquet", **job)
-    start(forkserver, tmp_path, sink=str(out), die=40, **job).join(60)
-    parts = sorted((tmp_path / "out.parquet.unfinished").glob("part-*"))
-    assert len(parts) > 3
-    data = bytearray(parts[2].read_bytes())
-    data[len(data) // 2] ^= 1
-    parts[2].write_bytes(data)
-    assert batch.run(explainer, tmp_path / "x.csv", out, **job).resumed == 200
-    assert out.read_bytes() == (tmp_path / "whole.parquet").read_bytes()
-    folder = tmp_path / "other.parquet.unfinished"
-    folder.mkdir()
-    (folder / "thesis.docx").write_text("years of work")
-    with pytest.raises(gig.OutputError, match="holds other files"):
-        batch.run(explainer, tmp_path / "x.csv", tmp_path / "other.parquet", restart=True, **job)
-    assert (folder / "thesis.docx").exists()
-
-
-def test_two_runs_to_one_target_do_not_mix(forkserver: Any, job: dict[str, Any], tmp_path: Path) -> None:
-    fcntl = pytest.importorskip("fcntl")
-    out = tmp_path / "out.parquet"
-    start(forkserver, tmp_path, sink=str(out), die=20, **job).join(60)
-    explainer = gig.Explainer.load(tmp_path / "x.gig", n_threads=1)
-    with open(tmp_path / "out.parquet.unfinished" / "_lock") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(gig.OutputError, match="Another run is writing"):
-            batch.run(explainer, tmp_path / "x.csv", out, **job)
-
-
-@pytest.mark.parametrize("limit", [3_000, 40_000])
-def test_a_full_disk_leaves_the_old_output(limit: int, forkserver: Any, job: dict[str, Any], tmp_path: Path) -> None:
-    """A limit on the size of files stands for the disk: a part does not fit, or only the whole does not."""
-    out = tmp_path / "out.parquet"
-    out.write_text("old")
-    process = start(forkserver, tmp_path, sink=str(out), limit=limit, **job)
-    process.join(60)
-    assert process.exitcode == 0
-    assert "OutputError: " in (tmp_path / "error.txt").read_text()
-    assert "larger than this system allows" in (tmp_path / "error.txt").read_text()
-    assert out.read_text() == "old"
-    start(forkserver, tmp_path, sink=str(out), **job).join(60)
-    assert pq.read_table(out).num_rows == 1198
-
-
-# ------------------------------------------------------------ bounded
-
-
-def test_memory_does_not_grow_with_the_table(forkserver: Any, tmp_path: Path) -> None:
-    """100,000 rows more, 40 MB of input and 45 MB of output, need less than half of that in memory."""
-    used = []
-    for rows in (40_000, 140_000):
-        queue = forkserver.Queue()
-        process = forkserver.Process(target=peak, args=(str(tmp_path), rows, queue))
-        process.start()
-        used.append(queue.get(timeout=120))
-        process.join(60)
-    assert used[1] - used[0] < 40, used

@@ -152,7 +152,7 @@ def test_reasons_are_the_same_as_without_spark(spark: Any, explainer: gig.Explai
     content = table(500, seed=3)
     statements = {"age": "Too young", "purpose": "The purpose of the loan"}
     options: dict[str, Any] = {"statements": statements, "cutoff": 0.0, "higher_is_better": False, "top": 2}
-    expected, _ = reason_task(explainer, content.schema, id_cols=["loan"], **options)(content, "fail")
+    expected = reason_task(explainer, content.schema, id_cols=["loan"], **options)(content, "fail").table
     frame = spark.createDataFrame(content.to_pandas()).repartition(3)
     found = reasons(frame, explainer, id_cols=["loan"], **options).toArrow()
     found = found.sort_by([("loan", "ascending"), ("rank", "ascending")])

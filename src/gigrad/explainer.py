@@ -21,6 +21,8 @@ from .references.wiring import open_reference, reference_facts, reference_note
 from .tables import Rows, read_rows
 from .tracing import Traced, chosen_rows, trace_pairs, trace_population
 
+_ROWS_FOR_RANGES = 64
+
 
 class Explainer:
     """Explains a model's scores against a reference population; build once, call on many tables.
@@ -140,6 +142,24 @@ class Explainer:
             return e
         traced = Traced(self.scorer.graph, self.scorer.node, self.settings)
         return replace(e, paths=trace_population(traced, population, asked))
+
+    def credit_ranges(self, groups: Mapping[str, Sequence[str]] | None = None) -> dict[str, float]:
+        """The range of each feature's or group's credits over 64 rows of the reference, or over all of fewer.
+
+        What settles ties between reasons when it is given to `gigrad.reasons(..., ranges=...)`, as the command line
+        and Spark do: who else is explained then makes no difference.
+        """
+        matrix = self.reference.matrix
+        some = matrix[np.unique(np.linspace(0, len(matrix) - 1, _ROWS_FOR_RANGES).astype(int))]
+        population = Population(matrix, self.weights, some)
+        credit = attribute(self.scorer.node, self.scorer.graph.input, population, self.settings)
+        none = np.zeros((len(some), self.scorer.node.width))  # scores are not looked at
+        rows = Rows(some, some, self.reference.names)
+        plain = self.scorer.explanation(credit, none, none, rows, self.grouping, {})
+        if plain.values.ndim != 2:
+            raise InputError("Ranges of credits are about one output; choose one with target.")
+        grouped = plain.group(groups) if groups else plain
+        return dict(zip(grouped.feature_names, np.ptp(grouped.values, axis=0).tolist(), strict=True))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all that is needed to explain anywhere, without the model's library, to one .gig file.

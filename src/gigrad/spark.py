@@ -123,7 +123,7 @@ def _mapped(frame: Any, explainer: Explainer, on_error: OnError, make: Any) -> A
         for batch in batches:
             table = pa.Table.from_batches([batch]).rename_columns(needed)
             own = own or make(_loaded(shared.value), table.schema)
-            found, _ = own(table, on_error)
+            found = own(table, on_error).table
             yield from found.rename_columns(wanted).to_batches()
 
     chosen = frame.toDF(*given).select(*[given[frame.columns.index(name)] for name in needed])

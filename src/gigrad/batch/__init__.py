@@ -70,7 +70,7 @@ def explain_batch(
     if on_error not in ("fail", "skip", "null"):
         raise InputError(f'on_error must be "fail", "skip" or "null"; {on_error!r} came.')
     task = credit_task(explainer, batch.schema, id_cols=id_cols, columns=columns)
-    table, _ = task(pa.Table.from_batches([batch]), on_error)
+    table = task(pa.Table.from_batches([batch]), on_error).table
     return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], task.schema)
 
 

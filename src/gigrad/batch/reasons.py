@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine import Population, attribute
 from ..errors import InputError, StatementWarning
 from ..explanation import Explanation
 from ..references.population import passing
-from ..tables import Rows
-from .tasks import Ints, Lines, Task, make_task
+from .tasks import Found, Lines, Task, make_task
 
 if TYPE_CHECKING:
     from ..explainer import Explainer
-
-_ROWS_FOR_RANGES = 64
 
 
 def reason_task(
@@ -35,18 +32,21 @@ def reason_task(
     higher_is_better: bool | None = None,
     cutoff: float | None = None,
     everybody: bool = False,
+    audit: bool = False,
 ) -> Task:
     """The task that gives the reasons of refused applicants.
 
     Parameters
     ----------
     top, statements, groups, exclude, min_share, higher_is_better
-        As in `gigrad.reasons`. Ties are settled by the range of credits over some of the reference rows, so that an
-        applicant's reasons do not depend on who is in the same batch.
+        As in `gigrad.reasons`. Ties are settled by `Explainer.credit_ranges`, so that an applicant's reasons do not
+        depend on who is in the same batch.
     cutoff : float, optional
         The passing score; by default that of the explainer's reference.
     everybody : bool
         Give reasons to those who pass, too.
+    audit : bool
+        Keep the record of every applicant who gets reasons, as `Reasons.audit` gives it.
     """
     from ..adverse.statements import read_statements
 
@@ -67,40 +67,26 @@ def reason_task(
         "top": top, "statements": [s.as_record() for s in book] or None, "groups": dict(groups or {}) or None,
         "exclude": list(exclude or ()) or None, "min_share": min_share, "higher_is_better": bool(better),
     }  # fmt: skip
-    options["ranges"] = _ranges(explainer, options["groups"])
-    record = {**options, "cutoff": cutoff, "everybody": everybody}
-    lines = _lines(options, None if everybody else cutoff)
+    options["ranges"] = explainer.credit_ranges(options["groups"])
+    record = {**options, "cutoff": cutoff, "everybody": everybody, "audit": audit}
+    lines = _lines(options, None if everybody else cutoff, audit)
     return make_task(explainer, schema, lines, "reasons", id_cols=id_cols, columns=columns, record=record)
 
 
-def _ranges(explainer: Explainer, groups: Any) -> list[float]:
-    """The range of the credits of each feature or group over some of the reference rows: what settles ties."""
-    matrix, scorer = explainer.reference.matrix, explainer.scorer
-    some = np.unique(np.linspace(0, len(matrix) - 1, _ROWS_FOR_RANGES).astype(int))
-    population = Population(matrix, explainer.weights, matrix[some])
-    credit = attribute(scorer.node, scorer.graph.input, population, explainer.settings)
-    rows = Rows(matrix[some], matrix[some], explainer.reference.names)
-    no_scores = np.zeros((len(some), 1))  # only the credits are looked at
-    plain = scorer.explanation(credit, no_scores, no_scores, rows, explainer.grouping, {})
-    grouped = plain.group(groups) if groups else plain
-    return [float(size) for size in np.ptp(grouped.values, axis=0)]
-
-
-def _lines(options: dict[str, Any], cutoff: float | None) -> Lines:
-    def lines(explanation: Explanation) -> tuple[Any, Ints]:
+def _lines(options: dict[str, Any], cutoff: float | None, audit: bool) -> Lines:
+    def lines(explanation: Explanation) -> Found:
         from ..adverse import reasons
         from ..adverse.output import to_arrow
 
         refused = np.arange(len(explanation))
         if cutoff is not None:
             refused = np.flatnonzero(~passing(explanation.predictions, cutoff, options["higher_is_better"]))
-        grouped = explanation.group(options["groups"]) if options["groups"] else explanation
-        ranges = dict(zip(grouped.feature_names, options["ranges"], strict=True))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StatementWarning)  # the lines themselves say it: a reason without a text
-            found = reasons(explanation[refused], row_ids=refused.tolist(), **{**options, "ranges": ranges})
-        table = to_arrow(found).replace_schema_metadata(None)
-        about = np.asarray(table.column("row_id").to_pylist(), dtype=np.int64)
-        return table.drop_columns(["row_id"]), about
+            found = reasons(explanation[refused], **options)
+        table = to_arrow(found).replace_schema_metadata(None).drop_columns(["row_id"])
+        about = np.repeat(refused, [len(applicant.reasons) for applicant in found])
+        records = found.audit() if audit else []
+        return Found(table, about, [json.dumps(r, allow_nan=False, ensure_ascii=False) for r in records])
 
     return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -11,7 +11,7 @@ from .. import provenance
 from ..errors import InputError
 from .rejects import rejects_schema, rejects_table
 from .sources import Piece, Source, format_of
-from .targets import Target, with_head, write_table
+from .targets import Target, records_path, with_head, write_lines, write_table
 from .tasks import OnError, Task, credit_task, fail
 from .workspace import Workspace, discard, is_resumable, open_workspace
 
@@ -131,16 +131,20 @@ def run_task(
     batch_rows: int | None = None,
     restart: bool = False,
     progress: Progress | None = None,
+    records: str | Path | None = None,
 ) -> Summary:
-    """Do any task on every row of a source; see `run` for the rest."""
+    """Do any task on every row of a source; see `run` for the rest. `records` is where a task's records go."""
     if on_error not in ("fail", "skip", "null"):
         raise InputError(f'on_error must be "fail", "skip" or "null"; {on_error!r} came.')
     target = Target.open(sink)
     rows = _batch_rows(task, batch_rows)
     beside = _rejects_path(target, rejects) if on_error != "fail" else None
+    kept = None if records is None else records_path(records)
     total, stamp = source.rows(), source.stamp()
     identity = _identity(task, source, target, on_error, rows)
-    schema = with_head(task.schema, _head(task, identity))
+    head = _head(task, identity)
+    task = replace(task, data=head["provenance"]["data"])
+    schema = with_head(task.schema, head)
     tell = progress or (lambda what, done, of: None)
     if on_error == "fail" and (restart or not is_resumable(target.workspace, identity)):
         _check(task, source, rows, lambda done: tell("checking", done, total))
@@ -158,6 +162,8 @@ def run_task(
             space.add(schema.empty_table(), rejects_schema(task).empty_table(), 0)
         if beside is not None:
             write_table(beside, format_of(beside), rejects_schema(task), space.rejects())
+        if kept is not None:
+            write_lines(kept, space.records())
         target.finish(schema, space.tables())
     discard(target.workspace)
     written, rejected = (sum(getattr(p, name) for p in space.parts) for name in ("written", "rejected"))
@@ -168,9 +174,9 @@ def _do(task: Task, piece: Piece, on_error: OnError, space: Workspace, schema: A
     """One piece: explained, its rejects named, made durable."""
     if piece.broken and on_error == "fail":
         _fail_broken(piece)
-    found, bad = task(piece.table, on_error)
+    found, bad, records = task(piece.table, on_error, piece.numbers)
     found = found.replace_schema_metadata(schema.metadata)
-    space.add(found, rejects_table(task, piece, bad), piece.table.num_rows + len(piece.broken))
+    space.add(found, rejects_table(task, piece, bad), piece.table.num_rows + len(piece.broken), records)
 
 
 def _check(task: Task, source: Source, rows: int, tell: Callable[[int], None]) -> None:

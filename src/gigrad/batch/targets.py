@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -35,10 +36,7 @@ class Target:
         text, path = os.fspath(path), Path(path)
         is_folder = path.is_dir() or text.endswith(("/", os.sep)) or not path.suffix
         target = cls(path, "folder" if is_folder else format_of(path))
-        if not path.parent.is_dir():
-            raise OutputError(f"{path} cannot be written: the folder {path.parent} does not exist.")
-        if not os.access(path.parent, os.W_OK):
-            raise OutputError(f"{path} cannot be written: this user may not write to {path.parent}.")
+        check_writable(path)
         if is_folder and path.exists() and any(path.iterdir()) and not (path / RECORD).exists():
             raise OutputError(
                 f"{path} is a folder with other files in it, which would be lost; choose another name, or for a single "
@@ -85,11 +83,47 @@ class Target:
                 file.unlink(missing_ok=True)
 
 
+def check_writable(path: Path) -> None:
+    """See, before any work is done, that the place of a file can be written to."""
+    if not path.parent.is_dir():
+        raise OutputError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+    if not os.access(path.parent, os.W_OK):
+        raise OutputError(f"{path} cannot be written: this user may not write to {path.parent}.")
+
+
 def write_table(path: Path, format: str, schema: Any, tables: Iterable[Any]) -> None:
     """Write tables to one file, aside and then renamed."""
     with replacing(path) as aside, _writer(aside, format, schema) as write:
         for table in _grouped(tables):
             write(table.cast(schema) if table.schema != schema else table)
+
+
+def records_path(path: str | Path) -> Path:
+    """Where records go: a JSON Lines file, compressed where its name ends in .gz."""
+    path = Path(path)
+    if not path.name.endswith((".jsonl", ".jsonl.gz")):
+        raise InputError(f"Records are JSON, one a line; the name must end in .jsonl or .jsonl.gz, and {path} came.")
+    check_writable(path)
+    return path
+
+
+def write_lines(path: Path, files: Iterable[Path]) -> None:
+    """Put files of lines together to one, aside and then renamed."""
+    with replacing(path) as aside, _lines_writer(aside, path.suffix == ".gz") as out:
+        for file in files:
+            with open(file, "rb") as lines:
+                shutil.copyfileobj(lines, out)
+
+
+@contextmanager
+def _lines_writer(path: Path, compressed: bool) -> Iterator[Any]:
+    with open(path, "wb") as plain:
+        if compressed:
+            # no name and no time in it, so that the same run gives the same bytes
+            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=plain, mtime=0) as packed:
+                yield packed
+        else:
+            yield plain
 
 
 def head_of(schema: Any) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,25 @@ if TYPE_CHECKING:
 
 OnError = Literal["fail", "skip", "null"]
 Ints = NDArray[np.int64]
-Lines = Callable[[Explanation], tuple[Any, Ints]]
-"""From an explanation to a pyarrow table of results, and for each of its lines the row it is about."""
+
+
+class Found(NamedTuple):
+    """What an explanation gives: a pyarrow table, the row that each of its lines is about, and records for the file."""
+
+    table: Any
+    about: Ints
+    records: Sequence[str] = ()
+
+
+class Outcome(NamedTuple):
+    """What a task made of a table: the result, the rows that have none and why, and records that are kept beside it."""
+
+    table: Any
+    bad: dict[int, str]
+    records: Sequence[str]
+
+
+Lines = Callable[[Explanation], Found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +87,8 @@ class Task:
         What the result is, for `gigrad info`.
     record : dict
         What decides the lines beside the explainer, for the record of the run.
+    data : dict, optional
+        Where the rows come from, for the record of each; by default what the piece itself tells.
     """
 
     explainer: Explainer
@@ -78,18 +97,19 @@ class Task:
     lines: Lines
     kind: str
     record: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] | None = None
 
     @property
     def layout(self) -> Layout:
         return self.reader.layout
 
-    def __call__(self, table: Any, on_error: OnError) -> tuple[Any, dict[int, str]]:
-        """The results of a table, in the order of its rows; and the rows that have none, with the reason."""
+    def __call__(self, table: Any, on_error: OnError, numbers: Sequence[int] | None = None) -> Outcome:
+        """The results of a table, in the order of its rows, which may have `numbers` that they go by without ids."""
         pa = require("pyarrow", "cli")
         rows, kept, bad = self.reader.read(table)
         if bad and on_error == "fail":
             fail(bad, len(bad))
-        found, about = self._empty(), np.zeros(0, np.int64)
+        found, about, records = Found(self._empty(), np.zeros(0, np.int64))
         if rows is not None:
             explanation = self.explainer(rows)
             more = not_finite(explanation.predictions, kept)
@@ -99,7 +119,7 @@ class Task:
                 bad |= more
                 finite = np.flatnonzero(~np.isin(kept, list(more)))
                 explanation, kept = explanation[finite], kept[finite]
-            found, about = self.lines(explanation)
+            found, about, records = self.lines(self._named(explanation, table, kept, numbers))
             about = kept[about]
         if on_error == "null" and bad:
             nulls = pa.table([pa.nulls(len(bad), f.type) for f in found.schema], schema=found.schema)
@@ -107,7 +127,20 @@ class Task:
             order = np.argsort(about, kind="stable")
             found, about = pa.concat_tables([found, nulls]).take(pa.array(order)), about[order]
         ids = table.select(list(self.layout.ids)).take(pa.array(about))
-        return pa.table([*ids.columns, *found.columns], schema=self.schema), bad
+        return Outcome(pa.table([*ids.columns, *found.columns], schema=self.schema), bad, records)
+
+    def _named(self, e: Explanation, table: Any, kept: Ints, numbers: Sequence[int] | None) -> Explanation:
+        """The explanation with its rows called by their ids, or by where they stand in the source."""
+        columns = [table.column(name).to_pylist() for name in self.layout.ids]
+        names: Sequence[Any] = range(table.num_rows) if numbers is None else numbers
+        if columns:
+            names = (
+                columns[0] if len(columns) == 1 else [" / ".join(map(str, row)) for row in zip(*columns, strict=True)]
+            )
+        ids = np.empty(len(kept), dtype=object)
+        ids[:] = [names[i] for i in kept]
+        data = e.provenance["data"] if self.data is None else self.data
+        return replace(e, ids=ids, provenance={**e.provenance, "data": data})
 
     def _empty(self) -> Any:
         pa = require("pyarrow", "cli")
@@ -136,7 +169,7 @@ def make_task(
     layout = match(schema.names, explainer.scorer.graph, id_cols, columns)
     graph = explainer.scorer.graph
     none = layout.model_table(schema.empty_table().select(layout.needed), graph)
-    given, _ = lines(explainer(read_rows(none, graph, what="the table")))
+    given, *_ = lines(explainer(read_rows(none, graph, what="the table")))
     clash = [name for name in layout.ids if name in given.schema.names]
     if clash:
         raise InputError(f"The id column {clash[0]!r} has the name of a column of the result; rename it.")
@@ -144,10 +177,10 @@ def make_task(
     return Task(explainer, RowReader(explainer.scorer, layout), whole.remove_metadata(), lines, kind, record or {})
 
 
-def credit_lines(explanation: Explanation) -> tuple[Any, Ints]:
+def credit_lines(explanation: Explanation) -> Found:
     """The wide table of an explanation: a line for each row and output."""
     table = explanation.to_arrow().drop_columns(["id"]).replace_schema_metadata(None)
-    return table, np.repeat(np.arange(len(explanation)), len(explanation.output_names))
+    return Found(table, np.repeat(np.arange(len(explanation)), len(explanation.output_names)))
 
 
 def fail(bad: dict[int, str], count: int) -> NoReturn:

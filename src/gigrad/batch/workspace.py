@@ -15,7 +15,7 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -32,7 +32,8 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class Part:
-    """One finished piece: its file and checksum, and how many rows went in, came out and were rejected."""
+    """One finished piece: its file and checksum, how many rows went in, came out and were rejected, and what stands
+    beside it: the rejected rows, the records."""
 
     file: str
     sha256: str
@@ -40,10 +41,21 @@ class Part:
     written: int
     rejected: int
     rejects_sha256: str = ""
+    records_sha256: str = ""
 
     @property
     def rejects(self) -> str:
         return f"_{Path(self.file).stem}.rejects.arrow"
+
+    @property
+    def records(self) -> str:
+        return f"_{Path(self.file).stem}.records.jsonl"
+
+    @property
+    def checksums(self) -> dict[str, str]:
+        """Every file of the piece, with its checksum."""
+        found = {self.file: self.sha256, self.rejects: self.rejects_sha256, self.records: self.records_sha256}
+        return {name: digest for name, digest in found.items() if digest}
 
 
 class Workspace:
@@ -52,13 +64,14 @@ class Workspace:
     def __init__(self, folder: Path, suffix: str, parts: list[Part], manifest: TextIO) -> None:
         self.folder, self.suffix, self.parts, self.manifest = folder, suffix, parts, manifest
 
-    def add(self, table: Any, rejects: Any, rows: int) -> None:
+    def add(self, table: Any, rejects: Any, rows: int, records: Sequence[str] = ()) -> None:
         """Make a finished piece durable, then say so in the manifest."""
         name = f"part-{len(self.parts):06d}{self.suffix}"
         part = Part(name, self._write(name, table), rows, table.num_rows, rejects.num_rows)
         if rejects.num_rows:
-            digest = self._write(part.rejects, rejects)
-            part = Part(name, part.sha256, rows, table.num_rows, rejects.num_rows, digest)
+            part = replace(part, rejects_sha256=self._write(part.rejects, rejects))
+        if records:
+            part = replace(part, records_sha256=self._write_lines(part.records, records))
         self._note({"part": asdict(part)})
         self.parts.append(part)
 
@@ -72,6 +85,16 @@ class Workspace:
         for part in self.parts:
             if part.rejected:
                 yield read_part(self.folder / part.rejects)
+
+    def records(self) -> Iterator[Path]:
+        """The files of records, in order."""
+        return (self.folder / part.records for part in self.parts if part.records_sha256)
+
+    def _write_lines(self, name: str, lines: Sequence[str]) -> str:
+        path = self.folder / name
+        with replacing(path) as aside:
+            aside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        return checksum(path)
 
     def _write(self, name: str, table: Any) -> str:
         path = self.folder / name
@@ -202,13 +225,14 @@ def _compare(begun: dict[str, Any], identity: dict[str, Any], folder: Path) -> N
 
 
 def _intact(folder: Path, part: Part) -> bool:
-    wanted = [(part.file, part.sha256)] + ([(part.rejects, part.rejects_sha256)] if part.rejected else [])
-    return all((folder / name).exists() and checksum(folder / name) == digest for name, digest in wanted)
+    return all(
+        (folder / name).exists() and checksum(folder / name) == digest for name, digest in part.checksums.items()
+    )
 
 
 def _sweep(folder: Path, parts: Sequence[Part]) -> None:
     """Remove what a crash left half done: files that no line of the manifest names."""
-    known = {MANIFEST, LOCK} | {p.file for p in parts} | {p.rejects for p in parts if p.rejected}
+    known = {MANIFEST, LOCK}.union(*(part.checksums for part in parts))
     for file in folder.iterdir():
         if file.name not in known:
             file.unlink()

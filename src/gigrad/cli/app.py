@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..optional import require
 from .options import (
     AnyFile,
+    Audit,
     BatchRows,
     Better,
     Columns,
@@ -105,14 +106,14 @@ def explain(
     short_help="Adverse-action reasons of every refused applicant",
     epilog=_example(
         "gigrad reasons model.json applicants.parquet --reference past.parquet --cutoff 0.2 --lower-is-better "
-        "--statements reasons.toml --id applicant_id -o reasons.parquet"
+        "--statements reasons.toml --id applicant_id --audit records.jsonl.gz -o reasons.parquet"
     ),
 )
 def reasons(
     model: Model = None, data: Data = None, reference: Reference = None, out: Out = None, cutoff: Cutoff = None,
     higher_is_better: Better = None, statements: Statements = None, top: Top = None, exclude: Exclude = None,
-    min_share: MinShare = None, everybody: Everybody = None, output: Output = None, scores: Scores = None,
-    target: Target = None, columns: Columns = None, id_cols: Id = None, weights: Weights = None,
+    min_share: MinShare = None, everybody: Everybody = None, audit: Audit = None, output: Output = None,
+    scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None, weights: Weights = None,
     reference_rows: ReferenceRows = None, tol: Tol = None, seed: Seed = None, threads: Threads = None,
     batch_rows: BatchRows = None, on_error: OnError = None, rejects: Rejects = None, restart: Restart = False,
     trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None, save_config: SaveConfig = None,

@@ -53,6 +53,7 @@ def reasons(config: Config, restart: bool, quiet: bool) -> None:
         higher_is_better=config.higher_is_better,
         cutoff=config.cutoff,
         everybody=bool(config.everybody),
+        audit=config.audit is not None,
     )
     _run(task, source, out, config, restart, quiet)
 
@@ -70,6 +71,7 @@ def _run(task: Task, source: Source, out: str, config: Config, restart: bool, qu
             batch_rows=config.batch_rows,
             restart=restart,
             progress=tell,
+            records=config.audit,
         )
     if done.resumed:
         note(f"{done.resumed:,} rows were done already by an earlier, interrupted run.", quiet)

@@ -79,6 +79,7 @@ class Config:
     exclude: tuple[str, ...] | None = None
     min_share: float | None = None
     everybody: bool | None = None
+    audit: str | None = None
     title: str | None = None
     rows: int | None = None
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -97,7 +98,7 @@ class Config:
         return str(value)
 
 
-PATHS = ("model", "data", "reference", "out", "scores", "rejects", "statements")
+PATHS = ("model", "data", "reference", "out", "scores", "rejects", "statements", "audit")
 
 
 def read_config(path: Path) -> Config:

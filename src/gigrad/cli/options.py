@@ -76,6 +76,10 @@ Top = Annotated[int | None, typer.Option(help="Reasons an applicant, at most (4)
 Exclude = Annotated[Many, typer.Option(help="A feature or group that must not be given as a reason")]
 MinShare = Annotated[float | None, typer.Option(help="Least share of the shortfall that is a reason (0)")]
 Everybody = Annotated[bool | None, typer.Option("--all", help="Reasons for those who pass, too")]
+Audit = Annotated[
+    Text,
+    typer.Option(help="Write the record of every applicant, to examine it later: .jsonl or .jsonl.gz", metavar="FILE"),
+]
 Html = Annotated[Text, typer.Option("--out", "-o", help="The HTML file", metavar="FILE")]
 Title = Annotated[Text, typer.Option(help="The title of the page")]
 ReportRows = Annotated[int | None, typer.Option(help="How many rows, from the first (1,000)", metavar="N")]
