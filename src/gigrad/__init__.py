@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from .compose import SmoothedECDF as SmoothedECDF
     from .compose import average as average
     from .compose import stack as stack
+    from .configuration import config as config
     from .errors import AccuracyWarning as AccuracyWarning
     from .errors import CorruptModelError as CorruptModelError
     from .errors import GigradError as GigradError
@@ -73,6 +74,7 @@ _HOMES = {
     "Verification": "examination",
     "average": "compose",
     "batch": "batch",
+    "config": "configuration",
     "explain": "explainer",
     "explain_gap": "gaps",
     "explain_pairs": "explainer",
