@@ -17,7 +17,7 @@ from ..kernels import TIE
 from .jumps import Corners
 from .panels import Patch
 from .paths import Ints
-from .roles import Levels, Roles, pulled_back
+from .roles import Levels, Roles, pull_back
 from .roots import MARGIN, Bools, passed, solve
 
 SHORTEST = 1e-14
@@ -138,12 +138,7 @@ class Head:
 
     def back(self, node: Node, cotangent: Array, values: dict[Node, Array]) -> dict[Node, Array]:
         """Pull a cotangent of a node of the head back to the curves and lines that the head reads."""
-        waiting = {node: cotangent}
-        for current in reversed(self.roles.head):
-            if current in waiting and not isinstance(current, TreeEnsemble):
-                parts = pulled_back(current, waiting.pop(current), values)
-                for parent, part in zip(current.parents, parts, strict=True):
-                    waiting[parent] = waiting[parent] + part if parent in waiting else part
+        waiting = pull_back(self.roles.head, {node: cotangent}, values)
         return {n: waiting[n] for n in self.roles.joints if n in waiting}
 
     # ------------------------------------------------------------ kinks and thresholds inside segments

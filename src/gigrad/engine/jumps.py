@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import kernels
 from ..graph import Array, Node, TreeEnsemble
-from .paths import Block, Bools, Ints, Paths
+from .paths import Block, Bools, Chosen, Ints, Paths
 from .roles import Roles
 
 
@@ -62,7 +62,7 @@ class EndValues:
     at_ends: dict[Node, Array]
 
     @classmethod
-    def of(cls, roles: Roles, paths: Paths) -> EndValues:
+    def of(cls, roles: Roles, paths: Paths | Chosen) -> EndValues:
         """Ask the model."""
         wanted = (roles.output, *roles.trees)
         return cls(*(roles.evaluate(wanted, {roles.source: rows}) for rows in (paths.starts, paths.ends)))

@@ -18,7 +18,7 @@ from .integrate import Integral, Moments
 from .jumps import EndValues, find_corners, step_values
 from .lines import Legs, Lines
 from .panels import Panels, Patch, first_orders, first_panels
-from .paths import Block, Bools, Ints, Paths
+from .paths import Block, Bools, Chosen, Ints, Paths
 from .quadrature import tails
 from .roles import Roles
 from .settings import Credits, Settings
@@ -34,7 +34,7 @@ BATCH = 1 << 21
 
 
 def attribute(
-    term: Node, source: Input, paths: Paths, categories: Bools, allowed: Array, settings: Settings
+    term: Node, source: Input, paths: Paths | Chosen, categories: Bools, allowed: Array, settings: Settings
 ) -> Credits:
     """Credit of every end for the node `term`.
 

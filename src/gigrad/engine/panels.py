@@ -14,7 +14,7 @@ from .jumps import Corners
 from .lines import Legs, Lines
 from .paths import Bools, Ints
 from .quadrature import Rule, gauss, tails
-from .roles import Roles, pulled_back
+from .roles import Roles, pull_back
 from .roots import passed, solve
 
 HIGHEST = 12
@@ -237,13 +237,8 @@ class Patch:
         """Derivatives of one column of a curve end by the lines below it, at all nodes: (panels, order, width) each."""
         cotangent = np.zeros_like(self.values[curve])
         cotangent[:, column] = 1.0
-        waiting = {curve: cotangent}
-        for node in reversed(self.roles.curves):
-            if node in waiting:
-                back = pulled_back(node, waiting.pop(node), self.values)
-                for parent, part in zip(node.parents, back, strict=True):
-                    waiting[parent] = waiting[parent] + part if parent in waiting else part
-        return {n: v.reshape(len(self.panels), self.rule.size, -1) for n, v in waiting.items()}
+        found = pull_back(self.roles.curves, {curve: cotangent}, self.values)
+        return {n: v.reshape(len(self.panels), self.rule.size, -1) for n, v in found.items()}
 
     @cached_property
     def line_moves(self) -> dict[Node, Array]:

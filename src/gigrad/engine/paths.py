@@ -62,6 +62,39 @@ class Pairs:
             yield Block(self.starts[row], self.ends[row], row, row, np.ones(len(row)), categories)
 
 
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Some paths picked from others; their credit counts for the rows of those.
+
+    Attributes
+    ----------
+    starts : (n, p)
+        One for each path.
+    ends : (rows, p)
+        The ends of all rows.
+    row : (n,)
+        The row of each path's end.
+    weights : (n,)
+    """
+
+    starts: Array
+    ends: Array
+    row: Ints
+    weights: Array
+
+    @classmethod
+    def of(cls, paths: Population | Pairs, block: Block, which: Bools) -> Chosen:
+        """The paths of a block for which `which` (n,) is set."""
+        return cls(block.starts[which], paths.ends, block.row[which], block.weight[which])
+
+    def blocks(self, size: int, categories: Bools) -> Iterator[Block]:
+        """All paths, at most `size` at a time."""
+        for first in range(0, len(self.row), size):
+            path = np.arange(first, min(first + size, len(self.row)))
+            row = self.row[path]
+            yield Block(self.starts[path], self.ends[row], path, row, self.weights[path], categories)
+
+
 Paths = Population | Pairs
 
 

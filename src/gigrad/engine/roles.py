@@ -215,6 +215,19 @@ def pulled_back(node: Node, cotangent: Array, values: dict[Node, Array]) -> tupl
     return node.pullback(cotangent, *(values[p] for p in node.parents))
 
 
+def pull_back(order: Iterable[Node], cotangents: dict[Node, Array], values: dict[Node, Array]) -> dict[Node, Array]:
+    """Pull cotangents back through the nodes of `order`, parents before children; trees pass nothing on.
+
+    Gives the cotangents of what the nodes read, given the values of all of them.
+    """
+    waiting = dict(cotangents)
+    for node in reversed(tuple(order)):
+        if node in waiting and not isinstance(node, TreeEnsemble):
+            for parent, part in zip(node.parents, pulled_back(node, waiting.pop(node), values), strict=True):
+                waiting[parent] = waiting[parent] + part if parent in waiting else part
+    return waiting
+
+
 def columns_read(outputs: tuple[Node, ...], source: Input) -> NDArray[np.bool_]:
     """Which columns of the rows `outputs` may depend on, (p,)."""
     read = _dependencies(outputs, source)

@@ -1,7 +1,8 @@
 """Credit is linear in the model: an output is taken apart into weighted terms, each done the fastest exact way.
 
 `output = constant + sum of matrix @ term`. A sum of trees, or a link over one, goes to the native walk; a term of which
-every output reads one column alone gives that column the whole difference; everything else goes to the mixed engine.
+every output reads one column alone gives that column the whole difference; a function of one straight score has a
+closed form; everything else goes to the mixed engine.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ import numpy as np
 
 from ..errors import AccuracyWarning
 from ..graph import Affine, Array, Concat, Elementwise, Input, Node, Select, Sum, value_of
-from . import links, mixed
-from .paths import Ints, Paths
+from . import links, mixed, scores
+from .paths import Bools, Ints, Paths
 from .roles import categories_read, own_columns
 from .settings import Credits, Settings
 
@@ -39,12 +40,19 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
             if term.width > node.width:  # the units of a net's last layer are no outputs of their own: their sum is
                 term = Affine(term, matrix, np.zeros(node.width))
                 matrix = np.eye(node.width)
-            part = mixed.attribute(term, source, paths, categories, _share(allowed, matrix) / len(terms), settings)
+            part = _walked(term, source, paths, categories, _share(allowed, matrix) / len(terms), settings)
         values += part.values @ matrix.T
         error += part.error @ np.abs(matrix).T
     if not settings.quiet:
         _warn(error, allowed)
     return Credits(values, error)
+
+
+def _walked(term: Node, source: Input, paths: Paths, categories: Bools, allowed: Array, settings: Settings) -> Credits:
+    score = scores.straight_score(term, source)
+    if score is None:
+        return mixed.attribute(term, source, paths, categories, allowed, settings)
+    return scores.attribute(term, score, source, paths, categories, allowed, settings)
 
 
 def _add_differences(

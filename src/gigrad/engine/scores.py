@@ -1,0 +1,147 @@
+"""A function of one straight score, such as a logistic regression, in closed form.
+
+Where everything that a term depends on goes through one score z that moves in a straight line along a path, all its
+derivatives are those of z times one number, and that number's mean over the path is the slope of the chord: a column
+earns `dz/dx_i * move_i * (g(z_end) - g(z_start)) / (z_end - z_start)`. Paths on which a column that z reads changes at
+once are not straight; the mixed engine walks those.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..graph import (
+    Affine,
+    Array,
+    Concat,
+    Elementwise,
+    Fill,
+    Input,
+    IsMissing,
+    Lookup,
+    Node,
+    Select,
+    Smooth,
+    Sum,
+    evaluate,
+    needed,
+    topological,
+    value_of,
+)
+from . import mixed
+from .paths import Block, Bools, Chosen, Ints, Paths
+from .quadrature import gauss
+from .roles import columns_read, pull_back
+from .settings import Credits, Settings
+
+BLOCK = 1 << 20
+"""How many numbers the moves of the paths that are done at once may have."""
+
+SHORT = 0.05
+"""Where a score moves less than this the chord's slope loses digits: the mean of slopes inside is the better number."""
+
+_STRAIGHT = (Input, Affine, Select, Concat, Sum, Fill, IsMissing, Lookup)
+
+
+def straight_score(term: Node, source: Input) -> Node | None:
+    """The one column that a term depends on the rows through, if it moves in a straight line while none jumps."""
+    straight: set[Node] = set()
+    found = None
+    for node in topological(term):
+        linear = isinstance(node, _STRAIGHT) or (isinstance(node, Elementwise) and node.name == "identity")
+        if linear and all(p in straight for p in node.parents):
+            straight.add(node)
+            if node.width == 1 and source not in needed((term,), {node}):
+                found = node
+    return found
+
+
+def attribute(
+    term: Node, score: Node, source: Input, paths: Paths, categories: Bools, allowed: Array, settings: Settings
+) -> Credits:
+    """Credit of every end for `term`, a function of `score` alone; arguments as of `mixed.attribute`."""
+    players = np.arange(source.width) if settings.players is None else settings.players
+    values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, term.width))
+    error = np.zeros((len(paths.ends), term.width))
+    curve = Chord(term, score)
+    at_starts, at_ends = (value_of(score, {source: rows})[:, 0] for rows in (paths.starts, paths.ends))
+    slopes = _slopes(score, source, paths.ends)
+    read = columns_read((score,), source)
+    for block in paths.blocks(max(BLOCK // max(source.width, 1), 1), categories):
+        rest = np.asarray((block.jumping & read).any(axis=1))
+        if not curve.smooth:  # whether and where a jump lies on a short stretch is not a matter of slopes
+            rest |= np.abs(at_ends[block.row] - at_starts[block.start]) < SHORT
+        some = np.nonzero(~rest)[0]
+        parts = slopes[block.row[some]] * block.move[some]
+        steep, doubt = curve.mean_slope(at_starts[block.start[some]], at_ends[block.row[some]])
+        _add(values, players, block, some, parts, steep)
+        np.add.at(error, block.row[some], doubt * (block.weight[some] * np.abs(parts).max(axis=1, initial=0))[:, None])
+        if rest.any():
+            walked = mixed.attribute(term, source, Chosen.of(paths, block, rest), categories, allowed, settings)
+            values += walked.values
+            error += walked.error
+    return Credits(values, error)
+
+
+def _slopes(score: Node, source: Input, rows: Array) -> Array:
+    """d score / d column at every row, (n, p)."""
+    values = evaluate((score,), {source: rows})
+    found = pull_back(needed((score,), {source}), {score: np.ones((len(rows), 1))}, values)
+    return found.get(source, np.zeros_like(rows))
+
+
+def _add(values: Array, players: Ints, block: Block, some: Ints, parts: Array, steep: Array) -> None:
+    """Add the credit of some paths to that of the rows they end at, which come in order."""
+    if not len(some):
+        return
+    row = block.row[some]
+    first = np.nonzero(np.concatenate([[True], row[1:] != row[:-1]]))[0]
+    for output in range(steep.shape[1]):
+        each = parts * (steep[:, output] * block.weight[some])[:, None]
+        sums = np.add.reduceat(each, first, axis=0)
+        np.add.at(values[:, :, output], (row[first][:, None], players[None]), sums)
+
+
+class Chord:
+    """The mean slope of a term over stretches of the one score that it depends on."""
+
+    def __init__(self, term: Node, score: Node) -> None:
+        self.term, self.score = term, score
+        self.order = needed((term,), {score})
+        self.smooth = all(isinstance(node, Smooth) for node in self.order)
+
+    def mean_slope(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Mean slopes (n, k) from scores `low` to scores `high` (n,), and how far off they may be."""
+        way = high - low
+        first, last = (value_of(self.term, {self.score: z[:, None]}) for z in (low, high))
+        rounding = np.finfo(np.float64).eps * (np.abs(first) + np.abs(last))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = (last - first) / way[:, None]
+            rounding += np.finfo(np.float64).eps * (np.abs(low) + np.abs(high))[:, None] * np.abs(slope)
+            doubt = 2.0 * rounding / np.abs(way)[:, None]
+        short = np.nonzero(np.abs(way) < SHORT)[0]
+        if len(short):
+            fine, coarse = (self._quadrature(low[short], way[short], size) for size in (4, 3))
+            lost = np.abs(fine - coarse)
+            better = ~(lost > doubt[short])  # a kink inside shows as a difference, and leaves the chord its place
+            slope[short] = np.where(better, fine, slope[short])
+            doubt[short] = np.where(better, lost, doubt[short])
+        return slope, doubt
+
+    def _quadrature(self, low: Array, way: Array, size: int) -> Array:
+        rule = gauss(size)
+        z = low[:, None] + way[:, None] * (0.5 + 0.5 * rule.nodes)
+        slopes = self._slopes(z.ravel()).reshape(len(low), size, -1)
+        return np.asarray(np.einsum("nqk,q->nk", slopes, 0.5 * rule.weights))
+
+    def _slopes(self, z: Array) -> Array:
+        """d term / d score, (n, k)."""
+        values = evaluate((self.term,), {self.score: z[:, None]})
+        out = np.zeros((len(z), self.term.width))
+        for output in range(self.term.width):
+            cotangent = np.zeros_like(out)
+            cotangent[:, output] = 1.0
+            found = pull_back(self.order, {self.term: cotangent}, values)
+            if self.score in found:
+                out[:, output] = found[self.score][:, 0]
+        return out
