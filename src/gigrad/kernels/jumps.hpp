@@ -1,7 +1,8 @@
 // Every change of the trees' outputs along a path, in order of time.
 #pragma once
 
-#include "credits.hpp"
+#include "corner.hpp"
+#include "ordered.hpp"
 
 namespace gigrad {
 
@@ -12,73 +13,90 @@ struct JumpList {
     std::vector<double> delta;  // (entries, outputs)
 };
 
-// What one leaf gives to one variable: `share` of the numbers at `value`, added to outputs `first`...
-struct JumpEvent {
-    double time, share;
-    int32_t variable, value;
-    uint32_t first, width;
-};
+// Lists the jumps of pairs: one corner for those that follow within TIE, one entry for each variable of a corner.
+class JumpLister {
+  public:
+    explicit JumpLister(const Forest& forest)
+        : forest_(forest), splits_(forest.split_ids()), k_(forest.n_outputs()), jumps_(forest, splits_) {}
 
-struct JumpSink {
-    const Forest& forest;
-    std::vector<std::vector<JumpEvent>>& events;  // of each pair of the block
-    uint32_t first, width;
-
-    void crossing(Pair pair, int32_t node, double time, double sign, const Node& leaf) const {
-        events[pair.start].push_back({time, sign, forest.nodes[node].feature, leaf.value, first, width});
+    void append(const Trace& trace, size_t place, const double* start, const double* end, JumpList& out) {
+        jumps_.read(trace, place, start, end);
+        const size_t had = out.time.size(), n = jumps_.size();
+        for (size_t begin = 0, stop; begin < n; begin = stop) {
+            for (stop = begin + 1; stop < n && jumps_[stop].time - jumps_[stop - 1].time <= TIE;) ++stop;
+            const double time = 0.5 * (jumps_[begin].time + jumps_[stop - 1].time);
+            const int32_t lone = jumps_.lone_variable(begin, stop);
+            if (stop == begin + 1 && lone >= 0 && jumps_[begin].index >= 0)
+                append_lone(time, lone, jumps_.delta(jumps_[begin].index), out);
+            else
+                append_corner(time, begin, stop, out);
+        }
+        out.count.push_back(static_cast<int64_t>(out.time.size() - had));
     }
 
-    void corner(Pair pair, const LeafCorner& corner, const Node& leaf) const {
-        for (const int32_t j : corner.past) events[pair.start].push_back({corner.entered, corner.past_share, j, leaf.value, first, width});
-        for (const int32_t j : corner.before) events[pair.start].push_back({corner.left, corner.before_share, j, leaf.value, first, width});
-    }
-};
+  private:
+    const Forest& forest_;
+    const SplitIds& splits_;
+    const size_t k_;
+    OrderedJumps jumps_;
+    std::vector<int32_t> variables_;
+    std::vector<double> sums_;  // (variables, outputs)
 
-// Sorts the events of one pair, makes one corner of those that follow within TIE, and appends one entry for each
-// variable of a corner.
-inline void append_pair(const Forest& forest, std::vector<JumpEvent>& events, JumpList& out) {
-    const size_t outputs = forest.n_outputs(), had = out.time.size();
-    std::stable_sort(events.begin(), events.end(), [](const JumpEvent& a, const JumpEvent& b) { return a.time < b.time; });
-    for (size_t begin = 0, end; begin < events.size(); begin = end) {
-        for (end = begin + 1; end < events.size() && events[end].time - events[end - 1].time <= TIE;) ++end;
-        const double time = 0.5 * (events[begin].time + events[end - 1].time);
-        const size_t corner = out.time.size();
-        const auto first = events.begin() + static_cast<std::ptrdiff_t>(begin);
-        const auto last = events.begin() + static_cast<std::ptrdiff_t>(end);
-        std::stable_sort(first, last, [](const JumpEvent& a, const JumpEvent& b) { return a.variable < b.variable; });
-        for (auto event = first; event != last; ++event) {
-            if (out.time.size() == corner || out.variable.back() != event->variable) {
-                out.time.push_back(time);
-                out.variable.push_back(event->variable);
-                out.delta.resize(out.delta.size() + outputs, 0.0);
+    // A lone variable that changes nothing is no corner. In company it stays: it may matter to a later function.
+    void append_lone(double time, int32_t variable, const double* delta, JumpList& out) const {
+        if (std::all_of(delta, delta + k_, [](double d) { return d == 0.0; })) return;
+        out.time.push_back(time);
+        out.variable.push_back(variable);
+        out.delta.insert(out.delta.end(), delta, delta + k_);
+    }
+
+    void append_corner(double time, size_t begin, size_t stop, JumpList& out) {
+        variables_.clear();
+        sums_.clear();
+        for (size_t i = begin; i < stop; ++i) {
+            const int32_t index = jumps_[i].index;
+            if (index >= 0) {
+                add(splits_.feature[index], 1.0, jumps_.delta(index), 0, k_);
+                continue;
             }
-            double* to = out.delta.data() + out.delta.size() - outputs + event->first;
-            for (size_t k = 0; k < event->width; ++k) to[k] += event->share * forest.values[event->value + k];
+            const CornerVisit& c = jumps_.corner(index);
+            const Shares shares = corner_shares(c.n_past, c.n_before, c.n_past > 0 && c.n_before > 0);
+            const int32_t* members = jumps_.members(c);
+            for (size_t m = 0; m < c.n_past + c.n_before; ++m)
+                add(members[m], m < c.n_past ? shares.past : shares.before, &forest_.values[c.value], forest_.first(c.tree),
+                    forest_.width(c.tree));
         }
-        // A lone variable that changes nothing is no corner. In company it stays: it may matter to a later function.
-        const bool lone = out.time.size() == corner + 1;
-        if (lone && std::all_of(out.delta.end() - static_cast<std::ptrdiff_t>(outputs), out.delta.end(), [](double d) { return d == 0.0; })) {
-            out.time.pop_back();
-            out.variable.pop_back();
-            out.delta.resize(out.delta.size() - outputs);
+        if (variables_.size() == 1) return append_lone(time, variables_[0], sums_.data(), out);
+        for (size_t i = 0; i < variables_.size(); ++i) {
+            out.time.push_back(time);
+            out.variable.push_back(variables_[i]);
+            const auto first = sums_.begin() + static_cast<std::ptrdiff_t>(i * k_);
+            out.delta.insert(out.delta.end(), first, first + static_cast<std::ptrdiff_t>(k_));
         }
     }
-    out.count.push_back(static_cast<int64_t>(out.time.size() - had));
-}
+
+    // Adds `share` of `width` numbers to a variable's sum, kept in order of the variables.
+    void add(int32_t variable, double share, const double* value, size_t first, size_t width) {
+        const auto at = std::lower_bound(variables_.begin(), variables_.end(), variable) - variables_.begin();
+        if (at == static_cast<std::ptrdiff_t>(variables_.size()) || variables_[at] != variable) {
+            variables_.insert(variables_.begin() + at, variable);
+            sums_.insert(sums_.begin() + at * static_cast<std::ptrdiff_t>(k_), k_, 0.0);
+        }
+        double* to = sums_.data() + static_cast<size_t>(at) * k_ + first;
+        for (size_t o = 0; o < width; ++o) to[o] += share * value[o];
+    }
+};
 
 // One list for each block of pairs, in order.
-inline std::vector<JumpList> jumps(const Forest& forest, const Rows& starts, const Rows& ends, size_t n_threads) {
-    constexpr size_t block_size = 64;  // the events of a block are all kept at once
+inline std::vector<JumpList> jumps(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends, size_t n_threads) {
+    const size_t block_size = Tracer::block_size(kernel);
     std::vector<JumpList> lists((starts.n_rows + block_size - 1) / block_size);
     for_blocks(forest, starts, ends, n_threads, block_size, [&] {
-        return [&, walk = Walk(forest), events = std::vector<std::vector<JumpEvent>>(block_size)](
-                   size_t unit, size_t, size_t size, const Block& block) mutable {
-            for (auto& e : events) e.clear();
-            for (size_t t = 0; t < forest.n_trees(); ++t) {
-                const auto first = static_cast<uint32_t>(forest.first(t)), width = static_cast<uint32_t>(forest.width(t));
-                walk.tree(forest.roots[t], block, size, false, JumpSink{forest, events, first, width});
-            }
-            for (size_t i = 0; i < size; ++i) append_pair(forest, events[i], lists[unit]);
+        return [&, tracer = std::make_unique<Tracer>(forest, kernel), lister = JumpLister(forest)](size_t unit, size_t begin, size_t size,
+                                                                                                const Block& block) mutable {
+            tracer->pairs(block, size);
+            for (size_t i = 0; i < size; ++i)
+                lister.append(tracer->trace, i, starts.row(begin + i), ends.row(begin + i), lists[unit]);
         };
     });
     return lists;

@@ -54,7 +54,7 @@ nb::tuple py_jumps(const Forest& forest, const Matrix& starts, const Matrix& end
     std::vector<JumpList> lists;
     {
         nb::gil_scoped_release released;
-        lists = jumps(forest, rows(starts), rows(ends), threads);
+        lists = jumps(forest, chosen_lanes(), rows(starts), rows(ends), threads);
     }
     size_t entries = 0;
     for (const JumpList& list : lists) entries += list.time.size();
