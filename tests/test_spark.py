@@ -121,7 +121,7 @@ def test_a_failing_task_is_done_again(
             return task
 
     frame = spark.read.parquet(str(folder))
-    found = module._mapped(frame, explainer, "fail", FailsOnce())
+    found = module._mapped(frame, explainer, FailsOnce(), module._Results("fail"))
     rows = pa.Table.from_batches(found.toArrow().to_batches()).sort_by("loan")
     assert len(list(flags.iterdir())) > 0
     assert rows.cast(local.schema).equals(local)
@@ -130,7 +130,7 @@ def test_a_failing_task_is_done_again(
 def test_bad_rows_are_left_out_emptied_or_stop_the_job(spark: Any, explainer: gig.Explainer) -> None:
     from pyspark.errors import PySparkException
 
-    from gigrad.spark import explain
+    from gigrad.spark import explain, rejects
 
     rows = table(50).to_pandas()
     rows.loc[[3, 30], "debt.to.income"] = float("inf")
@@ -139,6 +139,10 @@ def test_bad_rows_are_left_out_emptied_or_stop_the_job(spark: Any, explainer: gi
     emptied = explain(frame, explainer, id_cols=["loan"], on_error="null").toArrow().sort_by("loan")
     assert emptied.num_rows == 50
     assert [i for i, v in enumerate(emptied["credit_age"].to_pylist()) if v is None] == [3, 30]
+    refused = rejects(frame, explainer, id_cols=["loan"]).toArrow().sort_by("loan")
+    assert refused["loan"].to_pylist() == [3, 30]
+    assert "'debt.to.income' is infinite" in refused["reason"][0].as_py()
+    assert rejects(frame.limit(3), explainer).columns == ["reason"]
     with pytest.raises(PySparkException, match=r"'debt\.to\.income' is infinite"):
         explain(frame, explainer, id_cols=["loan"]).count()
     with pytest.raises(gig.InputError, match="id column 'nobody'"):
@@ -178,7 +182,20 @@ def test_the_command_line_with_spark(
     found = pq.read_table(tmp_path / "out").sort_by("loan")
     expected = batch.explain_batch(explainer, content.combine_chunks().to_batches()[0], id_cols=["loan"])
     assert np.array_equal(found["credit_debt.to.income"].to_numpy(), expected["credit_debt.to.income"].to_numpy())
-    for wrong, message in (("out.csv", "writes a folder"), ("out", "exists already")):
+    left = sorted(p.name for p in tmp_path.iterdir())
+    for wrong, message in (("out.csv", "writes a folder"), ("out", "exists already"), ("none/out", "does not exist")):
         done = testing.CliRunner().invoke(app, [*line, wrong])
         assert done.exit_code in (3, 5)
         assert message in done.stderr
+    spoiled = content.set_column(4, "debt.to.income", [[float("inf"), *[1.0] * 299]])
+    pq.write_table(spoiled, tmp_path / "in" / "a.parquet")
+    done = testing.CliRunner().invoke(app, [*line, "new"])
+    assert done.exit_code == 3
+    assert "Row 0 cannot be explained: column 'debt.to.income' is infinite" in done.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == left, "nothing is written before every row was looked at"
+    done = testing.CliRunner().invoke(app, [*line, "new", "--on-error", "skip"])
+    assert done.exit_code == 0, done.stderr
+    assert "1 rows could not be explained; new.rejects says which and why" in done.stderr
+    assert pq.read_table(tmp_path / "new").num_rows == 299
+    assert pq.read_table(tmp_path / "new.rejects").to_pylist()[0]["loan"] == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*left, "new", "new.rejects"])

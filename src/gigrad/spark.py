@@ -8,14 +8,16 @@ nothing but its rows.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from . import portable
+from .batch.rejects import rejects_schema
 from .batch.tasks import OnError, Task, credit_task
-from .errors import InputError
+from .errors import InputError, MissingDependencyError
 from .optional import require
 
 if TYPE_CHECKING:
@@ -45,7 +47,28 @@ def explain(
     pyspark.sql.DataFrame
         Lazy, like every DataFrame; rows keep their order within a partition.
     """
-    return _mapped(frame, explainer, on_error, _Credits(tuple(id_cols), None if columns is None else tuple(columns)))
+    return _mapped(frame, explainer, _credits(id_cols, columns), _Results(on_error))
+
+
+def rejects(
+    frame: Any, explainer: Explainer, *, id_cols: Sequence[str] = (), columns: Sequence[str] | None = None
+) -> Any:
+    """The rows of a Spark DataFrame that cannot be explained: their ids, and the reason of each.
+
+    They are what `on_error` "skip" leaves out and "null" leaves empty. Rows are scored, not explained, so this costs
+    little beside `explain`.
+
+    Parameters
+    ----------
+    frame, explainer, id_cols, columns
+        As in `explain`.
+
+    Returns
+    -------
+    pyspark.sql.DataFrame
+        Lazy; `id_cols`, then `reason`.
+    """
+    return _mapped(frame, explainer, _credits(id_cols, columns), _Rejects())
 
 
 def reasons(
@@ -74,12 +97,14 @@ def reasons(
         "groups": dict(groups or {}), "exclude": tuple(exclude or ()), "min_share": min_share,
         "higher_is_better": higher_is_better, "cutoff": cutoff, "everybody": everybody,
     }  # fmt: skip
-    return _mapped(frame, explainer, on_error, _Reasons(tuple(id_cols), options))
+    return _mapped(frame, explainer, _Reasons(tuple(id_cols), options), _Results(on_error))
 
 
 def local_session(cores: int | None = None, failures: int = 4) -> Any:
     """A Spark session on this machine, whose workers run this very Python; a task may fail `failures` - 1 times."""
     sql = require("pyspark.sql", "spark")
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        raise MissingDependencyError("Spark needs Java 17, which is not found: install it, or set JAVA_HOME.")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = f"local[{cores or '*'},{failures}]"
     return sql.SparkSession.builder.master(master).appName("gigrad").config("spark.ui.enabled", "false").getOrCreate()
@@ -105,16 +130,48 @@ class _Reasons:
         return reason_task(explainer, schema, id_cols=self.ids, **self.options)
 
 
-def _mapped(frame: Any, explainer: Explainer, on_error: OnError, make: Any) -> Any:
+class _Results:
+    """What a worker does with its task: the results of the rows."""
+
+    def __init__(self, on_error: OnError) -> None:
+        if on_error not in ("fail", "skip", "null"):
+            raise InputError(f'on_error must be "fail", "skip" or "null"; {on_error!r} came.')
+        self.on_error = on_error
+
+    def schema(self, task: Task) -> Any:
+        return task.schema
+
+    def __call__(self, task: Task, table: Any) -> Any:
+        return task(table, self.on_error).table
+
+
+class _Rejects:
+    """The ids of rows without a result, and why."""
+
+    def schema(self, task: Task) -> Any:
+        return rejects_schema(task).remove(0)  # no row has a number in Spark
+
+    def __call__(self, task: Task, table: Any) -> Any:
+        import pyarrow as pa
+
+        bad = task.reader.check(table)
+        ids = table.select(list(task.layout.ids)).take(pa.array(list(bad), pa.int64()))
+        return pa.table([*ids.columns, pa.array(bad.values(), pa.string())], schema=self.schema(task))
+
+
+def _credits(id_cols: Sequence[str], columns: Sequence[str] | None) -> _Credits:
+    return _Credits(tuple(id_cols), None if columns is None else tuple(columns))
+
+
+def _mapped(frame: Any, explainer: Explainer, make: Any, do: _Results | _Rejects) -> Any:
     types = require("pyspark.sql.pandas.types", "spark")
-    if on_error not in ("fail", "skip", "null"):
-        raise InputError(f'on_error must be "fail", "skip" or "null"; {on_error!r} came.')
     data = portable.to_bytes(explainer)
     task = make(portable.from_bytes(data, n_threads=1), types.to_arrow_schema(frame.schema))
+    schema = do.schema(task)
     shared = frame.sparkSession.sparkContext.broadcast(data)
     needed = task.layout.needed
     # Spark resolves names on the way and takes a dot in one for a part of a structure; numbers it cannot misread.
-    given, wanted = _numbered("in", len(frame.columns)), _numbered("out", len(task.schema))
+    given, wanted = _numbered("in", len(frame.columns)), _numbered("out", len(schema))
 
     def work(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
@@ -123,12 +180,11 @@ def _mapped(frame: Any, explainer: Explainer, on_error: OnError, make: Any) -> A
         for batch in batches:
             table = pa.Table.from_batches([batch]).rename_columns(needed)
             own = own or make(_loaded(shared.value), table.schema)
-            found = own(table, on_error).table
-            yield from found.rename_columns(wanted).to_batches()
+            yield from do(own, table).rename_columns(wanted).to_batches()
 
     chosen = frame.toDF(*given).select(*[given[frame.columns.index(name)] for name in needed])
-    renamed = task.schema.empty_table().rename_columns(wanted).schema
-    return chosen.mapInArrow(work, types.from_arrow_schema(renamed)).toDF(*task.schema.names)
+    renamed = schema.empty_table().rename_columns(wanted).schema
+    return chosen.mapInArrow(work, types.from_arrow_schema(renamed)).toDF(*schema.names)
 
 
 @lru_cache(maxsize=2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,9 @@ import numpy as np
 from ..batch.layout import match
 from ..batch.run import run_task
 from ..batch.sources import Source
-from ..batch.tasks import RowReader, Task, credit_task, not_finite
+from ..batch.targets import check_writable
+from ..batch.tasks import RowReader, Task, credit_task, fail_named, not_finite
+from ..durable import writing
 from ..errors import InputError, OutputError, UnsupportedModelError
 from ..explainer import Explainer, Scorer
 from ..graph import Graph, evaluate, topological
@@ -26,6 +30,8 @@ def explain(config: Config, restart: bool, quiet: bool) -> None:
     source = Source.open(config.need("data", "DATA"))
     out = config.need("out", "--out")
     explainer = build_explainer(config)
+    if config.engine not in (None, "local", "spark"):
+        raise InputError(f"--engine must be local or spark; {config.engine!r} came.")
     if config.engine == "spark":
         _spark(explainer, config, source, out, quiet)
         return
@@ -88,18 +94,43 @@ def _on_error(config: Config) -> Any:
 
 
 def _spark(explainer: Explainer, config: Config, source: Source, out: str, quiet: bool) -> None:
-    from ..spark import explain as explain_frame
-    from ..spark import local_session
+    """The same by Spark: folders of Parquet files, whole or not at all."""
+    from .. import spark
 
-    if source.format != "parquet" or Path(out).suffix:
+    folder, on_error = Path(out), _on_error(config)
+    beside = Path(config.rejects or f"{folder}.rejects")
+    if source.format != "parquet" or folder.suffix:
         raise InputError("--engine spark reads Parquet files and writes a folder; give --out a name without an ending.")
-    if Path(out).exists():
-        raise OutputError(f"{out} exists already, and Spark does not replace a folder; choose another name.")
-    session = local_session()
-    frame = session.read.parquet(*(str(file.absolute()) for file in source.files))
-    found = explain_frame(frame, explainer, id_cols=config.id or (), columns=config.columns, on_error=_on_error(config))
-    found.write.mode("errorifexists").parquet(str(Path(out).absolute()))
-    note(f"{out}: written by Spark.", quiet)
+    for path in (folder, beside) if on_error != "fail" else (folder,):
+        check_writable(path)
+        if path.exists():
+            raise OutputError(f"{path} exists already, and Spark does not replace a folder; choose another name.")
+    frame = spark.local_session().read.parquet(*(str(file.absolute()) for file in source.files))
+    rejected = spark.rejects(frame, explainer, id_cols=config.id or (), columns=config.columns)
+    if on_error == "fail":
+        first = rejected.head()
+        if first is not None:
+            *ids, why = first
+            fail_named(", ".join(map(str, ids)), why)
+    found = spark.explain(frame, explainer, id_cols=config.id or (), columns=config.columns, on_error=on_error)
+    if on_error != "fail":
+        _write_by_spark(rejected, beside)
+        count = Source.open(beside).rows()
+        if count:
+            note(f"{count:,} rows could not be explained; {beside} says which and why.")
+    _write_by_spark(found, folder)
+    note(f"{folder}: written by Spark.", quiet)
+
+
+def _write_by_spark(frame: Any, folder: Path) -> None:
+    """Aside and then renamed: a job that fails leaves nothing that looks finished."""
+    aside = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    try:
+        frame.write.parquet(str(aside.absolute()))
+        with writing(folder):
+            os.rename(aside, folder)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def report(config: Config, quiet: bool) -> None:
