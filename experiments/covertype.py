@@ -32,7 +32,7 @@ matplotlib.use("Agg")
 
 LODGEPOLE_PINE = 2
 HEAD_ROWS = 10_000
-SAMPLE = {"quick": (4, 4), "full": (12, 12)}  # rows and reference rows that are explained: each pair costs its path
+SAMPLE = {"quick": (4, 4), "full": (24, 20)}  # rows and reference rows that are explained: each pair costs its path
 
 
 def splits(quick: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
