@@ -27,8 +27,6 @@ class Row:
         What is special about it, in words for the support table: "dart", "missing values"; empty for the plain model.
     build : callable
         Fits the model; imports its library itself, so that the table can be read where none is installed.
-    tol : float
-        Largest difference from the definition, relative to the largest |prediction|.
     """
 
     library: str
@@ -37,7 +35,6 @@ class Row:
     task: str
     options: str
     build: Callable[[], Fitted]
-    tol: float = 1e-9
 
     @property
     def name(self) -> str:

@@ -49,8 +49,8 @@ def plain_model() -> Fitted:
     return model.fit(data.with_missing(), data.binary()), data.with_missing()
 
 
-def row(model: str, task: str, options: str, build: Any, tol: float = 1e-9) -> Row:
-    return Row("CatBoost", "catboost", model, task, options, build, tol)
+def row(model: str, task: str, options: str, build: Any) -> Row:
+    return Row("CatBoost", "catboost", model, task, options, build)
 
 
 def plain(kind: str, task: str, options: str, y: Any, X: Any = data.with_missing, **settings: Any) -> Row:

@@ -53,8 +53,8 @@ def own_loss(y: Any, raw: Any) -> Any:
     return raw - y, np.ones_like(raw)
 
 
-def row(model: str, task: str, options: str, build: Any, tol: float = 1e-9) -> Row:
-    return Row("LightGBM", "lightgbm", model, task, options, build, tol)
+def row(model: str, task: str, options: str, build: Any) -> Row:
+    return Row("LightGBM", "lightgbm", model, task, options, build)
 
 
 def plain(kind: str, task: str, options: str, y: Any, X: Any = data.with_missing, **settings: Any) -> Row:

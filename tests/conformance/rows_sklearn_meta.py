@@ -56,14 +56,13 @@ def row(
     build: Callable[[], Any],
     y: Any = None,
     X: Any = data.numbers,
-    tol: float = 1e-9,
 ) -> Row:
     """A meta-model on the shared numbers; `build` makes it unfitted."""
 
     def fitted() -> Fitted:
         return build().fit(X(), (y or TARGETS[task])()), X()
 
-    return Row("scikit-learn", "sklearn", path.rsplit(".", 1)[-1], task, options, fitted, tol)
+    return Row("scikit-learn", "sklearn", path.rsplit(".", 1)[-1], task, options, fitted)
 
 
 def voting(task: str) -> Any:
@@ -117,7 +116,7 @@ ROWS = (
     row(STACK, "multiclass", "", lambda: stack("multiclass", linear())),
     row(STACK, "binary", "boosting over trees, passthrough", lambda: made(
         STACK, [("trees", trees()), ("forest", forest())], trees(), cv=2, passthrough=True)),
-    row(STACK, "binary", "boosting over smooth scores", lambda: stack("binary", trees()), tol=1e-8),
+    row(STACK, "binary", "boosting over smooth scores", lambda: stack("binary", trees())),
     row(STACK_R, "regression", "passthrough", lambda: stack("regression", linear("regression"), passthrough=True)),
     row(CALIBRATED, "binary", "sigmoid", lambda: calibrated(trees(), "sigmoid")),
     row(CALIBRATED, "binary", "isotonic", lambda: calibrated(forest(), "isotonic"), X=data.named),

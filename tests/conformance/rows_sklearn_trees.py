@@ -44,7 +44,7 @@ def plain(path: str, task: str, options: str, y: Any, X: Any = data.numbers, **s
     return Row("scikit-learn", "sklearn", path.split(".")[1], task, options, lambda: fit(path, X(), y(), **settings))
 
 
-def started(path: str, task: str, options: str, y: Any, init: str, tol: float = 1e-9, **settings: Any) -> Row:
+def started(path: str, task: str, options: str, y: Any, init: str, **settings: Any) -> Row:
     """Boosting that starts from another model, built when the row is."""
 
     def build() -> Fitted:
@@ -54,7 +54,7 @@ def started(path: str, task: str, options: str, y: Any, init: str, tol: float = 
         first = starts[init]() if init in starts else make(init, max_depth=2)
         return fit(path, data.numbers(), y(), init=first, **settings)
 
-    return Row("scikit-learn", "sklearn", path.split(".")[1], task, options, build, tol)
+    return Row("scikit-learn", "sklearn", path.split(".")[1], task, options, build)
 
 
 def labels_by_column() -> Any:

@@ -54,8 +54,8 @@ def marked_missing() -> Fitted:
     return fit(CLASSIFIER, X, data.binary(), missing=-999.0)
 
 
-def row(model: str, task: str, options: str, build: Any, tol: float = 1e-9) -> Row:
-    return Row("XGBoost", "xgboost", model, task, options, build, tol)
+def row(model: str, task: str, options: str, build: Any) -> Row:
+    return Row("XGBoost", "xgboost", model, task, options, build)
 
 
 def plain(kind: str, task: str, options: str, y: Any, X: Any = data.with_missing, **settings: Any) -> Row:

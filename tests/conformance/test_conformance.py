@@ -16,7 +16,7 @@ from .table import ROWS
 def test_model_is_imported_exactly(row: Row) -> None:
     pytest.importorskip(row.package)
     model, X = row.build()
-    report = check_importer(model, X, tol=row.tol)
+    report = check_importer(model, X)
     split = any(isinstance(node, TreeEnsemble) for node in topological(gig.import_model(model).score))
     assert report.rows > len(X) or not split, "trees are also tried at their thresholds"
 

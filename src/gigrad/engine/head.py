@@ -163,6 +163,11 @@ class Head:
                 segment = index[row]
                 if len(segment):
                     time = self._times(levels, segments, held, (first, last), segment, column, level)
+                    if not tree:
+                        # a kink at an edge cuts nothing; rounding may let a steep function seem to pass it there
+                        inside = (time > segments.low[segment]) & (time < segments.high[segment])
+                        segment, time, column = segment[inside], time[inside], column[inside]
+                if len(segment):
                     cuts.append(Cuts(segment, time, np.full(len(segment), number if tree else -1), column))
                     whole[segment] = False
             ends = {n: (first[n], last[n]) for n in self.roles.joints}

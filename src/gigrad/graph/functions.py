@@ -71,7 +71,7 @@ def _yeo_johnson_slope(x: Array, power: float) -> Array:
     return np.asarray((1.0 + np.abs(x)) ** np.where(x >= 0, power - 1.0, 1.0 - power))
 
 
-_LEAST = 1e-7  # ranks closer to 0 or 1 have the normal score of this one, as in scikit-learn
+_LEAST = 1e-7 - np.spacing(1.0)  # ranks closer to 0 or 1 have the normal score of this one, as in scikit-learn
 
 
 def _normal_score(u: Array, _: float) -> Array:
