@@ -31,7 +31,7 @@ from sklearn.preprocessing import (
     TargetEncoder,
 )
 
-from gigrad.errors import UnsupportedModelError
+from gigrad.errors import InputError, UnsupportedModelError
 from gigrad.graph import Column, Input, evaluate
 from gigrad.importers.preprocess import transform
 from gigrad.importers.preprocess.nodes import Values
@@ -139,6 +139,15 @@ SMOOTH = {
     ),
     "splines_continue": SplineTransformer(extrapolation="continue", n_knots=3),
     "splines_missing": SplineTransformer(handle_missing="zeros"),
+    "splines_periodic": SplineTransformer(extrapolation="periodic", n_knots=5),
+    "splines_periodic_straight": SplineTransformer(degree=1, extrapolation="periodic", n_knots=4, include_bias=False),
+    "splines_straight_ends": SplineTransformer(degree=1, extrapolation="linear"),
+    "splines_straight_sparse": SplineTransformer(degree=1, extrapolation="linear", sparse_output=True),
+    "splines_straight_two_knots": SplineTransformer(degree=1, extrapolation="linear", n_knots=2),
+    "splines_straight_three_knots": SplineTransformer(degree=1, extrapolation="linear", n_knots=3, include_bias=False),
+    "splines_steps": SplineTransformer(degree=0, extrapolation="continue"),
+    "splines_steps_linear": SplineTransformer(degree=0, extrapolation="linear", n_knots=6),
+    "splines_steps_missing": SplineTransformer(degree=0, extrapolation="continue", handle_missing="zeros"),
     "polynomial": PolynomialFeatures(3, interaction_only=False),
     "interactions": make_pipeline(
         PolynomialFeatures((2, 3), interaction_only=True, include_bias=False), SelectKBest(k=3)
@@ -165,6 +174,26 @@ def test_the_steps_as_nodes_give_what_the_transformer_gives(name):
     want = own(transformer, wide)
     got = evaluate((node,), {source: wide})[node]
     np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9 * max(1.0, float(np.abs(want).max())))
+
+
+@pytest.mark.parametrize("name", [name for name in SMOOTH if name.startswith("splines")])
+def test_splines_are_followed_at_their_knots_and_far_beyond_them(name):
+    transformer = fitted(SMOOTH[name])
+    source, node, _ = node_of(table_of(transformer))
+    low, high = ROWS.min(axis=0), ROWS.max(axis=0)
+    at = np.linspace(low - 2.5 * (high - low), high + 2.5 * (high - low), 97)
+    one = transformer if isinstance(transformer, SplineTransformer) else None
+    if one is not None:
+        knots = np.stack([s.t for s in one.bsplines_], axis=1)
+        at = np.concatenate([at, knots, np.nextafter(knots, -np.inf), np.nextafter(knots, np.inf)])
+    want, got = own(transformer, at), evaluate((node,), {source: at})[node]
+    np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9 * max(1.0, float(np.abs(want).max())))
+
+
+def test_a_periodic_curve_says_how_far_it_is_followed():
+    source, node, _ = node_of(table_of(fitted(SplineTransformer(extrapolation="periodic"))))
+    with pytest.raises(InputError, match="100 periods"):
+        evaluate((node,), {source: np.full((1, 4), 1e9)})
 
 
 @pytest.mark.parametrize("name", ["yeo_johnson", "quantile", "quantile_normal", "splines", "splines_linear", "box_cox"])
@@ -252,9 +281,8 @@ def test_missing_indicator_marks_what_is_missing():
         (Normalizer(), "Normalizer"),
         (KNNImputer(), "KNNImputer.*SimpleImputer"),
         (FunctionTransformer(np.cumsum), "FunctionTransformer.*'cumsum'"),
-        (SimpleImputer(missing_values=0.0), "missing_values=np.nan"),
-        (SplineTransformer(extrapolation="periodic"), "periodic"),
-        (SplineTransformer(degree=1, extrapolation="linear"), "wrong knot"),
+        (SplineTransformer(degree=0, extrapolation="periodic"), "for ever"),
+        (SplineTransformer(degree=0, extrapolation="linear", n_knots=3), "mixes up the ends"),
         (make_pipeline(PCA(2), Binarizer()), "Binarizer.*PCA"),
     ],
 )

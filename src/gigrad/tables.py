@@ -108,8 +108,8 @@ def _read_array(X: NDArray[Any], columns: Sequence[Column], what: str) -> Rows:
     else:
         for j, column in enumerate(columns):
             matrix[:, j] = _encode(X[:, j], column, what)
-    _mark_missing(matrix, columns)
     _check(matrix, columns, what)
+    _mark_missing(matrix, columns)
     return Rows(matrix, X, tuple(c.name for c in columns))
 
 
@@ -131,8 +131,8 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
     given = frame.columns
     for j, column in enumerate(columns):
         matrix[:, j] = _encode_series(frame.get_column(given[j]), column, what)
-    _mark_missing(matrix, columns)
     _check(matrix, columns, what)
+    _mark_missing(matrix, columns)
     return Rows(matrix, frame.to_native(), tuple(map(str, given)))
 
 
@@ -200,8 +200,7 @@ def _mark_missing(matrix: Array, columns: Sequence[Column]) -> None:
     """Put NaN where a number stands for a missing value."""
     for j, column in enumerate(columns):
         if column.missing_value is not None:
-            with np.errstate(over="ignore"):
-                matrix[matrix[:, j].astype(np.float32) == np.float32(column.missing_value), j] = np.nan
+            matrix[column.stands_for_missing(matrix[:, j]), j] = np.nan
 
 
 def bad_rows(table: Any, graph: Graph) -> dict[int, str]:
@@ -219,7 +218,6 @@ def bad_rows(table: Any, graph: Graph) -> dict[int, str]:
                     matrix[i, j] = _encode(np.array([value, None], dtype=object)[:1], column, "it")[0]
                 except InputError as error:
                     found.setdefault(i, str(error))
-    _mark_missing(matrix, graph.columns)
     refused = np.isnan(matrix) & ~np.array([c.missing for c in graph.columns], dtype=bool)
     for what, where in (("is infinite, and no path leads there", np.isinf(matrix)),
                         ("is missing, which this model cannot take", refused)):  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .cityhash import category_hash
 from .node import Array
@@ -14,6 +15,7 @@ from .node import Array
 Kind = Literal["number", "category", "unused"]
 Unknown = Literal["refuse", "missing", "other"]
 KnownAs = Literal["label", "catboost hash"]
+ComparedIn = Literal["float32", "float64"]
 
 _KNOWN_AS: dict[KnownAs, Callable[[Any], Any]] = {"label": lambda value: value, "catboost hash": category_hash}
 
@@ -31,11 +33,13 @@ class Column:
     labels : tuple or None
         Categories: the label that each code stands for. None where the table itself holds integer codes.
     missing : bool
-        Whether the model takes a missing value here.
+        Whether the model takes a missing value here: NaN or None, that is.
     unknown : "refuse", "missing" or "other"
         What a label outside of `labels` becomes: an error, a missing value, or code -1, as the model's library does.
     missing_value : float or None
-        A number that the model takes for a missing value, as well as NaN; compared in float32, as XGBoost does.
+        A number that the model takes for a missing value, whether or not it takes NaN for one.
+    compared_in : "float32" or "float64"
+        How a number is compared with `missing_value`: XGBoost does it in float32.
     known_as : "label" or "catboost hash"
         Whether `labels` holds the labels themselves or, for a model that has forgotten them, their hashes.
     """
@@ -47,6 +51,21 @@ class Column:
     unknown: Unknown = "other"
     missing_value: float | None = None
     known_as: KnownAs = "label"
+    compared_in: ComparedIn = "float32"
+
+    @property
+    def may_be_missing(self) -> bool:
+        """Whether an encoded row may have NaN here."""
+        return self.missing or self.missing_value is not None
+
+    def stands_for_missing(self, values: Array) -> NDArray[np.bool_]:
+        """Which numbers are `missing_value`, (n,)."""
+        if self.missing_value is None:
+            return np.zeros(len(values), np.bool_)
+        if self.compared_in == "float64":
+            return np.asarray(values == self.missing_value)
+        with np.errstate(over="ignore"):
+            return np.asarray(values.astype(np.float32) == np.float32(self.missing_value))
 
     def codes(self, values: Iterable[Any]) -> Array:
         """The codes of values that are not missing, (n,); -1 for those that are not among the labels."""

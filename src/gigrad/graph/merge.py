@@ -94,10 +94,10 @@ def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
     readers = [(g, c) for g, c in readers if c.kind != "unused"] or readers[:1]
     columns = [c for _, c in readers]
     missing = all(c.missing for c in columns)
-    if len({c.missing_value for c in columns}) > 1:
+    if len({(c.missing_value, c.compared_in) for c in columns}) > 1:
         raise InputError(
             f"Column {name!r} must mean the same to all models; a value that some of them take for a missing one "
-            f"({', '.join(sorted({str(c.missing_value) for c in columns}))}) is a number to others."
+            f"({', '.join(sorted({str(c.missing_value) for c in columns} - {'None'}))}) is a number to others."
         )
     missing_value = columns[0].missing_value
     labelled = [c for c in columns if c.labels is not None]
@@ -111,7 +111,7 @@ def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
                 f"Column {name!r} must be a number or a category for all models; {number} reads it as a number and "
                 f"{codes} as a category of unknown labels. Fit the latter on a labelled category."
             )
-        return Column(name, columns[0].kind, None, missing, columns[0].unknown, missing_value)
+        return replace(columns[0], name=name, missing=missing)
     as_it_comes = [g.label for g, c in readers if c.labels is None]
     refusing = [set(c.labels) for c in labelled if c.labels is not None and c.unknown == "refuse"]
     union = dict.fromkeys(label for c in labelled for label in c.labels or ())

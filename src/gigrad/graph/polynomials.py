@@ -1,4 +1,4 @@
-"""Curves of one number that are polynomials between breaks: spline bases."""
+"""Curves of one number that are polynomials between breaks: spline bases, which may repeat with a period."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ import numpy as np
 from ..errors import InputError
 from .node import Array, Node, Smooth
 
+MOST_PERIODS = 100
+"""How far to either side of its breaks a curve that repeats is followed: every period has its own kinks."""
+
 
 @dataclass(frozen=True, eq=False)
 class PiecewisePolynomial(Smooth):
     """Several continuous curves of one column, each a polynomial between neighbouring breaks.
 
     On the piece that begins at break b a curve is the sum over powers n of `coefficients[piece * powers + n] *
-    (x - b)**n`; the first piece lies below all breaks and is written around the first.
+    (x - b)**n`; the first piece lies below all breaks and is written around the first. With a `period` whole periods
+    are taken off x first, so that it lies beyond the first break by less than one.
     """
 
     source: Node
     breaks: Array  # (pieces - 1,), strictly increasing
     coefficients: Array  # (pieces * powers, width)
+    period: float | None = None
 
     def __post_init__(self) -> None:
         if self.source.width != 1 or len(self.breaks) < 1 or not (np.diff(self.breaks) > 0).all():
@@ -30,6 +35,8 @@ class PiecewisePolynomial(Smooth):
                 f"PiecewisePolynomial needs as many rows of coefficients for each of its {self._pieces} pieces; the "
                 f"shape of its coefficients is {self.coefficients.shape}."
             )
+        if self.period is not None and not self.breaks[-1] - self.breaks[0] < self.period < np.inf:
+            raise InputError(f"All breaks of a PiecewisePolynomial must lie within its period; it is {self.period}.")
 
     @property
     def width(self) -> int:
@@ -42,7 +49,10 @@ class PiecewisePolynomial(Smooth):
     @property
     def kinks(self) -> tuple[float, ...]:
         """The inputs at which another polynomial takes over."""
-        return tuple(self.breaks.tolist())
+        if self.period is None:
+            return tuple(self.breaks.tolist())
+        periods = np.arange(-MOST_PERIODS, MOST_PERIODS + 1)[:, None] * self.period
+        return tuple((periods + self.breaks).ravel().tolist())
 
     def forward(self, *inputs: Array) -> Array:
         offset, coefficients = self._at(inputs[0])
@@ -60,6 +70,18 @@ class PiecewisePolynomial(Smooth):
 
     def _at(self, x: Array) -> tuple[Array, Array]:
         """Each row's distance (n, 1) from the break its piece begins at, and the piece's coefficients."""
+        if self.period is not None:
+            x = self._within_a_period(x)
         piece = np.searchsorted(self.breaks, x[:, 0], side="right")
         begin = self.breaks[np.maximum(piece - 1, 0)]
         return x - begin[:, None], self.coefficients.reshape(self._pieces, -1, self.width)[piece]
+
+    def _within_a_period(self, x: Array) -> Array:
+        from_first = x - self.breaks[0]
+        far = np.abs(from_first) > MOST_PERIODS * (self.period or np.inf)
+        if far.any():
+            raise InputError(
+                f"A curve with the period {self.period:g} is followed for {MOST_PERIODS} periods to either side; "
+                f"{x[far][0]:g} lies beyond them. Take whole periods off that column before the model sees it."
+            )
+        return np.asarray(self.breaks[0] + from_first % self.period)

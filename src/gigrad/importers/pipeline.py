@@ -141,7 +141,7 @@ def _as_read(feature: Feature, column: Column, absent: bool) -> Feature:
     if absent:
         steps.append(AsMissing(0.0, 0.0))
     if column.missing_value is not None:
-        steps.append(_sentinel(column.missing_value))
+        steps.append(_sentinel(column.missing_value, column.compared_in))
     if column.known_as != "label":
         raise UnsupportedModelError(
             f"The model at the end of the pipeline knows only hashes of the categories of its column {column.name!r}, "
@@ -156,8 +156,10 @@ def _as_read(feature: Feature, column: Column, absent: bool) -> Feature:
     return feature
 
 
-def _sentinel(value: float) -> AsMissing:
-    """The float64 numbers that are `value` in float32, in which XGBoost compares."""
+def _sentinel(value: float, compared_in: str) -> AsMissing:
+    """The float64 numbers that are `value`, in float32 where the model compares in it."""
+    if compared_in == "float64":
+        return AsMissing(value, value, value)
     single = np.float32(value)
     low, high = (float(np.nextafter(single, np.float32(d))) for d in (-np.inf, np.inf))
     edges = [(float(single) + side) / 2 for side in (low, high)]
@@ -197,7 +199,7 @@ class _Move:
         Where they are so deep that chains of splits in place of steps would multiply beyond bounds, the columns that
         are step functions stay nodes, which the trees read as they would read the scores of other trees.
         """
-        takes = [base is self.old and self.wanted[k].missing for base, k in read]
+        takes = [base is self.old and self.wanted[k].may_be_missing for base, k in read]
         made_of: list[Feature] = [self.features[k] if base is self.old else Constant(0.0) for base, k in read]
         others = [None if base is self.old else (self.node(base), k) for base, k in read]
         try:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import UnsupportedModelError
 from .steps import Impute, Indicator, Step
 from .table import Feature, Table
 
@@ -29,23 +28,19 @@ def simple_imputer(imputer: Any, table: Table) -> Table:
 
 
 def missing_indicator(indicator: Any, table: Table) -> Table:
-    _marker(indicator)
     return Table(_marks(indicator, table), sparse=indicator.sparse is True)
 
 
 def _marks(indicator: Any, table: Table) -> tuple[Feature, ...]:
     chosen = table.take(indicator.features_.tolist())
-    return chosen.then([Indicator()] * len(chosen), "MissingIndicator").features
+    return chosen.then([Indicator(_marker(indicator))] * len(chosen), "MissingIndicator").features
 
 
 def _marker(imputer: Any) -> Any:
-    """The label that stands for a missing value; None where NaN does."""
+    """The label or the number that stands for a missing value; None where NaN does."""
     value = imputer.missing_values
     if isinstance(value, str):
         return value
     if value is None or value is np.nan or value != value or type(value).__name__ == "NAType":
         return None
-    raise UnsupportedModelError(
-        f"{type(imputer).__name__} takes the number {value!r} for a missing value. Put NaN there in the table, and fit "
-        "with missing_values=np.nan: a variable that is missing has no place on the way between two numbers."
-    )
+    return float(value)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...graph import Affine, Array, Column, Concat, Input, Lookup, Node, Select, Sum, Tree, TreeEnsemble, assemble
 from .pieces import LARGEST
-from .raw import image_of_missing, images
+from .raw import image_of_missing, images, marked_already
 from .steps import Stairs, Step
 from .table import Blend, Block, Constant, Derived, Feature, cuts, numbers
 
@@ -27,6 +27,7 @@ class Values:
 
     def node(self, features: Sequence[Feature]) -> Node:
         """A node whose columns are the features, in order."""
+        features = [marked_already(f, self.columns[f.column]) if isinstance(f, Derived) else f for f in features]
         groups: dict[object, list[int]] = {}
         for i, feature in enumerate(features):
             groups.setdefault(self._group(feature), []).append(i)
@@ -99,7 +100,7 @@ class Values:
         """A step function of one number as a balanced tree, with a first split for missing values where they may be."""
         column = self.columns[feature.column]
         edges, values = stairs(feature.steps)
-        if column.missing:
+        if column.may_be_missing:
             return _balanced(feature.column, edges, values, output, image_of_missing(feature, column))
         return _balanced(feature.column, edges, values, output, None)
 

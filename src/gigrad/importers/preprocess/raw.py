@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from ...errors import UnsupportedModelError
 from ...graph import Array, Column
-from .steps import UNKNOWN, AsMissing, Encode, Refused
+from ...graph.columns import ComparedIn
+from .steps import UNKNOWN, AsMissing, Encode, Impute, Indicator, Refused, Step
 from .table import Blend, Derived, Feature, fills, run
 
 
@@ -77,15 +78,36 @@ def _column(name: str, readers: Sequence[Use]) -> Column:
                     f"{next(v for v in encode.labels if isinstance(v, str))!r}). Give the pipeline two columns instead."
                 )
         missing = all(_takes(u, np.array([np.nan])) for u in readers)
-        return Column(name, missing=missing, missing_value=_sentinel(readers))
+        return replace(_sentinel(readers), name=name, missing=missing)
     return _category(name, readers)
 
 
-def _sentinel(readers: Sequence[Use]) -> float | None:
-    """The number that all readers take for a missing value before anything else; None where there is none."""
+def _sentinel(readers: Sequence[Use]) -> Column:
+    """A column that has the number which all readers take for a missing value before anything else, if there is one."""
     first = [u.feature.steps[0] if u.feature.steps else None for u in readers]
-    values = {step.value if isinstance(step, AsMissing) else None for step in first}
-    return values.pop() if len(values) == 1 else None
+    values = {_taken_for_missing(step) for step in first}
+    value, compared_in = values.pop() if len(values) == 1 else (None, "float32")
+    return Column("", missing_value=value, compared_in=compared_in)
+
+
+def _taken_for_missing(step: Step | None) -> tuple[float | None, ComparedIn]:
+    if isinstance(step, AsMissing):
+        return step.value, "float64" if step.low == step.high else "float32"
+    if isinstance(step, (Impute, Indicator)) and isinstance(step.marker, float):
+        return step.marker, "float64"
+    return None, "float32"
+
+
+def marked_already(feature: Derived, column: Column) -> Derived:
+    """A feature of encoded rows: those have NaN where the raw column has a number that stands for a missing value."""
+    if column.missing_value is None or not feature.steps:
+        return feature
+    first, *rest = feature.steps
+    if isinstance(first, AsMissing):
+        return Derived(feature.column, tuple(rest))
+    if isinstance(first, (Impute, Indicator)):
+        return Derived(feature.column, (replace(first, marker=None), *rest))
+    return feature
 
 
 def _as_the_model_reads_it(name: str, columns: Sequence[Column], readers: int) -> Column:
@@ -138,4 +160,4 @@ def images(feature: Derived, column: Column) -> tuple[Array, float, float]:
 
 def image_of_missing(feature: Derived, column: Column) -> float:
     """What NaN becomes on a column of numbers (0 where the column takes none)."""
-    return float(run(feature.steps, np.array([np.nan]))[0]) if column.missing else 0.0
+    return float(run(feature.steps, np.array([np.nan]))[0]) if column.may_be_missing else 0.0

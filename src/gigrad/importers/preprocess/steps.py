@@ -61,7 +61,7 @@ class Step(ABC):
     def node(self, source: Node) -> Node:
         """The step as a node over one column. Only for steps that are continuous."""
         raise UnsupportedModelError(
-            f"A smooth model cannot read numbers that a step has taken for missing ones ({self})."
+            f"A smooth model cannot follow {type(self).__name__}, which jumps in between two numbers of a raw column."
         )
 
     def jumps(self) -> Stairs | None:
@@ -225,12 +225,20 @@ class AsMissing(Step):
     def cuts(self) -> Array:
         return np.array([np.nextafter(self.low, -np.inf), self.high])
 
+    def node(self, source: Node) -> Node:
+        raise UnsupportedModelError(
+            f"A number ({self.low if self.value is None else self.value!r}) is taken for a missing value in a column "
+            "that another step reads or changes before, so a smooth model cannot follow it. Put missing values there "
+            "before the pipeline, and fit it on them."
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Impute(Step):
     """Missing values replaced: by a number, or by a label in a column of labels.
 
-    A `marker` other than None is the label that stands for a missing value, say "?"; NaN is then refused.
+    A `marker` other than None is the label or the number that stands for a missing value, say "?" or -1; NaN is then
+    refused.
     """
 
     reads: ClassVar[Reads] = "any"
@@ -241,27 +249,44 @@ class Impute(Step):
         return self.marker is None or not is_missing(z).any()
 
     def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
-        missing = is_missing(z) if self.marker is None else np.array([v == self.marker for v in z.tolist()], dtype=bool)
+        missing = marked(z, self.marker)
         if not missing.any():
             return z
         out = z.astype(object if isinstance(self.fill, str) else z.dtype)
         out[missing] = self.fill
         return out
 
+    def cuts(self) -> Array:
+        return around(self.marker)
+
     @classmethod
     def nodes(cls, steps: Sequence[Impute], source: Node) -> Node:
+        for step in steps:
+            if step.marker is not None:
+                raise UnsupportedModelError(
+                    f"SimpleImputer takes the number {step.marker!r} for a missing value in a column that another step "
+                    "reads or changes before it, so a smooth model cannot follow it. Impute the raw column first, and "
+                    "let every step read the imputed one."
+                )
         return Fill(source, np.array([float(s.fill) for s in steps]))
 
 
 @dataclass(frozen=True, eq=False)
 class Indicator(Step):
-    """1 where the value is missing, 0 elsewhere."""
+    """1 where the value is missing, or is the `marker` that stands for a missing one; 0 elsewhere."""
 
     reads: ClassVar[Reads] = "any"
     flat: ClassVar[bool] = True
+    marker: Any = None
+
+    def takes(self, z: NDArray[Any]) -> bool:
+        return self.marker is None or not is_missing(z).any()
 
     def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
-        return is_missing(z).astype(np.float64)
+        return marked(z, self.marker).astype(np.float64)
+
+    def cuts(self) -> Array:
+        return around(self.marker)
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,6 +341,20 @@ class Encode(Step):
     def cuts(self) -> Array:
         labels = self.sorted_numbers()[0]
         return np.unique(np.concatenate([before(labels), labels]))
+
+
+def marked(z: NDArray[Any], marker: Any) -> NDArray[np.bool_]:
+    """Where a value is missing, or is the marker that stands for a missing one."""
+    if marker is None:
+        return is_missing(z)
+    return np.array([v == marker for v in z.tolist()], dtype=bool)
+
+
+def around(marker: Any) -> Array:
+    """The cuts on either side of a number that stands for a missing one."""
+    if marker is None or isinstance(marker, str):
+        return NO_CUTS
+    return np.array([np.nextafter(marker, -np.inf), marker])
 
 
 def is_missing(z: NDArray[Any]) -> NDArray[np.bool_]:

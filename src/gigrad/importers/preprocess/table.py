@@ -149,4 +149,10 @@ def cuts(steps: Sequence[Step]) -> Array:
 
 def fills(steps: Sequence[Step]) -> tuple[Any, ...]:
     """The labels that imputers ahead of the first encoder put in, or take for a missing one."""
-    return tuple(v for s in steps if isinstance(s, Impute) for v in (s.fill, s.marker) if isinstance(v, str))
+    imputers = [s for s in steps if isinstance(s, Impute)]
+    return tuple(
+        v
+        for s in imputers
+        for v in (s.fill, s.marker)
+        if v is not None and (s.marker is not None or isinstance(v, str))
+    )

@@ -17,7 +17,7 @@ from ...errors import UnsupportedModelError
 from ...graph import Array, Column, Node, TreeEnsemble
 from ...graph.sets import contains, pack
 from .pieces import LARGEST, changes
-from .raw import image_of_missing, images
+from .raw import image_of_missing, images, marked_already
 from .table import Blend, Constant, Derived, Feature, cuts, numbers
 
 Ints = NDArray[np.int64]
@@ -133,10 +133,11 @@ def _answers(splits: Splits, place: Derived | Constant, columns: Sequence[Column
         other = splits.goes_left(np.full(len(splits), unknown), which)
         nan = splits.goes_left(np.full(len(splits), missing), which)
         return [_of_labels(left[i], bool(other[i]), bool(nan[i]), column) for i in range(len(splits))]
+    place = marked_already(place, column)
     found = changes(numbers(place.steps), cuts(place.steps), splits.goes_left, len(splits))
     nan = splits.goes_left(np.full(len(splits), image_of_missing(place, column)), which)
     return [
-        Answer(bool(found.first[i]), found.of(i), bool(nan[i]) if column.missing else bool(found.first[i]))
+        Answer(bool(found.first[i]), found.of(i), bool(nan[i]) if column.may_be_missing else bool(found.first[i]))
         for i in range(len(splits))
     ]
 
