@@ -14,6 +14,7 @@ from plain_forest import TYPES, Plain, case, every_simd, random_forest, single_t
 from gigrad import kernels
 from gigrad.graph.functions import FUNCTIONS
 from gigrad.kernels import Stage
+from gigrad.testing import shapley
 
 KNOTS = np.array([-2.0, -0.5, 0.25, 1.0, 2.5]), np.array([0.0, 0.1, 0.5, 0.55, 1.0])
 
@@ -106,6 +107,15 @@ def binary_case(n_columns, seed=13):
     plain = random_forest(rng, n_columns=n_columns, n_trees=30, max_depth=4, grid=1, categories=False)
     plain.arrays["threshold"] = [0.5] * len(plain.arrays["threshold"])
     return plain, np.zeros((1, n_columns)), np.ones((1, n_columns))
+
+
+def test_corner_of_fourteen_variables_is_what_asking_all_coalitions_gives():
+    plain, s, e = binary_case(14)
+    got = kernels.linked_credits_pairs(plain.forest, [Stage("sigmoid")], s, e)
+    coalitions = (np.arange(2**14)[:, None] >> np.arange(14) & 1).astype(float)  # the path's end where a bit is set
+    game = 1 / (1 + np.exp(-kernels.predict(plain.forest, coalitions)))
+    np.testing.assert_allclose(got.values[0], shapley(game), rtol=0, atol=1e-13)
+    assert not got.error.any()
 
 
 def test_large_corner_is_sampled_with_an_honest_error():

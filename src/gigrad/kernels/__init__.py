@@ -122,7 +122,7 @@ def linked_credits(
     ends: Array,
     n_threads: int | None = None,
     *,
-    max_radix: int = 12,
+    max_radix: int = 16,
     samples: int = 256,
     seed: int = 0,
 ) -> Linked:
@@ -153,7 +153,7 @@ def linked_credits_pairs(
     ends: Array,
     n_threads: int | None = None,
     *,
-    max_radix: int = 12,
+    max_radix: int = 16,
     samples: int = 256,
     seed: int = 0,
 ) -> Linked:

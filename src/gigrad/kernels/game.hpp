@@ -61,7 +61,8 @@ class Game {
     std::vector<int32_t> members_;  // variables; after name_players, players
     std::vector<double> numbers_;   // (terms, margins)
     std::vector<int32_t> players_;  // the variable of each player
-    std::vector<double> table_, value_, mean_, squares_;
+    std::vector<double> table_, chance_, value_, mean_, squares_;
+    std::vector<uint8_t> sizes_;  // how many players a coalition has
 
     void name_players() {
         players_ = members_;
@@ -134,29 +135,41 @@ class Game {
                 for (size_t k = 0; k < n_margins_; ++k) table_[mask * n_margins_ + k] += sign * numbers_[t * n_margins_ + k];
             });
         for (size_t i = 0; i < n; ++i)  // sums over subsets, one player at a time
-            for (size_t a = 0; a < subsets; ++a)
-                if (a >> i & 1)
-                    for (size_t k = 0; k < n_margins_; ++k) table_[a * n_margins_ + k] += table_[(a ^ size_t{1} << i) * n_margins_ + k];
+            each_without(i, subsets, [&](size_t a, size_t with) {
+                for (size_t k = 0; k < n_margins_; ++k) table_[with * n_margins_ + k] += table_[a * n_margins_ + k];
+            });
         std::copy(table_.begin() + static_cast<std::ptrdiff_t>((subsets - 1) * n_margins_),
                   table_.begin() + static_cast<std::ptrdiff_t>(subsets * n_margins_), margin);
         link_.apply(table_, subsets);
-        std::vector<double> chance(n, 1.0 / static_cast<double>(n));  // |A|! (n-|A|-1)!/n! by |A|
-        for (size_t a = 1; a < n; ++a) chance[a] = chance[a - 1] * static_cast<double>(a) / static_cast<double>(n - a);
+        weigh_subsets(n, weight);
         for (size_t i = 0; i < n; ++i) {
             double* to = credit + static_cast<size_t>(players_[i]) * outputs;
-            for (size_t a = 0; a < subsets; ++a) {
-                if (a >> i & 1) continue;
-                const double w = weight * chance[bits(a)];
-                const double *before = &table_[a * outputs], *after = &table_[(a | size_t{1} << i) * outputs];
-                for (size_t o = 0; o < outputs; ++o) to[o] += w * (after[o] - before[o]);
-            }
+            each_without(i, subsets, [&](size_t a, size_t with) {
+                for (size_t o = 0; o < outputs; ++o)
+                    to[o] += chance_[a] * (table_[with * outputs + o] - table_[a * outputs + o]);
+            });
         }
     }
 
-    static size_t bits(size_t a) {
-        size_t n = 0;
-        for (; a; a &= a - 1) ++n;
-        return n;
+    // Calls f(A, A with player i) for the coalitions A that player i is not in.
+    template <class F>
+    static void each_without(size_t i, size_t subsets, F f) {
+        const size_t player = size_t{1} << i;
+        for (size_t first = 0; first < subsets; first += 2 * player)
+            for (size_t a = first; a < first + player; ++a) f(a, a + player);
+    }
+
+    // weight * |A|! (n-|A|-1)!/n! for every coalition A but the one of all.
+    void weigh_subsets(size_t n, double weight) {
+        std::vector<double> by_size(n + 1, weight / static_cast<double>(n));
+        for (size_t a = 1; a < n; ++a) by_size[a] = by_size[a - 1] * static_cast<double>(a) / static_cast<double>(n - a);
+        const size_t subsets = size_t{1} << n;
+        sizes_.assign(subsets, 0);
+        chance_.resize(subsets);
+        for (size_t a = 0; a < subsets; ++a) {
+            sizes_[a] = static_cast<uint8_t>(sizes_[a >> 1] + (a & 1));
+            chance_[a] = by_size[sizes_[a]];
+        }
     }
 
     // splitmix64: small, and the same everywhere, which the shuffles of the standard library are not.
