@@ -92,26 +92,39 @@ def _score(ax: Any, e: Explanation, paths: Paths, jumps: int) -> None:
 
 
 def _mark_jumps(ax: Any, e: Explanation, paths: Paths, most: int) -> None:
-    """Dots on the line where it jumps most; above it, side by side or one over the other, what jumped."""
+    """Dots on the line where it jumps most; above it, one name over the other, what jumped at that moment."""
     largest = np.argsort(-np.abs(paths.jump_size), kind="stable")[:most]
-    lanes: list[float] = []
-    for i in sorted(largest, key=lambda j: float(paths.jump_time[j])):
-        time, feature, size = float(paths.jump_time[i]), int(paths.jump_feature[i]), float(paths.jump_size[i])
+    moments = sorted({float(paths.jump_time[i]) for i in largest})
+    lanes: list[list[tuple[float, float]]] = []  # what is taken at each height, from and to
+    for rank, time in enumerate(moments):
+        here = [int(i) for i in largest if float(paths.jump_time[i]) == time]
+        names = ["a feature left out" if f < 0 else display.shortened(e.feature_names[f], 22)
+                 for f in (int(paths.jump_feature[i]) for i in here)]  # fmt: skip
+        width = LETTER * max(map(len, names))
+        # neighbours turn away from each other, so that no line runs through another's names
+        to_left = time + width > 1.0 or (2 * rank < len(moments) - 1 and time > width)
+        taken = (time - width, time + LETTER) if to_left else (time - LETTER, time + width)
+        colors = [style.sign_color(float(paths.jump_size[i])) for i in here]
         height = float(np.interp(time, paths.times, paths.score[0]))
-        name = "a feature left out" if feature < 0 else display.shortened(e.feature_names[feature], 22)
-        half = LETTER * len(name) / 2
-        middle = min(max(time, half), 1.0 - half)
-        lane = next((k for k, end in enumerate(lanes) if end < middle - half - LETTER), len(lanes))
-        lanes[lane : lane + 1] = [middle + half]
-        color = style.sign_color(size)
-        ax.plot([time], [height], marker="o", markersize=5, color=color, zorder=4)
-        top = 0.6 + 0.085 * lane
+        ax.plot([time], [height], marker="o", markersize=5, color=colors[0], zorder=4)
+        for name, color in zip(names, colors, strict=True):
+            lane = next((k for k, ends in enumerate(lanes) if all(_clear(taken, end) for end in ends)), len(lanes))
+            lanes[lane : lane + 1] = [[*(lanes[lane] if lane < len(lanes) else []), taken]]
+            top = 0.6 + 0.085 * lane
+            ax.annotate(
+                style.plain(name), (time, top), (-5 if to_left else 5, 0), xycoords=ax.get_xaxis_transform(),
+                textcoords="offset points", ha="right" if to_left else "left", va="center", fontsize="small",
+                color=color, zorder=5,
+            )  # fmt: skip
         ax.annotate(
-            "", (time, height), (time, top), textcoords=ax.get_xaxis_transform(),
-            arrowprops={"arrowstyle": "-", "color": color, "alpha": 0.5, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0},
+            "", (time, height), (time, top + 0.03), textcoords=ax.get_xaxis_transform(),
+            arrowprops={"arrowstyle": "-", "color": colors[0], "alpha": 0.5, "linewidth": 0.8, "shrinkA": 0,
+                        "shrinkB": 0},
         )  # fmt: skip
-        ax.text(middle, top, style.plain(name), transform=ax.get_xaxis_transform(), ha="center", va="bottom",
-                fontsize="small", color=color, zorder=5)  # fmt: skip
+
+
+def _clear(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    return one[1] <= other[0] or other[1] <= one[0]
 
 
 @dataclass(frozen=True, eq=False)
