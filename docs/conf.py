@@ -72,8 +72,13 @@ def measured() -> None:
     """What benchmarks/ last measured, as one page part that speed.md includes."""
     here = Path(__file__).parent
     found = sorted((here.parent / "benchmarks" / "results").glob("*.md"))
-    parts = [f"## {path.stem.replace('_', ' ').capitalize()}\n\n{path.read_text()}" for path in found]
-    (here / "_results.md").write_text("\n\n".join(parts) or "`make bench` measures it on your machine.\n")
+    parts = [
+        f"## {path.stem.replace('_', ' ').capitalize()}\n\n{path.read_text()}"
+        for path in found
+    ]
+    (here / "_results.md").write_text(
+        "\n\n".join(parts) or "`make bench` measures it on your machine.\n"
+    )
 
 
 measured()

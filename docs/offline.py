@@ -6,7 +6,14 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
-LOADS = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src", "video": "src"}
+LOADS = {
+    "script": "src",
+    "img": "src",
+    "link": "href",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+}
 
 
 class Loads(HTMLParser):
@@ -30,13 +37,19 @@ def main(folder: Path) -> None:
     for page in pages:
         reader = Loads()
         reader.feed(page.read_text(encoding="utf-8"))
-        found += [f"{page.relative_to(folder)} loads {address}" for address in reader.outside]
+        found += [
+            f"{page.relative_to(folder)} loads {address}"
+            for address in reader.outside
+        ]
     styles = [
         s
         for s in folder.rglob("*.css")
-        if "url(http" in s.read_text(encoding="utf-8").replace("'", "").replace('"', "")
+        if "url(http"
+        in s.read_text(encoding="utf-8").replace("'", "").replace('"', "")
     ]
-    found += [f"{style.relative_to(folder)} loads from a network" for style in styles]
+    found += [
+        f"{style.relative_to(folder)} loads from a network" for style in styles
+    ]
     if found:
         sys.exit("\n".join(found))
 

@@ -16,7 +16,10 @@ import sys
 import traceback
 from pathlib import Path
 
-SNIPPET = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+SNIPPET = re.compile(
+    r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?",
+    re.DOTALL | re.MULTILINE,
+)
 NUMBER = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?")
 
 
@@ -28,7 +31,9 @@ def words(text: str) -> list[str]:
 def rewritten(page: Path) -> tuple[str, list[str]]:
     """The page with the outputs of this run, and the complaints about those it has."""
     complaints: list[str] = []
-    scope: dict[str, object] = {"__name__": "__main__"}  # as a reader's own session calls itself
+    scope: dict[str, object] = {
+        "__name__": "__main__"
+    }  # as a reader's own session calls itself
 
     def run(found: re.Match[str]) -> str:
         code, shown = found["code"], found["shown"]
@@ -39,7 +44,9 @@ def rewritten(page: Path) -> tuple[str, list[str]]:
         if shown is None:
             return found[0]
         if words(out) != words(shown):
-            complaints.append(f"{page.name} shows\n{shown}\nbut this is printed:\n{out}\n")
+            complaints.append(
+                f"{page.name} shows\n{shown}\nbut this is printed:\n{out}\n"
+            )
         return f"```python\n{code}```\n\n```text\n{out}\n```\n"
 
     return SNIPPET.sub(run, page.read_text()), complaints

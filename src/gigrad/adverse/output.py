@@ -122,7 +122,7 @@ def as_text(found: Reasons, most: int = 5) -> str:
     return "\n\n".join(parts)
 
 
-def applicant_text(a: ApplicantReasons, width: int = 100) -> str:
+def applicant_text(a: ApplicantReasons, width: int = 84) -> str:
     """One applicant's reasons, to be read."""
     head = f"Applicant {a.row_id}: score {a.prediction:.4g}, reference {a.base:.4g}"
     lines = [head if a.shortfall > 0 else head + " (no shortfall)"]
