@@ -166,6 +166,30 @@ def test_two_runs_to_one_target_do_not_mix(forkserver: Any, job: dict[str, Any],
             batch.run(explainer, tmp_path / "x.csv", out, **job)
 
 
+def test_a_run_that_did_nothing_stands_in_nobodys_way(job: dict[str, Any], tmp_path: Path) -> None:
+    """A folder whose second file cannot be read with the first fails before its first part."""
+    (tmp_path / "in").mkdir()
+    pq.write_table(table(5), tmp_path / "in" / "a.parquet")
+    pq.write_table(table(5).set_column(0, "years", [["long"] * 5]), tmp_path / "in" / "b.parquet")
+    explainer, out = gig.Explainer.load(tmp_path / "x.gig", n_threads=1), tmp_path / "out.csv"
+    with pytest.raises(gig.InputError, match=r"columns of one type; .*b\.parquet differs"):
+        batch.run(explainer, tmp_path / "in", out, on_error="skip")
+    assert not (tmp_path / "out.csv.unfinished").exists()
+    assert not list(tmp_path.glob("out.csv*"))
+    assert batch.run(explainer, tmp_path / "in" / "a.parquet", out).written == 5
+
+
+def test_where_a_table_does_not_fit_its_record_is_not_replaced_either(
+    forkserver: Any, job: dict[str, Any], tmp_path: Path
+) -> None:
+    out, record = tmp_path / "out.csv", tmp_path / "out.csv.provenance.json"
+    out.write_text("old")
+    record.write_text("old")
+    start(forkserver, tmp_path, sink=str(out), limit=40_000, **job).join(60)
+    assert "larger than this system allows" in (tmp_path / "error.txt").read_text()
+    assert (out.read_text(), record.read_text()) == ("old", "old")
+
+
 @pytest.mark.parametrize("limit", [3_000, 40_000])
 def test_a_full_disk_leaves_the_old_output(limit: int, forkserver: Any, job: dict[str, Any], tmp_path: Path) -> None:
     """A limit on the size of files stands for the disk: a part does not fit, or only the whole does not."""

@@ -101,7 +101,8 @@ def test_configurations_come_back_as_they_were(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("model = ", "is not TOML"),
-        ("modle = 'x'", "has 'modle', which is not known"),
+        ("modle = 'x'", "has 'modle', which is not known; did you mean 'model'?"),
+        ("hue = 'x'", "has 'hue', which is not known; known are model, data,"),
         ("seed = 'x'", "must be a whole number; 'x' came"),
         ("seed = true", "must be a whole number; True came"),
         ("groups = 3", "must be a table"),

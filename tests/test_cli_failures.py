@@ -64,13 +64,36 @@ def office(tmp_path_factory: Any) -> Path:
         ("gigrad info none.parquet", 3, "does not exist"),
         ("gigrad info past.parquet", 3, "says nothing of gigrad"),
         ("gigrad info model.json", 3, "must be a .gig file or a result"),
-        ("gigrad check damaged.gig", 4, "not a whole .gig file"),
+        ("gigrad check damaged.gig", 4, "damaged.gig: This is not a whole .gig file"),
+        ("gigrad explain model.json new.csv --reference past.csv --seed -1 -o x.csv", 3, "seed must be"),
+        ("gigrad explain model.json new.csv --reference past.csv --engine sparc -o x.csv", 3, "local or spark"),
+        ("gigrad explain model.json new.csv --reference past.csv --reference-rows 0 -o x.csv", 3, "--reference-rows"),
+        ("gigrad explain model.json new.csv --reference past.csv --columns age,income,debt,debt -o x.csv", 3, "twice"),
+        ("gigrad explain model.json twice.parquet --reference past.csv -o x.csv", 3, "'age' comes 2 times"),
+        ("gigrad explain model.json new.csv --reference twice.parquet -o x.csv", 3, "'age' comes 2 times"),
+        ("gigrad explain model.json new.csv --reference word.csv -o x.csv", 3, "Row 1 of word.csv cannot be used: it"),
+        ("gigrad explain model.json latin.csv --reference past.csv --id number -q -o x.csv", 3, "Save it in UTF-8"),
+        # nothing that is read is written over, and nothing is written twice
+        ("gigrad explain model.json new.csv --reference past.csv -o new.csv", 5, "new.csv is also the data"),
+        ("gigrad explain model.json new.csv --reference past.csv -o past.csv", 5, "past.csv is also the reference"),
+        ("gigrad explain ready.gig parts -o parts/x.parquet", 5, "lies in the data"),
+        ("gigrad explain ready.gig new.csv --on-error skip --rejects x.csv -o x.csv", 5, "is also the result"),
+        ("gigrad save ready.gig -o ready.gig", 5, "is also the model"),
     ],
 )
 def test_failures_are_one_sentence_and_a_code(
     line: str, code: int, message: str, office: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (office / "damaged.gig").write_bytes(b"PK\x03\x04 and nothing more")
+    whole = pq.read_table(office / "new.parquet")
+    pq.write_table(
+        pa.table([*whole.columns, whole["age"]], names=[*whole.column_names, "age"]), office / "twice.parquet"
+    )
+    first = (office / "past.csv").read_text().splitlines()[:3]
+    (office / "word.csv").write_text("\n".join([*first[:2], first[2].rsplit(",", 1)[0] + ",long"]) + "\n")
+    (office / "latin.csv").write_bytes("\n".join([*first, first[2].replace("A-", "\xe9")]).encode("latin-1"))
+    (office / "parts").mkdir(exist_ok=True)
+    pq.write_table(whole, office / "parts" / "a.parquet")
     before = sorted(p.name for p in office.iterdir())
     done = called(line, office, monkeypatch)
     assert done.exit_code == code, (done.stdout, done.stderr)

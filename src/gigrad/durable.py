@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -40,6 +40,24 @@ def replacing(path: Path) -> Iterator[Path]:
             with suppress(OSError):
                 aside.unlink(missing_ok=True)
             raise
+
+
+def keep_apart(read: Mapping[str, str | Path | None], written: Mapping[str, str | Path | None]) -> None:
+    """Refuse to write a file that is read, or one file twice, or into a folder that is read; None stands for no file.
+
+    Keys are what a message calls them.
+    """
+    inputs = {what: os.path.realpath(path) for what, path in read.items() if path is not None}
+    known = dict(inputs)
+    for what, path in written.items():
+        if path is None:
+            continue
+        place = os.path.realpath(path)
+        for other, taken in known.items():
+            if place == taken or (other in inputs and os.path.isdir(taken) and place.startswith(taken + os.sep)):
+                where = "is also" if place == taken else "lies in"
+                raise OutputError(f"{what} {path} {where} {other}, which would be changed; choose another name.")
+        known[what] = place
 
 
 @contextmanager

@@ -353,4 +353,6 @@ def checked_settings(tol: float, n_threads: int | None, seed: int) -> Settings:
         raise InputError(f"tol must lie between 0 and 1; {tol!r} came.")
     if n_threads is not None and (not isinstance(n_threads, int) or n_threads < 1):
         raise InputError(f"n_threads must be a positive whole number or None; {n_threads!r} came.")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
+        raise InputError(f"seed must be a whole number that is not negative; {seed!r} came.")
     return Settings(tol=tol, n_threads=n_threads, seed=int(seed))

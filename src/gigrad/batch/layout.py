@@ -58,6 +58,9 @@ def match(names: Sequence[str], graph: Graph, ids: Sequence[str] = (), columns: 
     if columns is not None:
         if len(columns) != len(wanted):
             raise InputError(f"columns must name the model's {len(wanted)} columns, in its order; {len(columns)} came.")
+        twice = next((n for n in columns if columns.count(n) > 1), None)
+        if twice is not None:
+            raise InputError(f"columns must name each column of the table once; {twice!r} came twice.")
         _need(names, columns, "column")
         return Layout(tuple(ids), tuple(columns), wanted if graph.named else tuple(columns))
     if graph.named or set(wanted) <= set(names):
@@ -79,6 +82,9 @@ def _need(names: Sequence[str], wanted: Sequence[str], what: str) -> None:
             f"The table must have the {what}{'s' if len(absent) > 1 else ''} {listed(absent)}; "
             f"its columns are {listed(list(names))}."
         )
+    twice = next((n for n in wanted if names.count(n) > 1), None)
+    if twice is not None:
+        raise InputError(f"The table must name each column once; {twice!r} comes {names.count(twice)} times.")
 
 
 def _typed(values: Any, column: Column) -> Any:

@@ -156,4 +156,5 @@ def reading(path: Path) -> Iterator[None]:
         if isinstance(error, GigradError):
             raise
         text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise InputError(f"{path} cannot be read: {text}") from None
+        hint = " Save it in UTF-8." if "UTF8" in text else ""
+        raise InputError(f"{path} cannot be read: {text.rstrip('.')}.{hint}") from None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import provenance
+from ..durable import keep_apart
 from ..errors import InputError
 from .rejects import rejects_schema, rejects_table
 from .sources import Piece, Source, format_of
@@ -140,6 +141,7 @@ def run_task(
     rows = _batch_rows(task, batch_rows)
     beside = _rejects_path(target, rejects) if on_error != "fail" else None
     kept = None if records is None else records_path(records)
+    keep_apart({"the data": source.path}, {"the result": target.path, "the rejects": beside, "the records": kept})
     total, stamp = source.rows(), source.stamp()
     identity = _identity(task, source, target, on_error, rows)
     head = _head(task, identity)

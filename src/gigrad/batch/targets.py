@@ -63,10 +63,12 @@ class Target:
         if self.format == "folder":
             self._finish_folder(schema)
             return
-        if self.record is not None:
-            with replacing(self.record) as aside:
-                aside.write_text(head_of(schema), encoding="utf-8")
-        write_table(self.path, self.format, schema, tables)
+        if self.record is None:
+            write_table(self.path, self.format, schema, tables)
+            return
+        with replacing(self.record) as aside:  # which takes its place after the table, and not if that fails
+            aside.write_text(head_of(schema), encoding="utf-8")
+            write_table(self.path, self.format, schema, tables)
 
     def _finish_folder(self, schema: Any) -> None:
         with replacing(self.workspace / RECORD) as aside:

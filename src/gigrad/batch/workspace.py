@@ -134,7 +134,12 @@ def open_workspace(folder: Path, suffix: str, identity: dict[str, Any], restart:
                 space._note({"version": _VERSION, "identity": identity})
                 flush(folder)
             _sweep(folder, parts)
-            yield space
+            try:
+                yield space
+            except Exception:
+                if not space.parts:  # nothing is done yet: nothing to go on with
+                    discard(folder)
+                raise
 
 
 def is_resumable(folder: Path, identity: dict[str, Any]) -> bool:
@@ -199,6 +204,8 @@ def _resume(folder: Path, identity: dict[str, Any]) -> tuple[list[Part], int]:
             return [], 0
         begun = _head(folder)
         parts, length = [], lines[0][1]
+        if len(lines) == 1 and begun != identity:
+            return [], 0  # that run has done nothing yet
         _compare(begun, identity, folder)
         for line, end in lines[1:]:
             part = Part(**line["part"])

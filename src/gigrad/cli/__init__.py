@@ -8,6 +8,14 @@ import sys
 
 def main() -> None:
     """The console script `gigrad`."""
+    try:
+        _main()
+    except KeyboardInterrupt:  # before a command had begun
+        print("Error: Interrupted.", file=sys.stderr)
+        sys.exit(130)
+
+
+def _main() -> None:
     from ..errors import MissingDependencyError
 
     try:

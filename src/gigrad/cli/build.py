@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..explainer import Explainer, Scorer
 from ..graph import Graph
 from ..importers import import_model
-from ..tables import read_rows
+from ..tables import bad_rows, read_rows
 from .config import Config, Ensemble, Member
 
 
@@ -68,7 +68,12 @@ def read_table(path: str, graph: Graph, config: Config) -> Any:
     names = source.schema().names
     ids = [name for name in config.id or () if name in names]  # those of the explained rows: it need not have them
     layout = match(names, graph, ids, config.columns)
-    return layout.model_table(source.read(layout.needed), graph)
+    table = layout.model_table(source.read(layout.needed), graph)
+    bad = bad_rows(table, graph)
+    if bad:
+        row, why = next(iter(bad.items()))
+        raise InputError(f"Row {row} of {path} cannot be used: {why.rstrip('.')}.")
+    return table
 
 
 def _load(config: Config, path: str) -> Any:
@@ -155,6 +160,8 @@ def _reference(config: Config, scorer: Scorer, table: Any, weights: Any) -> Any:
             table, scores, config.cutoff, higher_is_better=config.higher_is_better, weights=weights
         )
     rows = config.reference_rows
+    if rows is not None and rows < 1:
+        raise InputError(f"--reference-rows must be a positive whole number; {rows} came.")
     return chosen if rows is None or rows >= len(chosen) else references.sample(chosen, rows, config.seed or 0)
 
 

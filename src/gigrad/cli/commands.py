@@ -15,10 +15,10 @@ from ..batch.run import run_task
 from ..batch.sources import Source
 from ..batch.targets import check_writable
 from ..batch.tasks import RowReader, Task, credit_task, fail_named, not_finite
-from ..durable import writing
+from ..durable import keep_apart, writing
 from ..errors import InputError, OutputError, UnsupportedModelError
 from ..explainer import Explainer, Scorer
-from ..graph import Graph, evaluate, topological
+from ..graph import Concat, Elementwise, Graph, Input, Select, TreeEnsemble, evaluate, topological
 from ..importers import import_model
 from .build import build_explainer, build_model, is_explainer
 from .config import Config
@@ -67,6 +67,7 @@ def reasons(config: Config, restart: bool, quiet: bool) -> None:
 def _run(task: Task, source: Source, out: str, config: Config, restart: bool, quiet: bool) -> None:
     if not task.explainer.scorer.graph.named and config.columns is None:
         note(f"The model knows no column names: its columns are, in order, {', '.join(task.layout.columns)}.", quiet)
+    _keep_apart(config, {"the result": out, "the rejects": config.rejects, "the records": config.audit})
     with progress(quiet) as tell:
         done = run_task(
             task,
@@ -86,6 +87,13 @@ def _run(task: Task, source: Source, out: str, config: Config, restart: bool, qu
     note(f"{done.target}: {done.written:,} lines from {done.rows:,} rows.", quiet)
 
 
+def _keep_apart(config: Config, written: dict[str, str | None]) -> None:
+    names = ("model", "reference", "scores", "statements")
+    read = {f"the {name}": getattr(config, name) for name in names}
+    members = () if config.ensemble is None else config.ensemble.members
+    keep_apart(read | {f"a member of the ensemble, {m.file}": m.file for m in members}, written)
+
+
 def _on_error(config: Config) -> Any:
     asked = config.on_error or "fail"
     if asked not in ("fail", "skip", "null"):
@@ -99,6 +107,8 @@ def _spark(explainer: Explainer, config: Config, source: Source, out: str, quiet
 
     folder, on_error = Path(out), _on_error(config)
     beside = Path(config.rejects or f"{folder}.rejects")
+    _keep_apart(config, {"the result": out, "the rejects": str(beside)})
+    keep_apart({"the data": source.path}, {"the result": folder, "the rejects": beside})
     if source.format != "parquet" or folder.suffix:
         raise InputError("--engine spark reads Parquet files and writes a folder; give --out a name without an ending.")
     for path in (folder, beside) if on_error != "fail" else (folder,):
@@ -166,6 +176,7 @@ def report(config: Config, quiet: bool) -> None:
 def save(config: Config, quiet: bool) -> None:
     """A portable file: an explainer where there is a reference, else the model alone."""
     out = config.need("out", "--out")
+    _keep_apart(config, {"the file": out})
     if config.reference is None:
         import_model(build_model(config)).save(out)
         note(f"{out}: the model, without a reference.", quiet)
@@ -225,11 +236,10 @@ def _parts(graph: Graph) -> str:
     """What a graph is made of, in the words of its nodes."""
     counts: dict[str, int] = {}
     for node in topological(graph.score, graph.margin):
-        name = type(node).__name__
-        if name == "TreeEnsemble":
-            counts["trees"] = counts.get("trees", 0) + len(node.roots)  # type: ignore[attr-defined]
-        elif name not in ("Input", "Select", "Concat"):
-            name = str(getattr(node, "name", name)) if name == "Elementwise" else name
+        if isinstance(node, TreeEnsemble):
+            counts["trees"] = counts.get("trees", 0) + len(node.roots)
+        elif not isinstance(node, (Input, Select, Concat)):
+            name = node.name if isinstance(node, Elementwise) else type(node).__name__
             counts[name] = counts.get(name, 0) + 1
     return ", ".join(f"{n:,} {name}" if n > 1 or name == "trees" else name for name, n in counts.items()) or "nothing"
 

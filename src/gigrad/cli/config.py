@@ -7,6 +7,7 @@ import os
 import re
 import tomllib
 from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -143,7 +144,9 @@ def _build(cls: Any, data: dict[str, Any], what: str) -> Any:
     hints = get_type_hints(cls)
     unknown = [name for name in data if name.replace("-", "_") not in hints]
     if unknown:
-        raise InputError(f"{what} has {unknown[0]!r}, which is not known; known are {', '.join(hints)}.")
+        near = get_close_matches(unknown[0].replace("-", "_"), hints, 1)
+        known = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(hints)}."
+        raise InputError(f"{what} has {unknown[0]!r}, which is not known; {known}")
     values = {n.replace("-", "_"): _value(v, hints[n.replace("-", "_")], f"{n} in {what}") for n, v in data.items()}
     missing = [f.name for f in fields(cls) if f.name not in values and f.name in ("kind", "members", "file")]
     if missing:

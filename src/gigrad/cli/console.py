@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 import warnings
@@ -35,7 +36,7 @@ def guarded(resumable: bool = False) -> Iterator[None]:
     except errors.GigradError as error:
         _fail(str(error), next((code for kind, code in CODES.items() if isinstance(error, kind)), 3))
     except KeyboardInterrupt:
-        _fail("Interrupted." + (" The same command goes on where it stopped." if resumable else ""), 130)
+        _interrupted(resumable)
     except BrokenPipeError:
         # The reader of our output has gone, say `| head`: nothing is left to be said to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -43,6 +44,8 @@ def guarded(resumable: bool = False) -> Iterator[None]:
     except MemoryError:
         _fail("There is not enough memory; try fewer rows at a time (--batch-rows) or fewer reference rows.", 3)
     except Exception as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # Python wraps one that comes while a class is made
+            _interrupted(resumable)
         _fail(f"gigrad failed in a way it should not ({type(error).__name__}: {error}). Please report this; "
               "GIGRAD_TRACEBACK=1 shows where it happened.", 1)  # fmt: skip
 
@@ -126,6 +129,12 @@ def _show_warning(
 ) -> None:
     if issubclass(category, (errors.AccuracyWarning, errors.StatementWarning)):
         note(f"Warning: {message}")
+
+
+def _interrupted(resumable: bool) -> NoReturn:
+    # A library that had the signal too, or an impatient second one, must not break off the tidying up.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _fail("Interrupted." + (" The same command goes on where it stopped." if resumable else ""), 130)
 
 
 def _fail(text: str, code: int) -> NoReturn:

@@ -9,13 +9,15 @@ graph, which was compared with the model's own when the explainer was made; `pro
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..engine import Settings
-from ..errors import InputError
+from ..errors import CorruptModelError, InputError
 from ..graph import Graph
 from ..grouping import Grouping
 from ..tables import Rows
@@ -63,7 +65,8 @@ def load(path: str | os.PathLike[str], *, n_threads: int | None = None) -> Expla
     >>> portable.load("tree.gig", n_threads=1)([[1, 1]]).values
     array([[2., 2.]])
     """
-    return _explainer(*archive.read(Path(path)), n_threads)
+    with _named(path):
+        return _explainer(*archive.read(Path(path)), n_threads)
 
 
 def to_bytes(explainer: Explainer) -> bytes:
@@ -129,13 +132,24 @@ def load_graph(path: str | os.PathLike[str]) -> Graph:
     >>> portable.load_graph("tree.gig").predict([[1.0, 1.0]])
     array([4.])
     """
-    document, arrays = archive.read(Path(path))
-    return read_graph(document.get("graph"), Reader(arrays, document.get("nodes")))
+    with _named(path):
+        document, arrays = archive.read(Path(path))
+        return read_graph(document.get("graph"), Reader(arrays, document.get("nodes")))
 
 
 def kind_of(path: str | os.PathLike[str]) -> str:
     """What a .gig file holds: "graph" or "explainer"."""
-    return str(archive.read(Path(path))[0].get("kind"))
+    with _named(path):
+        return str(archive.read(Path(path))[0].get("kind"))
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Say which file is damaged; those who read its content alone do not know."""
+    try:
+        yield
+    except CorruptModelError as error:
+        raise CorruptModelError(f"{os.fspath(path)}: {error}") from None
 
 
 def _checked(path: str | os.PathLike[str]) -> Path:

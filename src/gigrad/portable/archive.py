@@ -53,11 +53,7 @@ def to_bytes(document: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
 
 def read(source: str | Path | bytes) -> tuple[dict[str, Any], list[NDArray[Any]]]:
     """The document and the arrays of a file, or of its content as bytes; arrays are read-only."""
-    try:
-        file: BinaryIO = io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb")  # noqa: SIM115
-    except OSError as error:
-        raise InputError(f"{source!s} cannot be read: {(error.strerror or str(error)).lower()}.") from None
-    with file:
+    with _opened(source) as file:
         try:
             members = _members(file)
         except _ZIP_ERRORS as error:
@@ -65,6 +61,15 @@ def read(source: str | Path | bytes) -> tuple[dict[str, Any], list[NDArray[Any]]
                 raise
             raise CorruptModelError(f"This is not a whole .gig file: {error}.") from None
     return _document(members.pop(_DOCUMENT)), [_array(members[name], name) for name in _array_names(len(members))]
+
+
+def _opened(source: str | Path | bytes) -> BinaryIO:
+    if isinstance(source, bytes):
+        return io.BytesIO(source)
+    try:
+        return Path(source).open("rb")
+    except OSError as error:
+        raise InputError(f"{source!s} cannot be read: {(error.strerror or str(error)).lower()}.") from None
 
 
 def _write(file: BinaryIO, document: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import UnsupportedModelError
 from ...graph import Array, Node
-from .pieces import changes
+from .pieces import Test, changes
 from .steps import NO_CUTS, Impute, Indicator, Reads, Refused, Step
 
 
@@ -132,6 +132,11 @@ def numbers(steps: Sequence[Step]) -> Callable[[Array], Array]:
     return function
 
 
+def _at_most(edges: Array) -> Test:
+    """One test an edge: whether a value does not exceed it."""
+    return lambda z, which: z <= edges[which]
+
+
 def cuts(steps: Sequence[Step]) -> Array:
     """The raw numbers between which the steps, one after the other, are monotone."""
     found = NO_CUTS
@@ -142,7 +147,7 @@ def cuts(steps: Sequence[Step]) -> Array:
         if k == 0:
             found = own
         else:
-            moved = changes(numbers(steps[:k]), found, lambda z, which, own=own: z <= own[which], len(own))  # type: ignore[misc]
+            moved = changes(numbers(steps[:k]), found, _at_most(own), len(own))
             found = np.unique(np.concatenate([found, moved.edges]))
     return found
 
