@@ -11,7 +11,23 @@ from sklearn.linear_model import LogisticRegression
 
 import gigrad as gig
 from gigrad.engine import mixed
-from gigrad.graph import Affine, Column, Concat, Elementwise, Fill, Graph, Input, Lookup, Node, PiecewiseLinear, Select
+from gigrad.graph import (
+    Affine,
+    Column,
+    Concat,
+    Elementwise,
+    Fill,
+    Graph,
+    Input,
+    Lookup,
+    Node,
+    Opaque,
+    PiecewiseLinear,
+    Select,
+    Softmax,
+    Tree,
+    assemble,
+)  # fmt: skip
 from gigrad.testing import brute_force
 
 WEIGHT = np.array([[1.5, -2.0, 0.7]])
@@ -87,3 +103,40 @@ def test_columns_that_jump_leave_the_straight_line() -> None:
     both = gig.explain(graph, ends, starts, tol=1e-10)
     pairs = [gig.explain_pairs(graph, starts, np.repeat(end[None], 4, 0), tol=1e-10).values.mean(0) for end in ends]
     np.testing.assert_allclose(both.values, pairs, atol=1e-12)
+
+
+# ---------------------------------------------------------------- steep curves
+
+
+@pytest.mark.parametrize("steepness", [1.0, 300.0])
+def test_steep_softmaxes_reach_the_tolerance_and_equal_the_definition(steepness: float) -> None:
+    rng = np.random.default_rng(11)
+    source = Input(3)
+    logits = Affine(source, steepness * rng.normal(size=(3, 3)), steepness * 0.1 * rng.normal(size=3))
+    score = Softmax(logits)
+    graph = Graph(COLUMNS, source, score, score, ("a", "b", "c"))
+    starts, ends = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", gig.AccuracyWarning)
+        e = gig.explain_pairs(graph, starts, ends)
+    for i in range(2):
+        want = brute_force(graph, starts[i], ends[i])
+        assert (np.abs(e.values[i] - want).max(axis=0) <= e.error[i] + 1e-10).all()
+
+
+def test_a_step_that_hides_beyond_the_outermost_node_is_found() -> None:
+    """The net changes in the last thousandth of the path, where no node of a first panel lies; trees sit on top."""
+    source = Input(3)
+
+    def late(x: np.ndarray) -> np.ndarray:
+        return 1.0 / (1.0 + np.exp(-np.maximum(4e4 * (x - 1.0) + 8.0, -700.0)))
+
+    bend = Opaque(Select(source, (0,)), 1, late, lambda x, c: 4e4 * late(x) * (1.0 - late(x)) * c)
+    stump = Tree(np.array([1, -1, -1]), np.array([0.5, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1]),
+                 np.zeros(3, bool), np.array([0.0, 0.2, 1.0]))  # fmt: skip
+    both = Concat((bend, assemble(source, [stump], np.zeros(1)), Select(source, (2,))))
+    graph = graph_of(COLUMNS, source, Elementwise(Affine(both, np.array([[1.0, 0.5, 0.3]]), np.zeros(1)), "tanh"))
+    start, end = np.zeros(3), np.array([1.0, 1.0, 0.5])
+    e = gig.explain_pairs(graph, start[None], end[None])
+    np.testing.assert_allclose(e.values[0], brute_force(graph, start, end)[:, 0], atol=1e-6)
+    assert e.error[0] < 1e-6

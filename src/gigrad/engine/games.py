@@ -94,15 +94,17 @@ class Games:
         self.roles, self.block, self.corners, self.players = roles, block, corners, players
         self.sides, self.settings = sides, settings
 
-    def credit(self, allowed: Array) -> tuple[Array, Array]:
-        """What each player of each corner earns, (players of all corners, k), and the error of each path, (paths, k).
+    def credit(self, allowed: Array) -> tuple[Array, Array, Array]:
+        """What each player of each corner earns, (players of all corners, k), and two errors of each path, (paths, k).
+
+        The first is what doubtful joints may cost, the second the standard error of corners that were sampled.
 
         `allowed` (paths, k) is the error that each path may have: where interpolated joints might cost more than a
         tenth of it at a corner, the joints are asked for there.
         """
         players, corners, k = self.players, self.corners, self.roles.output.width
         out = np.zeros((len(players.player), k))
-        error = np.zeros((len(self.block), k))
+        error, sampled = (np.zeros((len(self.block), k)) for _ in range(2))
         alone = (players.size == 1) & ~corners.broken
         out[players.offsets[:-1][alone]] = (self.sides.after - self.sides.before)[alone]
         shared = ~alone & (players.size > 0)
@@ -118,8 +120,9 @@ class Games:
                     self._ask(some[poor])
                     credit[poor], doubt[poor], spread[poor] = self._solve(some[poor], size)
                 out[players.offsets[some][:, None] + np.arange(size)] = credit
-                np.add.at(error, path, doubt + spread)
-        return out, error
+                np.add.at(error, path, doubt)
+                np.add.at(sampled, path, spread)
+        return out, error, sampled
 
     def _solve(self, some: Ints, size: int) -> tuple[Array, Array, Array]:
         """Shapley values (n, size, k) at some corners; what doubtful joints may cost and the standard error, (n, k)."""

@@ -133,7 +133,10 @@ def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tupl
         return parts, np.array(orders)[np.searchsorted(limits, panels.length / parts)]
     left = lines.grid.left[panels.piece]
     way = np.max([np.abs(v[left + 1] - v[left]).max(axis=1) for n, v in lines.ends.items() if n in read], axis=0)
-    digits = np.log(10.0 / tol)
+    # Where there are few panels it pays to begin with too few nodes: what few need more is cheaper than more for all.
+    digits = (2 / 3 if lines.straight else 1.0) * np.log(10.0 / tol)
+    if not roles.head:
+        digits *= 0.6  # Gauss's rule is exact to twice the degree
 
     def order(way: Array) -> Array:
         # tanh has a pole at a distance of pi / 2: nodes gain this factor each. Layers above double the speed, say.
@@ -150,7 +153,7 @@ def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tupl
 class Patch:
     """Some panels with the curves known on them: asked at `order` nodes each, interpolated in between."""
 
-    def __init__(self, roles: Roles, lines: Lines, panels: Panels, order: int, rough: bool) -> None:
+    def __init__(self, roles: Roles, lines: Lines, panels: Panels, order: int, rough: bool, careful: bool) -> None:
         self.roles, self.lines, self.panels = roles, lines, panels
         self.read = {p for c in roles.curves for p in c.parents}
         self.rule: Rule = gauss(order)
@@ -169,6 +172,8 @@ class Patch:
         # how far off each column may be anywhere on its panel, (panels, columns)
         last = np.abs(self.coefficients[:, -4:]).transpose(1, 0, 2)
         self.doubt: Array = tails(last, order, rough)[:2].sum(axis=0)
+        # how far off each column is seen to be at the ends of its panel, where asked, (panels, columns)
+        self.astray: Array = self._astray() if careful and roles.curve_ends else np.zeros_like(self.doubt)
 
     def part(self, index: Ints) -> Patch:
         """The same knowledge of some of the panels."""
@@ -176,10 +181,28 @@ class Patch:
         out.read = self.read
         out.roles, out.lines, out.rule, out.panels = self.roles, self.lines, self.rule, self.panels[index]
         out.half, out.scale, out.middle = self.half[index], self.scale[index], self.middle[index]
-        out.coefficients, out.doubt = self.coefficients[index], self.doubt[index]
+        out.coefficients, out.doubt, out.astray = self.coefficients[index], self.doubt[index], self.astray[index]
         nodes = (index[:, None] * self.rule.size + np.arange(self.rule.size)).ravel()
         out.values = {n: v[nodes] for n, v in self.values.items()}
         return out
+
+    def edges(self) -> tuple[dict[Node, Array], dict[Node, Array]]:
+        """The curve ends at the first and at the last moment of every panel, asked of the curves themselves."""
+        every = np.arange(len(self.panels))
+        first, last = (
+            self.roles.evaluate(self.roles.curve_ends, self._lines_at(every, time))
+            for time in (self.panels.low, self.panels.high)
+        )
+        return first, last
+
+    def _astray(self) -> Array:
+        """What the interpolation of a curve cannot tell: a step beyond its outermost nodes."""
+        sign = (-1.0) ** np.arange(self.rule.size)[None, :, None]
+        found = []
+        for values, series in zip(self.edges(), ((self.coefficients * sign), self.coefficients), strict=True):
+            asked = np.concatenate([values[n] for n in self.roles.curve_ends], axis=1)
+            found.append(np.abs(asked - series.sum(axis=1)))
+        return np.asarray(np.maximum(*found))
 
     def _part(self, panel: Ints, time: Array) -> tuple[Ints, Array]:
         grid = self.lines.grid
@@ -247,6 +270,12 @@ class Patch:
         left = grid.left[self.panels.piece]
         share = (self.panels.length / (grid.time[left + 1] - grid.time[left]))[:, None]
         return {n: share * (v[left + 1] - v[left]) for n, v in self.lines.ends.items() if n in self.values}
+
+    @cached_property
+    def line_sizes(self) -> dict[Node, Array]:
+        """How large each line that curves read is about each panel, (panels, width): what its rounding goes by."""
+        left = self.lines.grid.left[self.panels.piece]
+        return {n: np.abs(v[left]) + np.abs(v[left + 1]) for n, v in self.lines.ends.items() if n in self.read}
 
     # ------------------------------------------------------------ kinks inside
 

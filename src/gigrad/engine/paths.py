@@ -123,6 +123,16 @@ class Block:
     def __len__(self) -> int:
         return len(self.row)
 
+    def __getitem__(self, index: Ints) -> Block:
+        return Block(
+            self.starts[index],
+            self.ends[index],
+            self.start[index],
+            self.row[index],
+            self.weight[index],
+            self.categories,
+        )
+
     @cached_property
     def jumping(self) -> Bools:
         """Where a column changes at once, half-way, (n, p): categories, and where either end is not finite."""

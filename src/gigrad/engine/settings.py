@@ -17,7 +17,7 @@ class Settings:
     Attributes
     ----------
     tol : float
-        Largest error of a credit, relative to the larger of |prediction| and |base|.
+        Largest error of a credit, relative to the larger of |prediction| and |base|; not below the credits' rounding.
     n_threads : int or None
         None uses every core this process may run on.
     seed : int

@@ -19,6 +19,9 @@ from .paths import Bools, Ints, Paths
 from .roles import categories_read, own_columns
 from .settings import Credits, Settings
 
+ROUNDING = 1e-12
+"""No error is asked to be below this share of the credits themselves, however small the score is at both ends."""
+
 
 def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Credits:
     """Credit of every end for the output `node` of a graph whose rows enter at `source`."""
@@ -44,7 +47,7 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
         values += part.values @ matrix.T
         error += part.error @ np.abs(matrix).T
     if not settings.quiet:
-        _warn(error, allowed)
+        _warn(error, np.maximum(allowed, ROUNDING * np.abs(values).max(axis=1, initial=0.0)))
     return Credits(values, error)
 
 
