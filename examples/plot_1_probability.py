@@ -15,7 +15,8 @@ import gigrad as gig
 from gigrad.datasets import german_credit
 
 X, bad = german_credit()
-model = xgboost.XGBClassifier(n_estimators=100, max_depth=3, enable_categorical=True, random_state=0).fit(X, bad)
+model = xgboost.XGBClassifier(n_estimators=100, max_depth=3, enable_categorical=True)
+model.fit(X, bad)
 
 # %%
 # Explain 200 loans against the good ones. The credits of a loan sum to its risk less the mean risk of the good loans.

@@ -28,12 +28,13 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 import gigrad as gig
 from gigrad.datasets import german_credit
 
-found = [p / "shared" / "data" / "adult.parquet" for p in Path.cwd().resolve().parents]
-path = next((p for p in found if p.exists()), None)
+files = [p / "shared/data/adult.parquet" for p in Path.cwd().resolve().parents]
+path = next((p for p in files if p.exists()), None)
 if path is None:
     X, y = german_credit()
 else:
-    table = pd.read_parquet(path).sample(1_500 if os.environ.get("GIGRAD_QUICK") else 20_000, random_state=0)
+    size = 1_500 if os.environ.get("GIGRAD_QUICK") else 20_000
+    table = pd.read_parquet(path).sample(size, random_state=0)
     y = (table["income"].astype(str) == ">50K").to_numpy(int)
     X = table.drop(columns=["income", "split"]).reset_index(drop=True)
 numbers = list(X.select_dtypes("number"))
@@ -42,18 +43,23 @@ texts = [c for c in X.columns if c not in numbers]
 # %%
 # Three models, each with its own way of reading the table.
 
-boosted = xgboost.XGBClassifier(n_estimators=40, max_depth=4, enable_categorical=True, random_state=0).fit(X, y)
+boosted = xgboost.XGBClassifier(
+    n_estimators=40, max_depth=4, enable_categorical=True
+)
+boosted.fit(X, y)
 prepared = make_column_transformer(
     (make_pipeline(SimpleImputer(), StandardScaler()), numbers),
     (OneHotEncoder(handle_unknown="ignore", sparse_output=False), texts),
 )
-net = make_pipeline(prepared, MLPClassifier((16,), max_iter=60, early_stopping=True, random_state=0)).fit(X, y)
-calibrated = CalibratedClassifierCV(lightgbm.LGBMClassifier(n_estimators=20, verbose=-1), cv=3).fit(X, y)
+net = MLPClassifier((16,), max_iter=60, early_stopping=True, random_state=0)
+piped = make_pipeline(prepared, net).fit(X, y)
+lgbm = lightgbm.LGBMClassifier(n_estimators=20, verbose=-1)
+calibrated = CalibratedClassifierCV(lgbm, cv=3).fit(X, y)
 
 # %%
 # A head joins their scores; the whole is one function of the raw columns.
 
-models = [boosted, net, calibrated]
+models = [boosted, piped, calibrated]
 scores = np.column_stack([m.predict_proba(X)[:, 1] for m in models])
 f = gig.stack(models, head=LogisticRegression().fit(scores, y))
 

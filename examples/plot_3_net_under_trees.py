@@ -22,9 +22,11 @@ y = (value > np.median(value)).astype(int)
 gbm = xgboost.XGBClassifier(n_estimators=100, max_depth=3, random_state=0).fit(X, y)
 
 torch.manual_seed(0)
-net = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 1), nn.Sigmoid())
+hidden = [nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU()]
+net = nn.Sequential(*hidden, nn.Linear(32, 1), nn.Sigmoid())
 optimiser = torch.optim.Adam(net.parameters(), lr=0.01)
-inputs, target = torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32)[:, None]
+inputs = torch.tensor(X, dtype=torch.float32)
+target = torch.tensor(y, dtype=torch.float32)[:, None]
 for _ in range(100):
     optimiser.zero_grad()
     nn.functional.binary_cross_entropy(net(inputs), target).backward()

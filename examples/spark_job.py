@@ -29,8 +29,10 @@ def main() -> None:
     spark = gigrad.spark.local_session(cores=2)  # on a cluster, the session you have
     spark.sparkContext.setLogLevel("ERROR")
     table = X.assign(loan=range(len(X)))
-    credits = gigrad.spark.explain(spark.createDataFrame(table), explainer, id_cols=["loan"])
-    credits.orderBy("loan").select("loan", "base_value", "prediction", "credit_duration_months").show(5)
+    loans = spark.createDataFrame(table)
+    credits = gigrad.spark.explain(loans, explainer, id_cols=["loan"])
+    shown = ["loan", "base_value", "prediction", "credit_duration_months"]
+    credits.orderBy("loan").select(shown).show(5)
     spark.stop()
 
 

@@ -22,7 +22,10 @@ class Scorecard:
 
     def predict(self, X: np.ndarray) -> np.ndarray:
         columns = enumerate(self.bins.values())
-        return sum(np.asarray(p)[np.searchsorted(e, X[:, j], side="left")] for j, (e, p) in columns)
+        return sum(
+            np.asarray(p)[np.searchsorted(e, X[:, j], side="left")]
+            for j, (e, p) in columns
+        )
 
 
 # %%
@@ -34,7 +37,10 @@ def chain(column: int, edges: list[float], points: list[float]) -> Tree:
     feature, left, right = (np.full(size, -1) for _ in range(3))
     threshold, values = np.zeros(size), np.zeros(size)
     feature[split], threshold[split] = column, edges
-    left[split], right[split] = np.arange(len(edges)) * 2 + 1, np.arange(len(edges)) * 2 + 2
+    left[split], right[split] = (
+        np.arange(len(edges)) * 2 + 1,
+        np.arange(len(edges)) * 2 + 2,
+    )
     values[1::2], values[-1] = points[:-1], points[-1]
     return Tree(feature, threshold, left, right, np.zeros(size, bool), values)
 
@@ -47,15 +53,25 @@ def chain(column: int, edges: list[float], points: list[float]) -> Tree:
 def import_scorecard(model: Scorecard) -> Graph:
     columns = tuple(Column(name, missing=False) for name in model.bins)
     source = Input(len(columns))
-    score = assemble(source, [chain(j, *b) for j, b in enumerate(model.bins.values())], base=np.zeros(1))
-    witness = Witness(score, lambda rows: model.predict(rows.matrix), "this scorecard")
-    return Graph(columns, source, score, score, ("points",), witnesses=(witness,), named=True)
+    score = assemble(
+        source,
+        [chain(j, *b) for j, b in enumerate(model.bins.values())],
+        base=np.zeros(1),
+    )
+    witness = Witness(
+        score, lambda rows: model.predict(rows.matrix), "this scorecard"
+    )
+    return Graph(
+        columns, source, score, score, ("points",), witnesses=(witness,), named=True
+    )
 
 
 # %%
 # Check it, then use it: for an additive model, credits are the differences of points.
 
-card = Scorecard({"age": ([25, 40, 60], [0, 10, 25, 30]), "debt": ([1.0, 3.5], [40, 20, 0])})
+card = Scorecard(
+    {"age": ([25, 40, 60], [0, 10, 25, 30]), "debt": ([1.0, 3.5], [40, 20, 0])}
+)
 rng = np.random.default_rng(0)
 X = np.column_stack([rng.uniform(18, 80, 200), rng.exponential(2, 200)])
 print(check_importer(card, X))

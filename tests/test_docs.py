@@ -40,8 +40,8 @@ def test_snippets_run_and_print_what_the_page_shows(page: Path, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)
-def test_examples_run(example: Path, tmp_path: Path) -> None:
-    done = run(example, folder=tmp_path)
+def test_examples_run(example: Path) -> None:
+    done = run(example, folder=example.parent)  # from where they find ../shared
     if "skipped:" in done.stdout:
         pytest.skip(done.stdout.split("skipped:")[1].strip())
     assert done.returncode == 0, done.stdout + done.stderr
