@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier
+from sklearn.neural_network import MLPClassifier
 
 import gigrad as gig
-from gigrad.graph import Affine, Column, Elementwise, Graph, Input, Node, Tree, assemble
+from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, Sum, Tree, assemble
+from gigrad.testing import brute_force, check_importer, reads_scores
 
 COLUMNS = (Column("a"), Column("b"), Column("c"))
 
@@ -62,3 +67,59 @@ def test_over_two_linear_scores_credits_add_up_both_ways(seed: int) -> None:
     there, back = gig.explain_pairs(graph, start, end), gig.explain_pairs(graph, end, start)
     np.testing.assert_allclose(there.gap, 0.0, atol=1e-10)
     np.testing.assert_allclose(back.values, -there.values, atol=1e-10)
+
+
+# ---------------------------------------------------------------- against the definition
+
+
+def stacked(rng: np.random.Generator, top: str) -> Graph:
+    """Trees over a net's two scores and a mean of trees, with or without something smooth above and beside them."""
+    source = Input(3)
+    hidden = Elementwise(Affine(source, rng.normal(size=(4, 3)), rng.normal(size=4) * 0.3), "tanh")
+    scores = Affine(hidden, rng.normal(size=(2, 4)), rng.normal(size=2) * 0.2)
+    inner = assemble(source, [random_tree(rng, 3) for _ in range(2)], np.zeros(1))
+    mixed = Elementwise(Affine(Concat((scores, inner)), np.array([[1.0, 0.5, 0.7]]), np.zeros(1)), "sigmoid")
+    trees = [random_tree(rng, 4, 2) for _ in range(4)]
+    node: Node = assemble(Concat((scores, mixed, inner)), trees, np.zeros(1))
+    if top == "joined":
+        node = Elementwise(Affine(Concat((node, scores)), np.array([[0.8, 0.3, -0.4]]), np.zeros(1)), "sigmoid")
+    return Graph(COLUMNS, source, node, node, ("y",))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("top", ["alone", "joined"])
+def test_boosted_heads_over_smooth_scores_equal_the_definition(seed: int, top: str) -> None:
+    rng = np.random.default_rng(200 + seed)
+    graph = stacked(rng, top)
+    assert reads_scores(graph, graph.score)
+    starts, ends = rng.normal(size=(3, 3)) * 1.5, rng.normal(size=(3, 3)) * 1.5
+    e = gig.explain_pairs(graph, starts, ends, tol=1e-9)
+    want = np.stack([brute_force(graph, s, t)[:, 0] for s, t in zip(starts, ends, strict=True)])
+    np.testing.assert_allclose(e.values, want, atol=1e-8)
+    assert np.abs(want).max() > 0.05, "something happens"
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_real_boosted_head_over_a_net_equals_the_definition() -> None:
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] * X[:, 1] + X[:, 2] > 0).astype(int)
+    net = MLPClassifier((8,), activation="tanh", max_iter=60, random_state=0).fit(X, y)
+    forest = ExtraTreesClassifier(5, max_depth=3, random_state=0).fit(X, y)
+    scores = np.column_stack([m.predict_proba(X)[:, 1] for m in (net, forest)])
+    head = GradientBoostingClassifier(n_estimators=8, max_depth=2, random_state=0).fit(scores, y)
+    report = check_importer(gig.stack([net, forest], head=head), X[:60], pairs=3, changes=3, tol=1e-8)
+    assert report.largest_difference < 1e-8
+
+
+def test_the_definition_says_when_it_cannot_follow() -> None:
+    """The score passes its threshold at the very time at which another variable jumps."""
+    source = Input(3)
+    score = Affine(source, np.array([[1.0, 1.0, 0.0]]), np.zeros(1))
+    stump = Tree(np.array([0, -1, -1]), np.array([1.0, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1]),
+                 np.zeros(3, bool), np.array([0.0, 0.0, 1.0]))  # fmt: skip
+    half = replace(stump, threshold=stump.threshold / 2)
+    both = Sum((assemble(score, [stump], np.zeros(1)), assemble(source, [half], np.zeros(1))))
+    graph = Graph(COLUMNS, source, both, both, ("y",))
+    with pytest.raises(gig.InputError, match="left over"):
+        brute_force(graph, np.zeros(3), np.ones(3))

@@ -1,16 +1,7 @@
 """The brute-force definition and the checks an importer must pass: for our tests and for people who write importers."""
 
-from .definition import (
-    Corner,
-    brute_force,
-    find_corners,
-    gradient,
-    has_gradient,
-    jumping_columns,
-    reads_scores,
-    shapley,
-    thresholds,
-)
+from .crossings import gradient, has_gradient, reads_scores
+from .definition import Corner, brute_force, find_corners, jumping_columns, shapley, thresholds
 from .importers import ImporterReport, check_importer, edge_tables
 
 __all__ = [
