@@ -39,7 +39,7 @@ class Run:
     folder: Path
     claims: list[Claim] = field(default_factory=list)
     tables: dict[str, Any] = field(default_factory=dict)
-    began: float = field(default_factory=time.perf_counter)
+    began: float = field(default_factory=time.process_time)
     spent: dict[str, float] = field(default_factory=dict)  # stage -> seconds it took, in whichever run it was done
     here: float = 0.0  # seconds of stages done in this very run
 
@@ -73,10 +73,10 @@ class Run:
                 arrays = {key: found[key] for key in found.files}
             self.spent[name] = float(arrays.pop(SECONDS))
             return arrays
-        began = time.perf_counter()
+        began = time.process_time()
         arrays = compute()
         path.parent.mkdir(exist_ok=True)
-        self.spent[name] = time.perf_counter() - began
+        self.spent[name] = time.process_time() - began
         self.here += self.spent[name]
         partial = path.with_name(f"partial_{path.name}")
         np.savez_compressed(partial, **arrays, **{SECONDS: np.array(self.spent[name])})
@@ -85,8 +85,11 @@ class Run:
         return arrays
 
     def seconds(self) -> float:
-        """What the whole experiment takes: its stages, whenever they were done, and the rest of this run."""
-        return sum(self.spent.values()) + time.perf_counter() - self.began - self.here
+        """What the whole experiment takes: its stages, whenever they were done, and the rest of this run.
+
+        Processor time of all threads: what others do on the machine meanwhile does not count.
+        """
+        return sum(self.spent.values()) + time.process_time() - self.began - self.here
 
     def finish(self) -> None:
         """Write the claims and tables; in quick mode, fail where a claim failed, so that CI sees it."""

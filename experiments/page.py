@@ -53,7 +53,8 @@ def times(records: dict[str, dict[str, Any]]) -> str:
     rows = [[TITLES[name], f"{record['seconds']:.0f} s"] for name, record in records.items()]
     whole = sum(record["seconds"] for record in records.values())
     rows.append(["all of `make paper`", f"{whole / 60:.0f} min"])
-    return f"## How long it takes\n\n{table(['experiment', 'time'], rows)}"
+    note = "Processor time of all threads, as each experiment noted it: on an idle machine the clock shows no more."
+    return f"## How long it takes\n\n{note}\n\n{table(['experiment', 'processor time'], rows)}"
 
 
 def main() -> None:
