@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from gigrad.graph import Array, Column, Graph, Input, Node, Tree, TreeEnsemble, assemble
+import gigrad as gig
+from gigrad.graph import Array, Column, Elementwise, Graph, Input, Node, Softmax, Tree, TreeEnsemble, assemble
 
 
 def random_tree(rng: np.random.Generator, columns: tuple[Column, ...], depth: int, outputs: int, output: int) -> Tree:
@@ -75,3 +78,15 @@ def graph_of(columns: tuple[Column, ...], source: Input, score: Node, margin: No
         columns, source, score, margin, tuple(f"y{k}" for k in range(score.width)),
         tuple(f"y{k}" for k in range(margin.width)),
     )  # fmt: skip
+
+
+def tree_explainer(number: int, outputs: int = 1, rows: int = 7, **options: Any) -> tuple[gig.Explainer, Any]:
+    """An explainer of random trees, and rows to explain."""
+    rng = np.random.default_rng(number)
+    columns = random_columns(rng, 5)
+    source = Input(5)
+    margin = random_forest(rng, columns, source, outputs=outputs)
+    score = Softmax(margin) if outputs > 1 else Elementwise(margin, "sigmoid")
+    graph = graph_of(columns, source, score, margin)
+    explainer = gig.Explainer(graph, random_rows(rng, columns, rows), weights=rng.random(rows), **options)
+    return explainer, random_rows(rng, columns, 20)
