@@ -234,8 +234,11 @@ void for_blocks(const Forest& forest, const Rows& starts, const Rows& ends, size
     });
 }
 
-// Vectors of pairs walked together.
-constexpr size_t PAIR_VECTORS = 32;
+// Pairs walked together: many share the cost of a node, but every thread should have some.
+inline size_t pair_block(const LaneKernel& kernel, size_t max_vectors, size_t n, size_t n_threads) {
+    const size_t lanes = static_cast<size_t>(kernel.lanes), fair = (n + 2 * n_threads - 1) / (2 * n_threads);
+    return lanes * std::max<size_t>(1, std::min(max_vectors, (fair + lanes - 1) / lanes));
+}
 
 // out: (pairs, columns, outputs).
 inline void credits_pairs(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends, size_t n_threads,
@@ -244,9 +247,9 @@ inline void credits_pairs(const Forest& forest, const LaneKernel* kernel, const 
     check_pairs(forest, starts, ends);
     std::fill(out, out + ends.n_rows * table, 0.0);
     if (kernel)
-        for_blocks(forest, starts, ends, n_threads, PAIR_VECTORS * static_cast<size_t>(kernel->lanes), [&] {
+        for_blocks(forest, starts, ends, n_threads, pair_block(*kernel, MAX_VECTORS, ends.n_rows, n_threads), [&] {
             return [&, lanes = std::make_unique<LaneBlock>(forest, *kernel)](size_t, size_t begin, size_t size, const Block& block) {
-                lanes->pairs(block, size, out + begin * table, table);
+                lanes->pairs(block, size, out + begin * table);
             };
         });
     else

@@ -60,11 +60,17 @@ GIGRAD_WIDE inline void tanh_each(const double* x, size_t n, double* out) {
     }
 }
 
+inline double sigmoid_of(double x) {
+    const double t = exp_negative(-std::fabs(x));
+    return (x < 0.0 ? t : 1.0) / (1.0 + t);
+}
+
 GIGRAD_WIDE inline void sigmoid_each(const double* x, size_t n, double* out) {
-    for (size_t i = 0; i < n; ++i) {
-        const double t = exp_negative(-std::fabs(x[i]));
-        out[i] = (x[i] < 0.0 ? t : 1.0) / (1.0 + t);
-    }
+    for (size_t i = 0; i < n; ++i) out[i] = sigmoid_of(x[i]);
+}
+
+GIGRAD_WIDE inline void sigmoid_in_place(double* x, size_t n) {
+    for (size_t i = 0; i < n; ++i) x[i] = sigmoid_of(x[i]);
 }
 
 }  // namespace gigrad

@@ -89,7 +89,7 @@ class JumpLister {
 
 // One list for each block of pairs, in order.
 inline std::vector<JumpList> jumps(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends, size_t n_threads) {
-    const size_t block_size = Tracer::block_size(kernel);
+    const size_t block_size = Tracer::block_size(kernel, ends.n_rows, n_threads);
     std::vector<JumpList> lists((starts.n_rows + block_size - 1) / block_size);
     for_blocks(forest, starts, ends, n_threads, block_size, [&] {
         return [&, tracer = std::make_unique<Tracer>(forest, kernel), lister = JumpLister(forest)](size_t unit, size_t begin, size_t size,

@@ -62,10 +62,20 @@ struct LaneCalls {
     void (*grow)(LaneWalkJob&, size_t lane);
 };
 
+// Where a leaf's numbers begin, and its tree; where every leaf has one number for the only output, that number: the
+// values of a large forest are too far apart to be fetched one by one.
+union VisitValue {
+    double number;
+    struct {
+        int32_t value, tree;
+    } place;
+};
+
 // A leaf that a pair's path passes: the splits that open and close it (`no_split`: the path's own end, or told
-// elsewhere), where its numbers begin, and its tree.
+// elsewhere), and what it gives.
 struct Visit {
-    int32_t opens, closes, value, tree;
+    int32_t opens, closes;
+    VisitValue gives;
 };
 
 struct Visits {
@@ -91,6 +101,7 @@ struct LaneWalkJob {
     // Where the credit goes: `credit` + row (or pair) * credit_step, (columns, outputs).
     double* credit;
     size_t credit_step;
+    size_t nobody;               // of pairs: a place of each table for what the path's own ends would earn
     const double* values;
     size_t outputs;
     size_t first, width;         // of the outputs that the present tree adds to

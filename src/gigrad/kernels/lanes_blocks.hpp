@@ -77,12 +77,16 @@ class LaneBlock {
     }
     size_t row_step() const { return padded(); }
 
-    // Start i with end i; credit[i] += credit.
-    void pairs(const Block& block, size_t n, double* credit, size_t step) {
+    // Start i with end i; credit (pairs, columns, outputs) is overwritten.
+    void pairs(const Block& block, size_t n, double* credit) {
+        const size_t size = forest_.n_columns() * forest_.n_outputs(), step = size + forest_.n_outputs();
         begin(block, n, 1, false);
-        credit_to(credit, step);
+        table_.assign(n * step, 0.0);
+        credit_to(table_.data(), step);
+        job_.nobody = size;
         weights_ = nullptr;
         kernel_.pairs(job_);
+        for (size_t i = 0; i < n; ++i) std::copy_n(table_.data() + i * step, size, credit + i * size);
     }
 
     void trace_pairs(const Block& block, size_t n, const SplitIds& splits, Trace& trace) {
@@ -107,7 +111,7 @@ class LaneBlock {
     std::vector<LaneColumn> columns_;
     std::vector<Store> store_;
     Aligned<int16_t> state_, first_code_;
-    std::vector<double> weight_sums_;
+    std::vector<double> weight_sums_, table_;
     LaneWalkJob job_;
     Block block_;
     size_t n_starts_ = 0, n_rows_ = 0;
@@ -165,7 +169,7 @@ class LaneBlock {
     static void ask_exact(LaneWalkJob& job, int32_t node, int depth, const LaneSet* sets, int n_sets) {
         LaneBlock& me = self(job);
         if (me.trace_)
-            me.exact(node, depth, sets, n_sets, TraceSink{*me.splits_, *me.trace_, me.shared_ ? me.padded() : 0, job.tree});
+            me.exact(node, depth, sets, n_sets, TraceSink{me.forest_, *me.splits_, *me.trace_, me.shared_ ? me.padded() : 0, job.tree});
         else if (me.shared_ && job.nodes[node].is_leaf())
             me.exact_shared_leaf(node, depth, sets, n_sets);
         else

@@ -11,7 +11,11 @@ namespace gigrad {
 // close it for certain.
 class SharedLeaf {
   public:
-    explicit SharedLeaf(const Forest& forest) : forest_(forest) {}
+    explicit SharedLeaf(const Forest& forest) : forest_(forest) {
+        for (size_t u = 0; u <= MAX_TURNS; ++u)
+            for (size_t v = 0; v <= MAX_TURNS; ++v)
+                for (const bool together : {false, true}) shares_[together][u][v] = corner_shares(u, v, together);
+    }
 
     void set_way(const Turn* path, int depth, const Block& block, const LaneColumn* columns) {
         depth_ = depth;
@@ -85,6 +89,7 @@ class SharedLeaf {
     int n_opening_ = 0, n_closing_ = 0;
     bool repeats_ = false;  // a variable is asked twice on the way
     LeafCorner corner_;
+    Shares shares_[2][MAX_TURNS + 1][MAX_TURNS + 1];  // corner_shares of all numbers there can be
 
     bool here(const ExactTurn& turn, double s) const {
         return (turn.plain ? s <= turn.threshold : goes_left(forest_, *turn.node, s)) == turn.left;
@@ -98,7 +103,7 @@ class SharedLeaf {
         const double late = std::max(0.0, entered - TIE), soon = left + TIE;
         for (int i = 0; i < n_opening_; ++i) u += opened[i] >= late;
         for (int i = 0; i < n_closing_; ++i) v += closed[i] <= soon;
-        const Shares shares = corner_shares(static_cast<size_t>(u), static_cast<size_t>(v), u && v && entered >= left - TIE);
+        const Shares& shares = shares_[u && v && entered >= left - TIE][u][v];
         const double past = weight * shares.past, before = weight * shares.before;
         for (int i = 0; i < n_opening_; ++i) opening_[i].mass += opened[i] >= late ? past : 0.0;
         for (int i = 0; i < n_closing_; ++i) closing_[i].mass += closed[i] <= soon ? before : 0.0;

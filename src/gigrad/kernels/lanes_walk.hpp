@@ -395,7 +395,11 @@ class LaneWalk {
     void pairs_leaf(const Frame& frame, const Node& leaf, int slot) {
         size_t column[16];
         find_columns(frame.depth, column);
-        const double* value = job_.values + leaf.value;
+        column[TURN_NONE] = job_.nobody;  // a column like the others: whether a path ends here is no branch
+        const double* const value = job_.values + leaf.value;
+        const double number = *value;
+        const size_t width = job_.width, step = job_.credit_step;
+        const Vec none = Isa::all(TURN_NONE);
         n_unclear_ = 0;
         for (uint64_t rest = frame.alive; rest; rest &= rest - 1) {
             const int v = lowest(rest);
@@ -404,16 +408,16 @@ class LaneWalk {
             int16_t closes[LANES], opens[LANES];
             Isa::store(closes, in.in);
             Isa::store(opens, in.out);
-            for (uint32_t lanes = Isa::bits(in.clear); lanes; lanes &= lanes - 1) {
-                const int lane = lowest(lanes);
-                double* credit = job_.credit + static_cast<size_t>(v * LANES + lane) * job_.credit_step;
-                if (opens[lane] != TURN_NONE) {
-                    double* to = credit + column[opens[lane]];
-                    for (size_t k = 0; k < job_.width; ++k) to[k] += value[k];
-                }
-                if (closes[lane] != TURN_NONE) {
-                    double* to = credit + column[closes[lane]];
-                    for (size_t k = 0; k < job_.width; ++k) to[k] -= value[k];
+            double* const credit = job_.credit + static_cast<size_t>(v * LANES) * step;
+            const Mask changes = Isa::without(in.clear, Isa::same(Isa::both(in.in, in.out), none));  // no path of one leaf
+            for (uint32_t lanes = Isa::bits(changes); lanes; lanes &= lanes - 1) {
+                const auto lane = static_cast<size_t>(lowest(lanes));
+                double *opened = credit + lane * step + column[opens[lane]], *closed = credit + lane * step + column[closes[lane]];
+                if (width == 1) {
+                    *opened += number;
+                    *closed -= number;
+                } else {
+                    for (size_t k = 0; k < width; ++k) opened[k] += value[k], closed[k] -= value[k];
                 }
             }
         }
@@ -424,6 +428,12 @@ class LaneWalk {
         int32_t split[16];
         for (int d = 0; d < frame.depth; ++d) split[d] = job_.split_ids[job_.path[d].node];
         split[TURN_NONE] = job_.no_split;
+        VisitValue gives;
+        if (job_.outputs == 1)
+            gives.number = job_.values[leaf.value];
+        else
+            gives.place = {leaf.value, job_.tree};
+        const Vec none = Isa::all(TURN_NONE);
         n_unclear_ = 0;
         for (uint64_t rest = frame.alive; rest; rest &= rest - 1) {
             const int v = lowest(rest);
@@ -432,11 +442,12 @@ class LaneWalk {
             int16_t closes[LANES], opens[LANES];
             Isa::store(closes, in.in);
             Isa::store(opens, in.out);
-            for (uint32_t lanes = Isa::bits(in.clear); lanes; lanes &= lanes - 1) {
+            const Mask changes = Isa::without(in.clear, Isa::same(Isa::both(in.in, in.out), none));  // no path of one leaf
+            for (uint32_t lanes = Isa::bits(changes); lanes; lanes &= lanes - 1) {
                 const int lane = lowest(lanes);
                 Visits& visits = job_.visits[v * LANES + lane];
                 if (visits.next == visits.end) job_.calls.grow(job_, static_cast<size_t>(v * LANES + lane));
-                *visits.next++ = {split[opens[lane]], split[closes[lane]], leaf.value, job_.tree};
+                *visits.next++ = {split[opens[lane]], split[closes[lane]], gives};
             }
         }
         settle_unclear(frame);

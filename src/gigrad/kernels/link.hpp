@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "elementary.hpp"
 
 namespace gigrad {
 
@@ -39,37 +39,12 @@ class Link {
 
     static Batch elementwise(const std::string& name);
     static void affine(const Stage& stage, size_t n_in, std::vector<double>& x, size_t n);
-    static double interpolate(const std::vector<double>& x, const std::vector<double>& y, double at);
+    static void interpolate(const std::vector<double>& x, const std::vector<double>& y, double* at, size_t n);
     static void softmax(double* x, size_t width);
 };
 
-// exp for x <= 0, to about one unit in the last place, without branches, so that a compiler can do several at once.
-inline double exp_below_zero(double x) {
-    constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer, kept in the lowest bits
-    x = x < -708.0 ? -708.0 : x;
-    const double shifted = x * 1.4426950408889634 + magic, n = shifted - magic;
-    const double r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;  // ln 2 in two parts
-    double p = 1.6059043836821613e-10;
-    for (const double c : {2.08767569878681e-09, 2.505210838544172e-08, 2.755731922398589e-07, 2.7557319223985893e-06,
-                           2.48015873015873e-05, 1.9841269841269841e-04, 1.3888888888888889e-03, 8.3333333333333332e-03,
-                           4.1666666666666664e-02, 1.6666666666666666e-01, 0.5, 1.0, 1.0})
-        p = p * r + c;
-    uint64_t bits;
-    std::memcpy(&bits, &shifted, sizeof bits);
-    bits = (bits + 1023) << 52;  // 2^n
-    double power;
-    std::memcpy(&power, &bits, sizeof power);
-    return p * power;
-}
-
-inline double stable_sigmoid(double x) {
-    const double tail = exp_below_zero(-std::abs(x));
-    return (x >= 0 ? 1.0 : tail) / (1.0 + tail);
-}
-
 // The names of gigrad.graph.functions.FUNCTIONS; `a` is the parameter of those that have one.
 struct Scalars {
-    static double sigmoid(double x, double) { return stable_sigmoid(x); }
     static double exp(double x, double) { return std::exp(x); }
     static double log(double x, double) { return std::log(x); }
     static double softplus(double x, double) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
@@ -84,7 +59,7 @@ struct Scalars {
     static double elu(double x, double a) { return x > 0 ? x : a * std::expm1(x); }
     static double gelu(double x, double) { return 0.5 * x * (1.0 + std::erf(x * std::sqrt(0.5))); }
     static double gelu_tanh(double x, double) { return 0.5 * x * (1.0 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
-    static double silu(double x, double) { return x * stable_sigmoid(x); }
+    static double silu(double x, double) { return x * sigmoid_of(x); }
     static double sqrt(double x, double) { return std::sqrt(x); }
     static double reciprocal(double x, double) { return 1.0 / x; }
     static double abs(double x, double) { return std::abs(x); }
@@ -121,7 +96,7 @@ struct NamedBatch {
 };
 
 inline const NamedBatch LINK_FUNCTIONS[] = {
-    {"sigmoid", apply_to_each<Scalars::sigmoid>},
+    {"sigmoid", [](double* x, size_t n, double) { sigmoid_in_place(x, n); }},
     {"exp", apply_to_each<Scalars::exp>},
     {"log", apply_to_each<Scalars::log>},
     {"softplus", apply_to_each<Scalars::softplus>},
@@ -186,9 +161,7 @@ inline void Link::apply(std::vector<double>& x, size_t n) const {
         switch (stage.kind) {
             case Stage::ELEMENTWISE: stage.batch(begin, n * width, stage.a.empty() ? 0.0 : stage.a[0]); break;
             case Stage::AFFINE: affine(stage, width, x, n); break;
-            case Stage::PIECEWISE_LINEAR:
-                for (double* v = begin; v != end; ++v) *v = interpolate(stage.a, stage.b, *v);
-                break;
+            case Stage::PIECEWISE_LINEAR: interpolate(stage.a, stage.b, begin, n * width); break;
             case Stage::SOFTMAX:
                 for (double* v = begin; v != end; v += width) softmax(v, width);
                 break;
@@ -208,18 +181,26 @@ inline void Link::affine(const Stage& stage, size_t n_in, std::vector<double>& x
     std::copy(out.begin(), out.end(), x.begin());
 }
 
-inline double Link::interpolate(const std::vector<double>& x, const std::vector<double>& y, double at) {
-    if (!(at > x.front())) return std::isnan(at) ? at : y.front();
-    if (at >= x.back()) return y.back();
-    const size_t i = static_cast<size_t>(std::upper_bound(x.begin(), x.end(), at) - x.begin());
-    const double slope = (y[i] - y[i - 1]) / (x[i] - x[i - 1]);
-    return slope * (at - x[i - 1]) + y[i - 1];
+inline void Link::interpolate(const std::vector<double>& x, const std::vector<double>& y, double* at, size_t n) {
+    size_t i = 1;  // the piece of the last number, which the next one is likely to lie on
+    for (double* const end = at + n; at != end; ++at) {
+        const double v = *at;
+        if (!(v > x.front())) {
+            *at = std::isnan(v) ? v : y.front();
+        } else if (v >= x.back()) {
+            *at = y.back();
+        } else {
+            if (!(v >= x[i - 1] && v < x[i])) i = static_cast<size_t>(std::upper_bound(x.begin(), x.end(), v) - x.begin());
+            const double slope = (y[i] - y[i - 1]) / (x[i] - x[i - 1]);
+            *at = slope * (v - x[i - 1]) + y[i - 1];
+        }
+    }
 }
 
 inline void Link::softmax(double* x, size_t width) {
     const double top = *std::max_element(x, x + width);
     double sum = 0.0;
-    for (size_t k = 0; k < width; ++k) sum += x[k] = exp_below_zero(x[k] - top);
+    for (size_t k = 0; k < width; ++k) sum += x[k] = exp_negative(x[k] - top);
     for (size_t k = 0; k < width; ++k) x[k] /= sum;
 }
 

@@ -19,12 +19,17 @@ class LinkedCredit {
         margins_.resize(std::max(margins_.size(), (jumps_.size() + 1) * k_));
         std::copy(margin, margin + k_, margins_.begin());
         jumpers_.clear();
-        if (k_ == 1 && jumps_.apart())
+        if (jumps_.apart())
             follow_alone();
         else
             follow(weight, salt, credit, error);
         link_.apply(margins_, jumpers_.size() + 1);
         const size_t outputs = link_.n_outputs();
+        if (outputs == 1 && jumps_.apart()) {
+            const double* value = margins_.data();
+            for (size_t i = 0; i < jumpers_.size(); ++i) credit[jumpers_[i]] += weight * (value[i + 1] - value[i]);
+            return;
+        }
         for (size_t i = 0; i < jumpers_.size(); ++i) {
             if (jumpers_[i] < 0) continue;
             double* to = credit + static_cast<size_t>(jumpers_[i]) * outputs;
@@ -43,15 +48,15 @@ class LinkedCredit {
     std::vector<double> margins_;
     std::vector<int32_t> jumpers_;  // the variable of each corner; -1 where there are several
 
-    // Every jump on its own, one margin: the common case.
+    // Every jump on its own: the common case.
     void follow_alone() {
         const size_t n = jumps_.size();
         jumpers_.resize(n);
-        double margin = margins_[0];
-        for (size_t i = 0; i < n; ++i) {
+        double* now = margins_.data();
+        for (size_t i = 0; i < n; ++i, now += k_) {
             const int32_t id = jumps_[i].index;
-            margin += *jumps_.delta(id);
-            margins_[i + 1] = margin;
+            const double* delta = jumps_.delta(id);
+            for (size_t o = 0; o < k_; ++o) now[k_ + o] = now[o] + delta[o];
             jumpers_[i] = splits_.feature[id];
         }
     }
@@ -159,7 +164,7 @@ inline void linked_credits_pairs(const Forest& forest, const LaneKernel* kernel,
     check_pairs(forest, starts, ends);
     check_link(forest, link, options);
     const size_t outputs = link.n_outputs(), table = forest.n_columns() * outputs, k = forest.n_outputs();
-    const size_t block_size = Tracer::block_size(kernel);
+    const size_t block_size = Tracer::block_size(kernel, ends.n_rows, n_threads);
     std::fill(values, values + ends.n_rows * table, 0.0);
     for_blocks(forest, starts, ends, n_threads, block_size, [&] {
         return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, link, options), errors = std::vector<double>(),

@@ -81,31 +81,42 @@ class OrderedJumps {
     const CornerVisit* corners_ = nullptr;  // of the present pair
     const int32_t* members_ = nullptr;
 
-    // No branch here depends on the pair: "none" is a split like the others, and whether one is new is added up.
     void sum_jumps(const Trace& trace, size_t place) {
+        double* const delta = delta_.data();
+        if (k_ == 1)
+            for_visits(trace, place, [=](const Visit& visit) {
+                delta[visit.opens] += visit.gives.number;
+                delta[visit.closes] -= visit.gives.number;
+            });
+        else
+            for_visits(trace, place, [=](const Visit& visit) {
+                const auto [value, tree] = visit.gives.place;
+                const size_t first = forest_.first(tree), width = forest_.width(tree);
+                double *opens = delta + static_cast<size_t>(visit.opens) * k_ + first;
+                double *closes = delta + static_cast<size_t>(visit.closes) * k_ + first;
+                for (size_t o = 0; o < width; ++o) {
+                    opens[o] += forest_.values[value + o];
+                    closes[o] -= forest_.values[value + o];
+                }
+            });
+    }
+
+    // Notes the splits of all visits on the way. No branch here depends on the pair: "none" is a split like the others,
+    // and whether one is new is added up.
+    template <class Each>
+    void for_visits(const Trace& trace, size_t place, Each each) {
         size_t n = 0;
-        const double* values = forest_.values.data();
+        char* const touched = touched_.data();
+        int32_t* const ids = ids_.data();
         const auto touch = [&](int32_t split) {
-            ids_[n] = split;
-            n += !touched_[split];
-            touched_[split] = 1;
+            ids[n] = split;
+            n += !touched[split];
+            touched[split] = 1;
         };
         for (const Visit *visit = trace.begin(place), *stop = trace.end(place); visit != stop; ++visit) {
             touch(visit->opens);
             touch(visit->closes);
-            const double* value = values + visit->value;
-            if (k_ == 1) {
-                delta_[visit->opens] += *value;
-                delta_[visit->closes] -= *value;
-                continue;
-            }
-            const size_t first = forest_.first(visit->tree), width = forest_.width(visit->tree);
-            double *opens = delta_.data() + static_cast<size_t>(visit->opens) * k_ + first;
-            double *closes = delta_.data() + static_cast<size_t>(visit->closes) * k_ + first;
-            for (size_t o = 0; o < width; ++o) {
-                opens[o] += value[o];
-                closes[o] -= value[o];
-            }
+            each(*visit);
         }
         n_ids_ = n;
     }
@@ -172,8 +183,8 @@ struct Tracer {
     Tracer(const Forest& f, const LaneKernel* kernel)
         : forest(f), splits(f.split_ids()), walk(f), lanes(kernel ? new LaneBlock(f, *kernel) : nullptr) {}
 
-    static size_t block_size(const LaneKernel* kernel) {
-        return kernel ? TRACE_VECTORS * static_cast<size_t>(kernel->lanes) : TRACE_PAIRS;
+    static size_t block_size(const LaneKernel* kernel, size_t n_pairs, size_t n_threads) {
+        return kernel ? pair_block(*kernel, TRACE_VECTORS, n_pairs, n_threads) : TRACE_PAIRS;
     }
 
     // Every start with every row; that of start i and row r is at place i + r * (what is returned).
@@ -198,7 +209,7 @@ struct Tracer {
     void portably(const Block& block, size_t n, bool shared_end) {
         trace.clear(n);
         for (size_t t = 0; t < forest.n_trees(); ++t)
-            walk.tree(forest.roots[t], block, n, shared_end, TraceSink{splits, trace, 0, static_cast<int32_t>(t)});
+            walk.tree(forest.roots[t], block, n, shared_end, TraceSink{forest, splits, trace, 0, static_cast<int32_t>(t)});
     }
 };
 

@@ -69,16 +69,26 @@ class Trace {
 
 // Writes what the exact walk finds. A pair has the place start + end * step.
 struct TraceSink {
+    const Forest& forest;
     const SplitIds& splits;
     Trace& trace;
     size_t step;
     int32_t tree;
 
+    VisitValue gives(const Node& leaf) const {
+        VisitValue out;
+        if (forest.n_outputs() == 1)
+            out.number = forest.values[leaf.value];
+        else
+            out.place = {leaf.value, tree};
+        return out;
+    }
+
     size_t place(Pair pair) const { return static_cast<size_t>(pair.start) + static_cast<size_t>(pair.end) * step; }
 
     void crossing(Pair pair, int32_t node, double, double sign, const Node& leaf) const {
         const int32_t split = splits.of_node[node], none = splits.none();
-        trace.add(place(pair), {sign > 0 ? split : none, sign > 0 ? none : split, leaf.value, tree});
+        trace.add(place(pair), {sign > 0 ? split : none, sign > 0 ? none : split, gives(leaf)});
     }
 
     void corner(Pair pair, const LeafCorner& c, const Node& leaf) const {
@@ -87,10 +97,10 @@ struct TraceSink {
             trace.add_corner(at, c.entered, leaf.value, tree, &c.past, &c.before);
             return;
         }
-        Visit alone{splits.none(), splits.none(), leaf.value, tree};
+        Visit alone{splits.none(), splits.none(), gives(leaf)};
         if (c.past.size() == 1) alone.opens = splits.of_node[c.entered_by];
         if (c.before.size() == 1) alone.closes = splits.of_node[c.left_by];
-        trace.add(at, alone);
+        if (alone.opens != alone.closes) trace.add(at, alone);
         if (c.past.size() > 1) trace.add_corner(at, c.entered, leaf.value, tree, &c.past, nullptr);
         if (c.before.size() > 1) trace.add_corner(at, c.left, leaf.value, tree, nullptr, &c.before);
     }
