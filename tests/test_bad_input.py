@@ -86,8 +86,12 @@ def test_unfitted_models_are_named(unfitted: Any) -> None:
 
 def test_unknown_models_get_the_list_and_the_way_to_add_one() -> None:
     model = KNeighborsClassifier().fit(X, Y)
-    with pytest.raises(gig.UnsupportedModelError, match=r"xgboost\.Booster.*register_importer"):
+    with pytest.raises(gig.UnsupportedModelError, match=r"xgboost: Booster, XGBModel .*register_importer"):
         gig.import_model(model)
+    with pytest.raises(gig.UnsupportedModelError, match=r"handed over itself, not its method 'predict_proba'"):
+        gig.import_model(model.predict_proba)
+    with pytest.raises(gig.UnsupportedModelError, match=r"gigrad\.function\(f, gradient\)"):
+        gig.import_model(np.sin)
     with pytest.raises(gig.UnsupportedModelError, match=r"builtins\.NoneType"):
         gig.explain(None, X, X)
 

@@ -168,10 +168,6 @@ def test_nesting(gbm: Any, net: Any, logit: Any) -> None:
 def test_a_torch_head_and_a_forest() -> None:
     torch = pytest.importorskip("torch")
     forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X.to_numpy(), Y)
-    try:
-        gig.import_model(forest)
-    except ModuleNotFoundError:
-        pytest.skip("forests cannot be imported yet")
     torch.manual_seed(0)
     head = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)).double().eval()
     logit = LogisticRegression().fit(X.to_numpy(), Y)

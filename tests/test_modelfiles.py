@@ -44,8 +44,6 @@ def skops_file(path: Path) -> Any:
 
 def catboost_file(path: Path) -> Any:
     catboost = pytest.importorskip("catboost")
-    if not any(name.startswith("catboost") for name in gig.supported()):
-        pytest.skip("CatBoost has no importer yet")
     model = catboost.CatBoostClassifier(iterations=4, depth=3, thread_count=1, verbose=0, allow_writing_files=False)
     model.fit(X, Y).save_model(path, format=path.suffix[1:])
     return model

@@ -91,13 +91,18 @@ def read_rows(X: Any, graph: Graph, *, what: str) -> Rows:
             return _read_array(np.asarray(X), columns, what)
         raise InputError(
             f"{what} must be a NumPy array or a pandas, polars or pyarrow table; a {type(X).__name__} came."
+            + (" For one row of a pandas table, pass table.iloc[[i]]." if type(X).__name__ == "Series" else "")
         ) from None
+    except nw.exceptions.DuplicateError as problem:
+        raise InputError(f"{what} must name each column once: {' '.join(str(problem).split())}.") from None
     return _read_frame(frame, graph, what)
 
 
 def _read_array(X: NDArray[Any], columns: Sequence[Column], what: str) -> Rows:
     if X.ndim != 2:
-        raise InputError(f"{what} must have two dimensions, rows and columns; it has {X.ndim}.")
+        raise InputError(
+            f"{what} must have two dimensions, rows and columns; it has {X.ndim}. For one row, pass [row]."
+        )
     if X.shape[1] != len(columns):
         raise InputError(f"{what} must have the model's {len(columns)} columns; it has {X.shape[1]}.")
     matrix = np.empty(X.shape, dtype=np.float64)

@@ -100,7 +100,10 @@ class Graph:
         if isinstance(output, str):
             if output == "margin":
                 return self.margin, self.margin_names
-            raise InputError(f'output must be None, "margin" or a transform such as a SmoothedECDF; {output!r} came.')
+            raise InputError(
+                f'output must be None, "margin" or a transform such as a SmoothedECDF; {output!r} came. '
+                "None is the number that the model itself gives, for a classifier the probability."
+            )
         if isinstance(output, Transform):
             return output.apply(self.score), self.output_names
         raise InputError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from types import MethodType
 from typing import Any
 
 from ..errors import UnsupportedModelError
@@ -211,11 +212,28 @@ def import_model(model: Any) -> Graph:
             return _load(entry)(model)
         if short in _REFUSED:
             raise UnsupportedModelError(_REFUSED[short])
+    raise UnsupportedModelError(_unknown(model))
+
+
+def _unknown(model: Any) -> str:
+    """What to say about a model without an importer: what there is, and the way that fits what came."""
     name = f"{type(model).__module__}.{type(model).__qualname__}"
-    raise UnsupportedModelError(
-        f"A {name} cannot be imported; supported are {', '.join(sorted(_REGISTRY))}. To add it, write a function from "
-        f'the model to a gigrad.Graph and decorate it with @gigrad.register_importer("{name}").'
+    if isinstance(model, MethodType):
+        return f"A model must be handed over itself, not its method {model.__name__!r}: gigrad looks inside of it."
+    classes: dict[str, list[str]] = {}
+    for full in sorted(_REGISTRY):
+        classes.setdefault(full.split(".")[0], []).append(full.split(".")[-1])
+    listed = "; ".join(
+        f"{library}: {', '.join(names[:6])}{f' and {len(names) - 6} more' if len(names) > 6 else ''}"
+        for library, names in classes.items()
     )
+    how = (
+        "For a function with a gradient there is gigrad.function(f, gradient)."
+        if callable(model)
+        else f"To add it, write a function from the model to a gigrad.Graph and decorate it with "
+        f'@gigrad.register_importer("{name}").'
+    )
+    return f"A {name} cannot be imported. Supported are {listed} (gigrad.supported() lists all). {how}"
 
 
 def _load(entry: str | Importer) -> Importer:
