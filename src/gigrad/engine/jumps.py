@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import kernels
 from ..graph import Array, Node, TreeEnsemble
+from .corners import EXACT
 from .paths import Block, Bools, Chosen, Ints, Paths
 from .roles import Roles
 
@@ -54,6 +55,10 @@ class Corners:
         return np.diff(self.offsets)
 
 
+ASKED = 1 << 22
+"""How many numbers the model's steps may give at once where all starts and ends are asked."""
+
+
 @dataclass(frozen=True, eq=False)
 class EndValues:
     """The score and the outputs of the trees at all starts and at all ends, asked once for all paths between them."""
@@ -63,15 +68,25 @@ class EndValues:
 
     @classmethod
     def of(cls, roles: Roles, paths: Paths | Chosen) -> EndValues:
-        """Ask the model."""
+        """Ask the model, so many rows at a time that the layers of a wide net stay small."""
         wanted = (roles.output, *roles.trees)
-        return cls(*(roles.evaluate(wanted, {roles.source: rows}) for rows in (paths.starts, paths.ends)))
+        widths = sum(n.width for n in (*roles.lines, *roles.curves, *roles.steps, *roles.head))
+        step = max(ASKED // max(widths, 1), 1)
+
+        def ask(rows: Array) -> dict[Node, Array]:
+            parts: list[dict[Node, Array]] = []
+            for first in range(0, max(len(rows), 1), step):
+                values = roles.evaluate(wanted, {roles.source: rows[first : first + step]})
+                parts.append({n: values[n] for n in wanted})
+            return {n: np.concatenate([p[n] for p in parts]) for n in wanted}
+
+        return cls(ask(paths.starts), ask(paths.ends))
 
 
 def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | None) -> Corners:
     """The corners of a block of paths, from the jumps of all trees and from columns that jump in smooth parts."""
     found = [kernels.jumps(t.forest, block.starts, block.ends, n_threads) for t in roles.trees]
-    half_path, half_column = np.nonzero(block.jumping & roles.moved_columns)
+    half_path, half_column = np.nonzero(_jumping(roles, block))
     path = [np.repeat(np.arange(len(block)), np.diff(j.offsets)) for j in found] + [half_path]
     time = np.concatenate([j.time for j in found] + [np.full(len(half_path), 0.5)])
     column = np.concatenate([j.variable.astype(np.int64) for j in found] + [half_column])
@@ -108,6 +123,30 @@ def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | N
     else:
         offsets, column = _distinct(corner, column, len(begin))
     return Corners(corner_path, corner_time, offsets, column, broken, first, trees)
+
+
+def _jumping(roles: Roles, block: Block) -> Bools:
+    """Which columns of which paths change at once and may change a line or a curve, (paths, p).
+
+    Where there are so many that their corner could not be asked in full, those without effect are left out: columns of
+    which every step that works on columns one by one, or adds them up, makes the same on both sides.
+    """
+    out = block.jumping & roles.moved_columns
+    many = np.nonzero(out.sum(axis=1) > EXACT)[0]
+    path, column = np.nonzero(out[many])
+    if not len(path):
+        return out
+    path = many[path]
+    before = block.starts[path]
+    after = before.copy()
+    after[np.arange(len(path)), column] = block.ends[path, column]
+    first, last = (roles.evaluate(roles.additive_ends, {roles.source: rows}) for rows in (before, after))
+    same = np.ones(len(path), np.bool_)
+    for node in roles.additive_ends:
+        equal = (first[node] == last[node]) | (np.isnan(first[node]) & np.isnan(last[node]))
+        same &= equal.all(axis=1)
+    out[path[same], column[same]] = False
+    return out
 
 
 def _distinct(corner: Ints, column: Ints, corners: int) -> tuple[Ints, Ints]:

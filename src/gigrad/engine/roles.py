@@ -42,6 +42,9 @@ from ..graph import (
 PIECEWISE_LINEAR = frozenset({"identity", "relu", "leaky_relu", "abs"})
 """The elementwise functions that keep a piecewise-linear input piecewise linear."""
 
+_ADDITIVE = (Input, Affine, Select, Concat, Sum, Fill, IsMissing, Lookup)
+"""Steps that work on columns one by one or add them up, so that what a column changes does not depend on the others."""
+
 _LINEAR_NODES = (Affine, Select, Concat, Sum, Fill, IsMissing, Lookup, PiecewiseLinear)
 
 
@@ -153,6 +156,18 @@ class Roles:
     def moved_columns(self) -> NDArray[np.bool_]:
         """The columns that lines and curves may depend on, (p,)."""
         return columns_read((*self.line_ends, *self.curve_ends), self.source)
+
+    @cached_property
+    def additive_ends(self) -> tuple[Node, ...]:
+        """Where sums of functions of one column each end: what such a step gives to another kind, or as the output."""
+        additive: set[Node] = set()
+        for node in self.lines:
+            plain = isinstance(node, _ADDITIVE) or (isinstance(node, Elementwise) and node.name == "identity")
+            if plain and all(p in additive for p in node.parents):
+                additive.add(node)
+        others = [n for n in (*self.lines, *self.curves, *self.head) if n not in additive]
+        wanted = {p for n in others for p in n.parents} | {self.output}
+        return tuple(n for n in self.lines if n in additive and n in wanted)
 
     @cached_property
     def _plans(self) -> dict[tuple[tuple[Node, ...], frozenset[Node]], list[Node]]:

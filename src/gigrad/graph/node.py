@@ -133,7 +133,7 @@ def evaluate(outputs: tuple[Node, ...], known: dict[Node, Array]) -> dict[Node, 
     return values
 
 
-def value_of(output: Node, known: dict[Node, Array], block: int = 8192) -> Array:
+def value_of(output: Node, known: dict[Node, Array], block: int = 1024) -> Array:
     """The value (n, width) of one node, a block of rows at a time: a wide net's layers are never all held at once."""
     rows = len(next(iter(known.values())))
     starts = range(0, rows, block) if rows > block else [0]
