@@ -106,7 +106,9 @@ class Integral:
         self.head, self.corners, self.sides, self.allowed, self.settings = head, corners, sides, allowed, settings
         self.roles, self.patch = head.roles, head.patch
         self.moments = Moments.zero(head)
-        self.limits = (5.0 * settings.tol**0.5, 0.6 * settings.tol**0.25, 2.0 * settings.tol**0.125)
+        # Between its kinks a head that is piecewise linear has one slope, which a single node gives.
+        steady = np.inf if self.roles.steady_head else 5.0 * settings.tol**0.5
+        self.limits = (steady, max(steady, 0.6 * settings.tol**0.25), max(steady, 2.0 * settings.tol**0.125))
 
     def run(self) -> Moments:
         """All moments of the patch; the sides of its corners are written to `sides`."""

@@ -153,6 +153,11 @@ class Roles:
         return tuple(t for t in self.head if isinstance(t, TreeEnsemble))
 
     @cached_property
+    def steady_head(self) -> bool:
+        """Whether the head's derivatives are constant between its kinks and the jumps of trees."""
+        return all(isinstance(n, TreeEnsemble) or keeps_lines(n) for n in self.head)
+
+    @cached_property
     def moved_columns(self) -> NDArray[np.bool_]:
         """The columns that lines and curves may depend on, (p,)."""
         return columns_read((*self.line_ends, *self.curve_ends), self.source)

@@ -33,7 +33,7 @@ class Settings:
     tol: float = 1e-6
     n_threads: int | None = None
     seed: int = 0
-    block: int = 256
+    block: int = 512
     players: NDArray[np.int64] | None = None
     quiet: bool = False
 
