@@ -104,7 +104,7 @@ def test_reasons_as_typed(office: Path, tmp_path: Path) -> None:
     )
     done = typed(line, office)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    assert done.stderr == "Warning: there is no statement for 'age', 'income', 'years'.\n"
     lines = pd.read_csv(tmp_path / "reasons.csv")
     model = xgboost.XGBClassifier()
     model.load_model(office / "model.json")
@@ -164,6 +164,25 @@ def test_every_reason_has_a_record_that_can_be_examined(office: Path, tmp_path: 
         assert [r.feature for r in examined.reasons.reasons] == given["feature"].tolist()
         assert record["provenance"]["data"]["files"][0]["name"] == "new.parquet"
     assert typed(f"{line}/records.csv", office).returncode == 3
+
+
+def test_reasons_from_an_explainer_are_for_those_below_its_cutoff(
+    office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "gigrad save model.json --reference past.csv --lower-is-better -q"
+    for name, cutoff in (("own", "--cutoff 0.5"), ("none", "--reference-rows 30")):
+        done = called(f"{line} {cutoff} -o {tmp_path}/{name}.gig", office, monkeypatch)
+        assert done.exit_code == 0, done.stderr
+    reasons = f"gigrad reasons {tmp_path}/%s.gig new.csv --lower-is-better --id number -q -o {tmp_path}/%s.csv"
+    for name, more in (("own", ""), ("none", " --cutoff 0.5")):
+        done = called(reasons % (name, name) + more, office, monkeypatch)
+        assert done.exit_code == 0, done.stderr
+    refused = [set(pd.read_csv(tmp_path / f"{name}.csv")["number"]) for name in ("own", "none")]
+    assert refused[0] == refused[1] != set()
+    done = called(reasons % ("own", "x") + " --cutoff 0.4", office, monkeypatch)
+    assert (done.exit_code, "those who pass 0.5; the cutoff 0.4 came" in done.stderr) == (3, True)
+    done = called(reasons % ("none", "x"), office, monkeypatch)
+    assert (done.exit_code, "(--cutoff), or ask for all (--all)" in done.stderr) == (3, True)
 
 
 def test_report_save_and_check_as_typed(office: Path, tmp_path: Path) -> None:

@@ -79,6 +79,13 @@ def office(tmp_path_factory: Any) -> Path:
         ("gigrad explain ready.gig parts -o parts/x.parquet", 5, "lies in the data"),
         ("gigrad explain ready.gig new.csv --on-error skip --rejects x.csv -o x.csv", 5, "is also the result"),
         ("gigrad save ready.gig -o ready.gig", 5, "is also the model"),
+        ("gigrad report ready.gig new.csv --rows 0 -o x.html", 3, "--rows must be"),
+        (
+            "gigrad report ready.gig word.csv -o x.html",
+            3,
+            "Row 1 of word.csv cannot be explained: it must hold numbers",
+        ),
+        ("gigrad demo /proc/x", 5, "/proc/x cannot be written"),
     ],
 )
 def test_failures_are_one_sentence_and_a_code(

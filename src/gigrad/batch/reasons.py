@@ -53,7 +53,12 @@ def reason_task(
     if len(explainer.scorer.output_names) != 1:
         raise InputError("Reasons are about one score; choose one output (--target).")
     reference = explainer.provenance["reference"]
-    cutoff = reference.get("cutoff") if cutoff is None else cutoff
+    known = reference.get("cutoff") if reference.get("cutoff_in_output_units") else None
+    if cutoff is not None and known is not None and cutoff != known:
+        raise InputError(
+            f"The reference of this explainer is those who pass {known:.6g}; the cutoff {cutoff:.6g} came."
+        )
+    cutoff = known if cutoff is None else cutoff
     better = reference.get("higher_is_better") if higher_is_better is None else higher_is_better
     if better is None:
         raise InputError(

@@ -205,7 +205,10 @@ def demo(folder: Folder = "demo-output") -> None:
     """Tell a lender's story on the German credit data, and write its files."""
     with _session():
         from ..demo import main as tell
+        from ..durable import writing
 
+        with writing(Path(folder)):
+            Path(folder).mkdir(parents=True, exist_ok=True)
         tell(folder)
 
 

@@ -23,11 +23,11 @@ def is_explainer(path: str) -> bool:
     return Path(path).suffix == portable.SUFFIX and Path(path).exists() and portable.kind_of(path) == "explainer"
 
 
-def build_explainer(config: Config) -> Explainer:
-    """The explainer that a configuration describes."""
+def build_explainer(config: Config, refuses: bool = False) -> Explainer:
+    """The explainer that a configuration describes; `refuses` where its cutoff says who gets reasons, too."""
     if config.ensemble is None and is_explainer(config.need("model", "MODEL")):
-        fixed = ("reference", "output", "scores", "target", "weights", "tol", "seed", "cutoff", "reference_rows")
-        said = [name for name in fixed if getattr(config, name) is not None]
+        fixed = ["reference", "output", "scores", "target", "weights", "tol", "seed", "reference_rows"]
+        said = [name for name in (fixed if refuses else [*fixed, "cutoff"]) if getattr(config, name) is not None]
         if said:
             raise InputError(
                 f"{config.model} is an explainer, which has its reference, output and settings inside; leave out "

@@ -20,6 +20,7 @@ from ..errors import InputError, OutputError, UnsupportedModelError
 from ..explainer import Explainer, Scorer
 from ..graph import Concat, Elementwise, Graph, Input, Select, TreeEnsemble, evaluate, topological
 from ..importers import import_model
+from ..tables import listed
 from .build import build_explainer, build_model, is_explainer
 from .config import Config
 from .console import note, progress, say
@@ -45,7 +46,7 @@ def reasons(config: Config, restart: bool, quiet: bool) -> None:
 
     source = Source.open(config.need("data", "DATA"))
     out = config.need("out", "--out")
-    explainer = build_explainer(config)
+    explainer = build_explainer(config, refuses=True)
     task = reason_task(
         explainer,
         source.schema(),
@@ -61,7 +62,18 @@ def reasons(config: Config, restart: bool, quiet: bool) -> None:
         everybody=bool(config.everybody),
         audit=config.audit is not None,
     )
+    _tell_about_texts(task)
     _run(task, source, out, config, restart, quiet)
+
+
+def _tell_about_texts(task: Task) -> None:
+    """Warn of features that the statements leave out, and of texts for what is no feature."""
+    texts = {s["feature"] for s in task.record["statements"] or ()}
+    features = set(task.record["ranges"])
+    if texts and features - texts:
+        note(f"Warning: there is no statement for {listed(sorted(features - texts))}.")
+    if texts - features:
+        note(f"Warning: statements are given for {listed(sorted(texts - features))}, which is no feature or group.")
 
 
 def _run(task: Task, source: Source, out: str, config: Config, restart: bool, quiet: bool) -> None:
@@ -155,6 +167,8 @@ def report(config: Config, quiet: bool) -> None:
         raise InputError(f"A report is about one output; choose one with --target: {names}.")
     task = credit_task(explainer, source.schema(), id_cols=config.id or (), columns=config.columns)
     rows = 1000 if config.rows is None else config.rows
+    if rows < 1:
+        raise InputError(f"--rows must be a positive whole number; {rows} came.")
     piece = next(iter(source.pieces(task.layout.needed, rows)), None)
     if piece is None or not piece.table.num_rows:
         raise InputError(f"{source.path} has no rows to report on.")
@@ -164,7 +178,7 @@ def report(config: Config, quiet: bool) -> None:
     bad = task.reader.check(piece.table)
     if bad:
         row, why = next(iter(bad.items()))
-        raise InputError(f"Row {row} of {source.path} cannot be explained: {why}.")
+        raise InputError(f"Row {row} of {source.path} cannot be explained: {why.rstrip('.')}.")
     explanation = explainer(task.layout.model_table(piece.table, explainer.scorer.graph), paths=min(50, rows))
     if config.id:
         ids = piece.table.column(config.id[0]).to_pylist()
