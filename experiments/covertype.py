@@ -32,7 +32,7 @@ matplotlib.use("Agg")
 
 LODGEPOLE_PINE = 2
 HEAD_ROWS = 10_000
-SAMPLE = {"quick": (4, 4), "full": (20, 20)}  # rows and reference rows that are explained: each pair costs its path
+SAMPLE = {"quick": (4, 4), "full": (16, 15)}  # rows and reference rows that are explained: each pair costs its path
 
 
 def splits(quick: bool) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -206,7 +206,7 @@ def draw(run: Run, found: dict[str, gig.Graph], X: np.ndarray) -> None:
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.4))
     for ax, kind, title in zip(axes, ("{}", "ECDF({})"), ("scores", "ranks"), strict=True):
         mlp_score, etf_score = (found[kind.format(m)].predict(X) for m in ("MLP", "ETF"))
-        ax.scatter(mlp_score, etf_score, s=2, alpha=0.3, color="#0072B2", linewidths=0)
+        ax.scatter(mlp_score, etf_score, s=6, alpha=0.4, color="#0072B2", linewidths=0)
         ax.set(xlabel=f"MLP, {title}", ylabel=f"ETF, {title}")
     run.figure(figure, "scores")
     plt.close(figure)
