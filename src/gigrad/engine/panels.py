@@ -118,6 +118,8 @@ def first_panels(lines: Lines, corners: Corners) -> Panels:
 SIGMOID_LIKE = frozenset({"tanh", "sigmoid", "softplus", "gelu", "gelu_tanh", "silu", "elu", "exp", "expm1"})
 """Functions that bend over a distance of about one, so that the way of their input says how hard they are."""
 
+EAGER = {True: 2 / 3, False: 1.0}
+
 LENGTHS = ((0.01, 2), (0.04, 3), (0.12, 5), (0.3, 8), (np.inf, HIGHEST))
 """Nodes of a first panel up to each length, where nothing else is known."""
 
@@ -134,7 +136,9 @@ def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tupl
     left = lines.grid.left[panels.piece]
     way = np.max([np.abs(v[left + 1] - v[left]).max(axis=1) for n, v in lines.ends.items() if n in read], axis=0)
     # Where there are few panels it pays to begin with too few nodes: what few need more is cheaper than more for all.
-    digits = (2 / 3 if lines.straight else 1.0) * np.log(10.0 / tol)
+    # Estimates from very few nodes would be poor, though.
+    digits = np.log(10.0 / tol)
+    digits = max(EAGER[lines.straight] * digits, min(digits, 10.0))
     if not roles.head:
         digits *= 0.6  # Gauss's rule is exact to twice the degree
 
