@@ -140,3 +140,18 @@ def test_a_step_that_hides_beyond_the_outermost_node_is_found() -> None:
     e = gig.explain_pairs(graph, start[None], end[None])
     np.testing.assert_allclose(e.values[0], brute_force(graph, start, end)[:, 0], atol=1e-6)
     assert e.error[0] < 1e-6
+
+
+def test_a_score_that_is_nothing_at_both_ends_of_a_path_comes_to_an_end() -> None:
+    """In rank space both ends are 0, so that no error at all is allowed; in between the score rises and falls."""
+    source = Input(3)
+    bump = Elementwise(Elementwise(Affine(source, np.array([[6.0, 0.0, 0.0]]), np.array([-3.0])), "abs"), "tanh")
+    stump = Tree(np.array([1, -1, -1]), np.array([0.5, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1]),
+                 np.zeros(3, bool), np.array([0.0, 0.0, 1e-3]))  # fmt: skip
+    both = Concat((bump, assemble(source, [stump], np.zeros(1)), Select(source, (2,))))
+    mean = Elementwise(Affine(both, np.array([[-1.0, 1.0, 0.001]]), np.zeros(1)), "tanh")
+    graph = graph_of(COLUMNS, source, PiecewiseLinear(mean, np.array([-0.7, -0.3, 0.0]), np.array([0.0, 0.4, 1.0])))
+    start, end = np.zeros(3), np.ones(3)
+    e = gig.explain_pairs(graph, start[None], end[None])
+    assert e.predictions[0] == e.base_values[0] == 0.0
+    np.testing.assert_allclose(e.values[0], brute_force(graph, start, end)[:, 0], atol=1e-9)

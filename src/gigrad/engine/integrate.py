@@ -17,7 +17,7 @@ from .games import Sides
 from .head import SHORTEST, Crossings, Head, Segments, Settled
 from .jumps import Corners
 from .paths import Bools, Ints
-from .quadrature import gauss
+from .quadrature import ROUNDING, gauss
 from .settings import Settings
 
 ORDERS = (1, 2, 4, 8)
@@ -25,6 +25,9 @@ ORDERS = (1, 2, 4, 8)
 
 ROUNDS = 40
 """How often the segments that lose too much are halved."""
+
+MOST = 16
+"""How many times the first number of segments there may be at most: what is lost then is written down."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +109,7 @@ class Integral:
         self.head, self.corners, self.sides, self.allowed, self.settings = head, corners, sides, allowed, settings
         self.roles, self.patch = head.roles, head.patch
         self.moments = Moments.zero(head)
+        self.tallest = np.zeros_like(allowed)  # the largest |score| seen on each panel
         # Between its kinks a head that is piecewise linear has one slope, which a single node gives.
         steady = np.inf if self.roles.steady_head else 5.0 * settings.tol**0.5
         self.limits = (steady, max(steady, 0.6 * settings.tol**0.25), max(steady, 2.0 * settings.tol**0.125))
@@ -114,14 +118,17 @@ class Integral:
         """All moments of the patch; the sides of its corners are written to `sides`."""
         crossings, kept = Crossings(), list[Settled]()
         segments = self._first()
+        most = MOST * (len(segments) + len(self.patch.panels))
         for turn in range(ROUNDS):
             again: list[Segments] = []
+            last = turn == ROUNDS - 1 or len(segments) > most
             for settled in self.head.settle(segments, crossings):
                 if turn == 0:
                     self._corners(settled)
                 if self.roles.head_trees:
                     kept.append(settled)
-                again.append(self._quadrature(settled, last=turn == ROUNDS - 1))
+                self._measure(settled)
+                again.append(self._quadrature(settled, last))
             segments = Segments.joined(again)
             if not len(segments):
                 break
@@ -142,6 +149,10 @@ class Integral:
         step = np.arange(len(cut)) - np.searchsorted(cut, cut) + 1
         time = segments.low[cut] + (segments.high - segments.low)[cut] * step / parts[cut]
         return segments.cut(cut, time, np.full(len(cut), -1), only=False) if len(cut) else segments
+
+    def _measure(self, settled: Settled) -> None:
+        tall = np.maximum(np.abs(settled.first), np.abs(settled.last))
+        np.maximum.at(self.tallest, settled.segments.panel, tall)
 
     def _corners(self, settled: Settled) -> None:
         segments, sides = settled.segments, self.sides
@@ -220,7 +231,7 @@ class Integral:
             else:
                 slope, first = slopes.curves[:, 0, first : first + node.width], first + node.width
             rest -= np.einsum("nw,nwk->nk", high - low, slope)
-        bad = self._loses(settled.segments, rest, final=False)
+        bad = self._loses(settled, slopes, rest, final=False)
         segments = settled.segments
         if bad.any():
             good = np.nonzero(~bad)[0]
@@ -251,7 +262,7 @@ class Integral:
             else:
                 mass, first = masses.curves[:, :, first : first + node.width], first + node.width
             rest -= np.einsum("nqw,nqwk->nk", speeds[node].reshape(mass.shape[:3]), mass)
-        bad = self._loses(segments, rest, final)
+        bad = self._loses(settled, slopes, rest, final)
         if bad.any():
             good = np.nonzero(~bad)[0]
             keep = ~bad[each]
@@ -263,16 +274,32 @@ class Integral:
         self.moments.add_points(self.head, panel, time, curves, flat)
         return bad
 
-    def _loses(self, segments: Segments, rest: Array, final: bool) -> Bools:
+    def _loses(self, settled: Settled, slopes: Slopes, rest: Array, final: bool) -> Bools:
         """Which segments lose too much of the score's change; what the others lose is written down."""
+        segments = settled.segments
         length = segments.high - segments.low
         limit = 0.25 * self.allowed[segments.panel] * np.maximum(length, 1 / 4096)[:, None]
+        doubtful = (np.abs(rest) > limit).any(axis=1)
+        if doubtful.any():  # what rounding makes of a segment no halving mends
+            limit = np.maximum(limit, ROUNDING * self._sizes(settled, slopes))
         bad = (np.abs(rest) > limit).any(axis=1) & (length > SHORTEST)
         if final:
             bad[:] = False
         good = ~bad
         _add_at(self.moments.lost, segments.panel[good], np.abs(rest[good]))
         return bad
+
+    def _sizes(self, settled: Settled, slopes: Slopes) -> Array:
+        """How large the numbers are that a segment's loss is the small difference of, (n, k)."""
+        out, first = np.abs(settled.first) + np.abs(settled.last), 0
+        for node in self.roles.joints:
+            size = np.maximum(*(np.abs(v) for v in settled.ends[node]))
+            if node in slopes.lines:
+                slope = slopes.lines[node]
+            else:
+                slope, first = slopes.curves[:, :, first : first + node.width], first + node.width
+            out += np.einsum("nw,nwk->nk", size, np.abs(slope).max(axis=1))
+        return out
 
 
 def _refined(slopes: Slopes, refine: Array, weight: Array) -> tuple[Array, dict[Node, Array]]:

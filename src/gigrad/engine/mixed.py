@@ -19,15 +19,18 @@ from .jumps import EndValues, find_corners, step_values
 from .lines import Legs, Lines
 from .panels import Panels, Patch, first_orders, first_panels
 from .paths import Block, Bools, Chosen, Ints, Paths
-from .quadrature import tails
+from .quadrature import ROUNDING, tails
 from .roles import Roles
 from .settings import Credits, Settings
 
 CAUTION = 2.0
 """An estimate of what is not there is multiplied by this."""
 
-ROUNDING = 16 * float(np.finfo(np.float64).eps)
-"""Errors below this share of the numbers that they come from are rounding."""
+FINEST = 1e-12
+"""No error is asked to be below this share of the largest score on a path."""
+
+MOST = 16
+"""How many times the first number of panels, and 64 a leg, may be looked at."""
 
 RETRIES = 2
 """How often paths that were not accurate enough are walked again."""
@@ -54,7 +57,7 @@ def attribute(
     roles = Roles.of(term, source)
     players = np.arange(source.width) if settings.players is None else settings.players
     values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, term.width))
-    error = np.zeros((len(paths.ends), term.width))
+    error, finest = (np.zeros((len(paths.ends), term.width)) for _ in range(2))
     ends = EndValues.of(roles, paths)
     for block in paths.blocks(_block_size(roles, settings), categories):
         walk = Walk(roles, block, ends, allowed[block.row], players, settings)
@@ -62,7 +65,8 @@ def attribute(
         _improve(walk, ends, allowed, credit, lost)
         np.add.at(values, block.row, credit * block.weight[:, None, None])
         np.add.at(error, block.row, lost * block.weight[:, None])
-    return Credits(values, error)
+        np.add.at(finest, block.row, FINEST * walk.tallest * block.weight[:, None])
+    return Credits(values, error, finest)
 
 
 def _improve(walk: Walk, ends: EndValues, allowed: Array, credit: Array, lost: Array) -> None:
@@ -74,7 +78,8 @@ def _improve(walk: Walk, ends: EndValues, allowed: Array, credit: Array, lost: A
         np.add.at(mean, block.row, curable * block.weight[:, None])
         np.add.at(share, block.row, block.weight[:, None])
         over = np.asarray((mean > allowed * share).any(axis=1))
-        again = np.nonzero(over[block.row] & (curable > 0.5 * allowed[block.row]).any(axis=1))[0]
+        worth = curable > np.maximum(0.5 * allowed[block.row], FINEST * walk.tallest)
+        again = np.nonzero(over[block.row] & worth.any(axis=1))[0]
         if not len(again):
             return
         some = block[again]
@@ -153,6 +158,7 @@ class Walk:
         self.sums = {n: np.zeros((self.k, pieces, n.width)) for n in roles.line_ends}
         self.rough = any(isinstance(n, Opaque) for n in roles.curves)
         panels = self._first_panels()
+        self.spent, self.most = 0, MOST * (len(panels) + 64 * len(self.legs))
         while len(panels):
             again: list[Panels] = []
             for order in np.unique(panels.order).tolist():
@@ -198,25 +204,38 @@ class Walk:
                 patch = patch.part(np.nonzero(whole)[0])
                 panels = patch.panels
         path = self.legs.path[panels.leg]
-        if self.roles.output in patch.values:  # it may be far taller inside of a path than at its ends
+        tall = np.zeros((len(panels), self.k))
+        if self.roles.output in patch.values:
             tall = np.abs(patch.values[self.roles.output]).reshape(len(panels), order, -1).max(axis=1)
-            np.maximum.at(self.tallest, path, tall)
-        allowed = np.maximum(self.allowed[path], 1e-13 * self.tallest[path])  # below its rounding nothing is refined
+        allowed = self._floor(path, tall)
         if self.roles.head:
             head = Head(self.roles, patch, self.states)
-            moments = Integral(head, self.corners, self.sides, allowed, self.settings).run()
+            integral = Integral(head, self.corners, self.sides, allowed, self.settings)
+            moments = integral.run()
+            allowed = self._floor(path, integral.tallest)
             sums, error = self._credit(patch, moments)
             error, lost = CAUTION * error, 2.0 * moments.lost
         else:
             sums, error = self._credit_alone(patch)
             error, lost = CAUTION * error, np.zeros_like(error)
         bad = self._too_far_off(panels, (error / allowed).max(axis=1)) & (panels.length > 1e-9)
+        self.spent += len(panels)
+        if self.spent > self.most:  # enough: what is lost is written down
+            bad[:] = False
         good = np.nonzero(~bad)[0]
         for node, table in sums.items():
             _add_rows(self.sums[node], panels.piece[good], table[:, good])
         _add_rows(self.error.T, path[good], (error[good] + lost[good]).T)
         again.append(panels[bad].finer(self.corners, self.legs))
         return Panels.joined(again)
+
+    def _floor(self, path: Ints, tall: Array) -> Array:
+        """What panels of some paths may be off by, (n, k): below the rounding of the score nothing is refined.
+
+        `tall` (n, k) are sizes of the score seen on the panels: it may be far larger inside of a path than at its ends.
+        """
+        np.maximum.at(self.tallest, path, tall)
+        return np.maximum(self.allowed[path], np.maximum(1e-13 * self.tallest[path], np.finfo(np.float64).tiny))
 
     def _too_far_off(self, panels: Panels, error: Array) -> Bools:
         """Which panels to look at again, for errors (n,) as multiples of what their whole paths may have.

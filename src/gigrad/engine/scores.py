@@ -62,7 +62,7 @@ def attribute(
     """Credit of every end for `term`, a function of `score` alone; arguments as of `mixed.attribute`."""
     players = np.arange(source.width) if settings.players is None else settings.players
     values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, term.width))
-    error = np.zeros((len(paths.ends), term.width))
+    error, finest = (np.zeros((len(paths.ends), term.width)) for _ in range(2))
     curve = Chord(term, score)
     at_starts, at_ends = (value_of(score, {source: rows})[:, 0] for rows in (paths.starts, paths.ends))
     slopes = _slopes(score, source, paths.ends)
@@ -80,7 +80,8 @@ def attribute(
             walked = mixed.attribute(term, source, Chosen.of(paths, block, rest), categories, allowed, settings)
             values += walked.values
             error += walked.error
-    return Credits(values, error)
+            finest += walked.finest
+    return Credits(values, error, finest)
 
 
 def _slopes(score: Node, source: Input, rows: Array) -> Array:

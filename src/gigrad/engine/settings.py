@@ -17,7 +17,7 @@ class Settings:
     Attributes
     ----------
     tol : float
-        Largest error of a credit, relative to the larger of |prediction| and |base|; not below the credits' rounding.
+        Largest error of a credit, relative to the larger of |prediction| and |base|; not below rounding.
     n_threads : int or None
         None uses every core this process may run on.
     seed : int
@@ -40,7 +40,17 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Credits:
-    """Credits (n, players, outputs) and the estimated largest error of each row's, (n, outputs)."""
+    """Credits and how far off they may be.
+
+    Attributes
+    ----------
+    values : (n, players, outputs)
+    error : (n, outputs)
+        Estimated largest error of each row's credits.
+    finest : (n, outputs) or 0
+        What rounding alone may make of them: the score may be far larger inside of a path than at its ends.
+    """
 
     values: Array
     error: Array
+    finest: Array | float = 0.0

@@ -19,9 +19,6 @@ from .paths import Bools, Ints, Paths
 from .roles import categories_read, own_columns
 from .settings import Credits, Settings
 
-ROUNDING = 1e-12
-"""No error is asked to be below this share of the credits themselves, however small the score is at both ends."""
-
 
 def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Credits:
     """Credit of every end for the output `node` of a graph whose rows enter at `source`."""
@@ -29,7 +26,7 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
     categories = categories_read(node, source)
     width = source.width if settings.players is None else int(settings.players.max(initial=-1)) + 1
     values = np.zeros((len(paths.ends), width, node.width))
-    error = np.zeros((len(paths.ends), node.width))
+    error, finest = (np.zeros((len(paths.ends), node.width)) for _ in range(2))
     terms = linear_terms(node)
     for matrix, term in terms:
         own = own_columns(term, source)
@@ -46,8 +43,9 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
             part = _walked(term, source, paths, categories, _share(allowed, matrix) / len(terms), settings)
         values += part.values @ matrix.T
         error += part.error @ np.abs(matrix).T
+        finest += np.broadcast_to(part.finest, part.error.shape) @ np.abs(matrix).T
     if not settings.quiet:
-        _warn(error, np.maximum(allowed, ROUNDING * np.abs(values).max(axis=1, initial=0.0)))
+        _warn(error, np.maximum(allowed, finest))
     return Credits(values, error)
 
 
