@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import workloads
-
-import gigrad as gig
 
 SIZES = {
     "rows": [50, 100, 200, 400],
@@ -20,16 +17,6 @@ SIZES = {
     "depth": [3, 4, 6, 8],
 }
 QUICK = {"rows": [8, 16], "references": [8, 16], "trees": [10, 20], "depth": [2, 3]}
-
-
-def explain_time(work: workloads.Work, repeats: int) -> float:
-    explainer = gig.Explainer(gig.import_model(work.model), work.reference, output="margin", n_threads=1)
-    best = np.inf
-    for _ in range(repeats):
-        began = time.perf_counter()
-        explainer(work.rows)
-        best = min(best, time.perf_counter() - began)
-    return best
 
 
 def work_of(kind: str, size: int, quick: bool) -> workloads.Work:
@@ -50,7 +37,8 @@ def measure(quick: bool, folder: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for kind, sizes in SIZES.items():
         chosen = QUICK[kind] if quick else sizes
-        times = [explain_time(work_of(kind, size, quick), 1 if quick else 5) for size in chosen]
+        works = [workloads.credits_only(work_of(kind, size, quick)) for size in chosen]
+        times = workloads.best_times(works, 1 if quick else 7)
         slope = float(np.polyfit(np.log(chosen), np.log(times), 1)[0])
         found[kind] = {"sizes": chosen, "seconds": times, "slope": slope}
         print(f"growth with {kind}: slope {slope:.2f}", flush=True)

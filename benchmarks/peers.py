@@ -85,7 +85,7 @@ def woodelf(work: Work) -> Callable[[], np.ndarray]:
     # it reads XGBoost's columns by the names the model gives them
     names = [f"f{j}" for j in range(work.rows.shape[1])]
     background, rows = (pd.DataFrame(x, columns=names) for x in (work.reference, work.rows))
-    booster = work.model.get_booster()
+    booster = work.model.get_booster().copy()
     booster.feature_names = names
     explainer = WoodelfExplainer(booster, background)
     return lambda: np.asarray(explainer.shap_values(rows, verbose=False))

@@ -8,7 +8,6 @@ computes: credits must add up to the model's own margins, and those that integra
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import subprocess
@@ -23,8 +22,11 @@ from typing import Any
 
 import growth
 import numpy as np
+import pages
 import peers
+import scale
 import workloads
+from pages import seconds
 from peers import Peer
 from workloads import Work
 
@@ -49,7 +51,7 @@ PROBABILITY = Peer("shap, interventional, probability", peers.shap_trees("probab
 PATH_DEPENDENT = Peer("shap, path-dependent (no reference)", peers.shap_trees(reference=False))
 TREEIG = Peer("TreeIG", peers.treeig, same_question=True)
 UNIFIEDIG = Peer("UnifiedIG", peers.unifiedig, same_question=True)
-WOODELF = Peer("WOODELF", peers.woodelf)
+WOODELF = Peer("WOODELF (which uses one core)", peers.woodelf)
 
 
 def boosted(rows: int, references: int, binary: int = 0) -> Callable[[bool], Work]:
@@ -92,10 +94,6 @@ class Results:
         self.lines.append({**line, "reached": reached, "check": check})
         aim = "" if goal is None else f", goal {goal:g}x: {reached}"
         print(f"  {peer}: {seconds(theirs)} against {seconds(mine)}, {ratio:.1f}x{aim}   [{check}]", flush=True)
-
-
-def seconds(value: float) -> str:
-    return f"{value:.2f} s" if value >= 1 else f"{value * 1e3:.2f} ms" if value >= 1e-3 else f"{value * 1e6:.1f} us"
 
 
 def timed(functions: list[Callable[[], np.ndarray]], repeats: int) -> tuple[list[float], list[np.ndarray]]:
@@ -180,29 +178,9 @@ def machine() -> dict[str, str]:
     wanted = ("numpy", "xgboost", "lightgbm", "scikit-learn", "shap", "treeig", "unifiedig", "woodelf_explainer")
     installed = {d.name.lower().replace("-", "_"): d.version for d in distributions()}
     packages = [name for name in wanted if name.replace("-", "_") in installed]
-    facts = {"date": date.today().isoformat(), "processor": processor, "python": platform.python_version()}
+    facts = {"date": date.today().isoformat(), "processor": processor, "simd": gig.config.simd}
+    facts |= {"load": f"{os.getloadavg()[0]:.1f}", "python": platform.python_version()}
     return facts | {"gigrad": gig.__version__} | {name: installed[name.replace("-", "_")] for name in packages}
-
-
-def write(folder: Path, results: Results, start: dict[str, float], slopes: dict[str, Any]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    facts = machine()
-    record = {"machine": facts, "lines": results.lines, "start": start, "growth": slopes}
-    (folder / "trees.json").write_text(json.dumps(record, indent=1) + "\n")
-    said = ", ".join(f"{k} {v}" for k, v in facts.items() if k not in ("date", "processor"))
-    text = [
-        f"Measured on {facts['date']}, {facts['processor']}, 2 cores; {said}.",
-        "",
-        "| work | gigrad | against | its time | times faster | goal | check |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for x in results.lines:
-        goal = "" if x["goal"] is None else f"{x['goal']:g} ({'reached' if x['reached'] == 'yes' else '**missed**'})"
-        cells = (x["work"], seconds(x["gigrad"]), x["peer"], seconds(x["time"]), f"{x['ratio']:.1f}", goal, x["check"])
-        text.append(f"| {' | '.join(cells)} |")
-    text += ["", f"`import gigrad`: {start['import']:.2f} s; first explanation of a process: "
-             f"{start['first explanation']:.3f} s.", "", *growth.as_text(slopes)]  # fmt: skip
-    (folder / "trees.md").write_text("\n".join(text) + "\n")
 
 
 def main() -> None:
@@ -212,13 +190,20 @@ def main() -> None:
     options = parser.parse_args()
     if os.environ.get("OMP_NUM_THREADS") != "1":  # libraries read these when they load, so begin again with them set
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})
+    facts = machine()
     results = Results()
     for row in ROWS:
         compare(row, options.quick, results)
     one_reference_each(options.quick, results)
     start = start_up()
-    slopes = growth.measure(options.quick, options.folder)
-    write(options.folder, results, start, slopes)
+    record = {
+        "machine": facts,
+        "lines": results.lines,
+        "start": start,
+        "growth": growth.measure(options.quick, options.folder),
+        "scale": scale.measure(options.quick),
+    }
+    pages.write(options.folder, record, None if options.quick else HERE.parent / "README.md")
 
 
 if __name__ == "__main__":

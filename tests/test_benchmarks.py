@@ -24,7 +24,11 @@ def test_the_tree_benchmarks_run_and_competitors_agree(tmp_path: Path) -> None:
     for line in record["lines"]:
         if line["peer"] != "shap, path-dependent (no reference)":  # which explains from another base value
             assert float(line["check"].split("differ by ")[1].split(",")[0]) < 1e-5, line
-    assert (tmp_path / "trees.md").exists()
+    page = (tmp_path / "trees.md").read_text()
+    for name in (*(line["work"] for line in record["lines"]), *record["scale"]["spaces"]):
+        assert f"| {name} |" in page
+    for line in (*record["scale"]["deep"], *record["scale"]["wide"].values()):
+        assert line["trees"] < line["met"] <= line["trees"] * line["nodes"]
     assert (tmp_path / "growth.png").exists()
 
 

@@ -107,6 +107,7 @@ class LaneBlock {
     const Forest& forest_;
     const LaneKernel kernel_;
     Walk walk_;
+    std::vector<Pair> unclear_;  // pairs on their way to the exact walk
     SharedLeaf leaf_;
     std::vector<LaneColumn> columns_;
     std::vector<Store> store_;
@@ -289,14 +290,16 @@ class LaneBlock {
 
     template <class Sink>
     void exact(int32_t node, int depth, const LaneSet* sets, int n_sets, const Sink& sink) {
+        unclear_.clear();
         for (const LaneSet* set = sets; set != sets + n_sets; ++set) {
             const int row = shared_ ? set->vector / job_.row_vectors : 0;
             const int32_t first = (set->vector - row * job_.row_vectors) * kernel_.lanes;
             for (uint32_t bits = set->lanes; bits; bits &= bits - 1) {
                 const int32_t start = first + __builtin_ctz(bits);
-                walk_.below(node, job_.path, static_cast<size_t>(depth), block_, Pair{start, shared_ ? row : start}, sink);
+                unclear_.push_back(Pair{start, shared_ ? row : start});
             }
         }
+        walk_.below(node, job_.path, static_cast<size_t>(depth), block_, unclear_.data(), unclear_.size(), sink);
     }
 
     void exact_shared_leaf(int32_t node, int depth, const LaneSet* sets, int n_sets) {

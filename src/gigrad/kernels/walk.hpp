@@ -53,28 +53,18 @@ class Walk {
         walk(root, block, n_starts, sink);
     }
 
-    // The same for what is below `node`, where the way from the root to it is known, and for one pair.
+    // The same for what is below `node`, where the way from the root to it is known, and for some pairs.
     template <class Sink>
-    void below(int32_t node, const Turn* path, size_t depth, const Block& block, Pair pair, Sink&& sink) {
+    void below(int32_t node, const Turn* path, size_t depth, const Block& block, const Pair* pairs, size_t n, Sink&& sink) {
         if (forest_.nodes[node].is_leaf()) {
-            exact_leaf(forest_.nodes[node], path, depth, block, pair, sink);
+            for (const Pair* pair = pairs; pair != pairs + n; ++pair) exact_leaf(forest_.nodes[node], path, depth, block, *pair, sink);
             return;
         }
         path_.assign(path, path + depth);
-        Item item = whole(pair);
-        for (const Turn& turn : path_) {
-            const Node& split = forest_.nodes[turn.node];
-            const double s = block.start(split.feature, pair), e = block.end(split.feature, pair);
-            const bool s_here = goes_left(forest_, split, s) == turn.left, e_here = goes_left(forest_, split, e) == turn.left;
-            if (s_here && e_here) continue;
-            if (!s_here && !e_here) return;
-            const double time = crossing_time(split, s, e);
-            item = e_here ? after(item, time, turn.node) : before(item, time, turn.node);
-            if (!alive(item)) return;
-        }
-        if (items_.empty()) items_.resize(1);
-        items_[0] = item;
-        walk(node, block, 1, sink);
+        items_.resize(std::max(items_.size(), n));
+        size_t count = 0;
+        for (const Pair* pair = pairs; pair != pairs + n; ++pair) count += on_the_way(block, *pair, items_[count]);
+        if (count) walk(node, block, count, sink);
     }
 
   private:
@@ -94,6 +84,22 @@ class Walk {
     static Item whole(Pair pair) {
         constexpr double inf = std::numeric_limits<double>::infinity();
         return Item{-inf, inf, pair, -1, -1, false, false};
+    }
+
+    // The part of a pair's path that comes by `path_`; false where none does.
+    bool on_the_way(const Block& block, Pair pair, Item& item) const {
+        item = whole(pair);
+        for (const Turn& turn : path_) {
+            const Node& split = forest_.nodes[turn.node];
+            const double s = block.start(split.feature, pair), e = block.end(split.feature, pair);
+            const bool s_here = goes_left(forest_, split, s) == turn.left, e_here = goes_left(forest_, split, e) == turn.left;
+            if (s_here && e_here) continue;
+            if (!s_here && !e_here) return false;
+            const double time = crossing_time(split, s, e);
+            item = e_here ? after(item, time, turn.node) : before(item, time, turn.node);
+            if (!alive(item)) return false;
+        }
+        return true;
     }
 
     // Takes the first n items through the tree below `node`; `path_` is the way to it.
