@@ -88,6 +88,22 @@ def frozen() -> Any:
     return calibrated(FrozenEstimator(forest().fit(data.numbers(), data.binary())), "isotonic")
 
 
+def by_class() -> Any:
+    """The numbers in the order of their classes, so that parts of the table lack one."""
+    return data.numbers()[np.argsort(data.classes(), kind="stable")]
+
+
+def sorted_classes() -> Any:
+    return np.sort(data.classes())
+
+
+def missing_a_class() -> Any:
+    """Each fold has seen two classes of three, and some rows are given no chance for any of them: all get a third."""
+    from sklearn.model_selection import KFold
+
+    return made("calibration.CalibratedClassifierCV", forest(), method="isotonic", cv=KFold(3))
+
+
 CALIBRATED = "calibration.CalibratedClassifierCV"
 STACK, STACK_R = "ensemble.StackingClassifier", "ensemble.StackingRegressor"
 BAGGING = "ensemble.Bagging"
@@ -126,6 +142,8 @@ ROWS = (
     row(CALIBRATED, "binary", "sigmoid, ensemble=False", lambda: calibrated(linear(), "sigmoid", ensemble=False)),
     row(CALIBRATED, "binary", "isotonic, frozen", frozen),
     row(CALIBRATED, "multiclass", "sigmoid", lambda: calibrated(trees(), "sigmoid")),
+    row(CALIBRATED, "multiclass", "isotonic", lambda: calibrated(forest(), "isotonic")),
+    row(CALIBRATED, "multiclass", "isotonic, folds that miss a class", missing_a_class, X=by_class, y=sorted_classes),
     row(CALIBRATED, "multiclass", "temperature", lambda: calibrated(linear(), "temperature")),
     row(BAGGING + "Classifier", "binary", "some columns each", lambda: made(
         BAGGING + "Classifier", n_estimators=4, max_features=2, random_state=0), X=data.named),

@@ -8,7 +8,7 @@ from .model import Graph, Transform, pick
 from .node import Array, Concat, Input, Node, Select, Smooth, evaluate, needed, topological, value_of
 from .polynomials import PiecewisePolynomial
 from .rewire import attach, rewire
-from .smooth import Affine, Elementwise, LogSoftmax, Opaque, PiecewiseLinear, Product, Softmax, Sum
+from .smooth import Affine, Elementwise, LogSoftmax, Opaque, PiecewiseLinear, Product, Shares, Softmax, Sum
 from .trees import Tree, TreeEnsemble, assemble
 from .witness import Witness, own_values
 
@@ -32,6 +32,7 @@ __all__ = [
     "PiecewisePolynomial",
     "Product",
     "Select",
+    "Shares",
     "Smooth",
     "Softmax",
     "Sum",

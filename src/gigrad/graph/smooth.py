@@ -138,6 +138,29 @@ class LogSoftmax(Smooth):
 
 
 @dataclass(frozen=True, eq=False)
+class Shares(Smooth):
+    """The columns divided by their sum and one number more: `x / (sum of x + extra)`.
+
+    As one node it stays exact where the sum is tiny: the slopes of a quotient of two nodes would cancel there.
+    """
+
+    source: Node
+    extra: Node  # one column
+
+    @cached_property
+    def width(self) -> int:
+        return self.source.width
+
+    def forward(self, *inputs: Array) -> Array:
+        return np.asarray(inputs[0] / (inputs[0].sum(axis=1, keepdims=True) + inputs[1]))
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        total = inputs[0].sum(axis=1, keepdims=True) + inputs[1]
+        common = (cotangent * (inputs[0] / total)).sum(axis=1, keepdims=True)
+        return (cotangent - common) / total, -common / total
+
+
+@dataclass(frozen=True, eq=False)
 class Sum(Smooth):
     """Elementwise sum of nodes of one width."""
 

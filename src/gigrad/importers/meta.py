@@ -18,11 +18,15 @@ from ..graph import (
     Graph,
     Input,
     Node,
-    Product,
+    PiecewiseLinear,
     Select,
+    Shares,
+    Softmax,
     Sum,
+    Tree,
     TreeEnsemble,
     Witness,
+    assemble,
     merge,
 )
 from ..graph.forests import weighted_sum
@@ -158,10 +162,36 @@ def mean(nodes: Sequence[Node], weights: Array | None = None) -> Node:
     return parts[0] if len(parts) == 1 else Sum(tuple(parts))
 
 
-def normalised(node: Node) -> Node:
-    """The columns divided by their sum."""
-    total = Affine(node, np.ones((1, node.width)), np.zeros(1))
-    return Product(node, Elementwise(total, "reciprocal"))
+NOTHING = 1e-12
+"""Probabilities that add up to no more than this are all zero, but for the rounding of the scores below them."""
+
+
+def normalised(parts: Sequence[Node], otherwise: float) -> Node:
+    """Probabilities, one column each, divided by their sum; `otherwise` for each where all of them are zero."""
+    node = side_by_side(parts)
+    if not all(_reaches_zero(p) for p in parts):
+        return Shares(node, Affine(node, np.zeros((1, node.width)), np.zeros(1)))
+    # 1 where all are zero: the score jumps there, which makes it a split on the sum
+    split = Tree(
+        feature=np.array([0, -1, -1]), threshold=np.array([NOTHING, 0.0, 0.0]), left=np.array([1, -1, -1]),
+        right=np.array([2, -1, -1]), missing_left=np.zeros(3, bool), values=np.array([0.0, 1.0, 0.0]),
+    )  # fmt: skip
+    empty = assemble(Affine(node, np.ones((1, node.width)), np.zeros(1)), [split], np.zeros(1))
+    shares = Shares(node, empty)
+    if otherwise == 0.0:
+        return shares
+    return Sum((shares, Affine(empty, np.full((node.width, 1), otherwise), np.zeros(node.width))))
+
+
+def _reaches_zero(node: Node) -> bool:
+    """Whether a probability may be exactly zero; a logistic function, say, never is."""
+    if isinstance(node, Softmax) or (isinstance(node, Elementwise) and node.name == "sigmoid"):
+        return False
+    if isinstance(node, PiecewiseLinear):
+        return bool(node.y.min() <= 0.0)
+    if isinstance(node, Affine) and (node.weight >= 0.0).all():
+        return not (node.bias > 0.0).any() and (not node.weight.any() or _reaches_zero(node.source))
+    return all(_reaches_zero(p) for p in node.parents) if isinstance(node, (Select, Sum)) else True
 
 
 def positive(node: Node) -> Node:

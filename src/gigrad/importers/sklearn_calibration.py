@@ -10,7 +10,7 @@ from ..errors import UnsupportedModelError
 from ..graph import Affine, Elementwise, Graph, Node, PiecewiseLinear, Select, Softmax
 from .estimator import require_fitted
 from .links import class_outputs
-from .meta import answer, built, gives, joined, mean, normalised, positive, probabilities, side_by_side
+from .meta import answer, built, gives, joined, mean, normalised, positive, probabilities
 
 _EPS = 1e-12  # added to probabilities before their logarithm, by scikit-learn's temperature scaling
 
@@ -30,16 +30,22 @@ def _calibrated(fold: Any, graph: Graph) -> Node:
     method = "decision_function" if gives(fold.estimator, "decision_function") else "predict_proba"
     raw = answer(fold.estimator, graph, method)
     if fold.method == "temperature":
+        if len(fold.estimator.classes_) < classes:
+            raise UnsupportedModelError(
+                f"A fold of CalibratedClassifierCV(method='temperature') has seen {len(fold.estimator.classes_)} of "
+                f"{classes} classes only, and scikit-learn then adds up probabilities of different classes. Fit it "
+                "with folds that hold all classes (cv=StratifiedKFold(...)), or with ensemble=False."
+            )
         return _tempered(fold.calibrators[0], raw, method, classes)
-    seen = [list(fold.classes).index(c) for c in fold.estimator.classes_]
-    if classes > 2 and len(seen) < classes:
-        raise UnsupportedModelError(
-            f"A fold of CalibratedClassifierCV has seen {len(seen)} of {classes} classes only. Fit it with folds that "
-            "hold all classes, or with ensemble=False."
-        )
     if classes == 2:
         return _mapped(fold.calibrators[0], raw)
-    return normalised(side_by_side([_mapped(c, Select(raw, (k,))) for k, c in enumerate(fold.calibrators)]))
+    # A fold may have missed classes, which then have no chance. One that saw two calibrates the score of the second as
+    # if it were the first's, as scikit-learn does.
+    parts: list[Node] = [Affine(raw, np.zeros((1, raw.width)), np.zeros(1))] * classes
+    known = list(fold.classes)
+    for k, (name, calibrator) in enumerate(zip(fold.estimator.classes_, fold.calibrators, strict=False)):
+        parts[known.index(name)] = _mapped(calibrator, Select(raw, (k,)))
+    return normalised(parts, otherwise=1.0 / classes)
 
 
 def _mapped(calibrator: Any, node: Node) -> Node:

@@ -151,8 +151,8 @@ def import_one_vs_rest(model: Any) -> Graph:
         if margin is None:
             raise UnsupportedModelError("OneVsRestClassifier needs parts with predict_proba or decision_function.")
         return built(model, parts, margin, classes, "decision_function")
-    own = side_by_side([answer(e, g, "predict_proba") for e, g in zip(model.estimators_, parts, strict=True)])
-    score = own if len(parts) == 1 or model.multilabel_ else normalised(own)
+    own = [answer(e, g, "predict_proba") for e, g in zip(model.estimators_, parts, strict=True)]
+    score = side_by_side(own) if len(parts) == 1 or model.multilabel_ else normalised(own, otherwise=0.0)
     return built(
         model, parts, score, classes, "predict_proba", margin=margin, margin_names=classes if margin else (),
         margin_method=margin_method or "",

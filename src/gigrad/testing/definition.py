@@ -224,33 +224,40 @@ def _segment_credit(
 ) -> Array:
     """Integrated gradients over one segment. All points lie inside it, so every split is on the segment's side.
 
-    A piece is halved until its halves agree with it, and until the slopes beside its ends lie on the polynomial through
-    the slopes at its nodes: a kink that hides beyond the outermost node shows there alone.
+    A piece is halved until its halves agree with it; until the slopes beside its ends lie on the polynomial through the
+    slopes at its nodes, since a kink that hides beyond the outermost node shows there alone; and until what it adds up
+    to is the change of the score, since a steep stretch may hide between two nodes.
     """
     nodes, weights = np.polynomial.legendre.leggauss(8)
     points = np.concatenate([nodes, [-1 + 1e-9, 1 - 1e-9]])
     ends = np.polynomial.legendre.legvander(points[8:], 7) @ np.linalg.inv(np.polynomial.legendre.legvander(nodes, 7))
     move = np.where(jumping, 0.0, end - start)
 
-    def rule(a: float, b: float) -> tuple[Array, float, float]:
+    def rule(a: float, b: float) -> tuple[Array, bool, float]:
         times = (a + b) / 2 + (b - a) / 2 * points
         x = np.stack([_along(start, end, jumping, t, t > 0.5) for t in times])
         columns = [gradient(node, graph.input, x, k) for k in range(node.width)]
         slopes = np.stack(columns, axis=2) * move[None, :, None]
+        whole = np.tensordot(weights, slopes[:8], 1) * (b - a) / 2
+        steepest = float(np.abs(slopes).max())
         astray = np.abs(np.tensordot(ends, slopes[:8], 1) - slopes[8:]).max()
-        return np.tensordot(weights, slopes[:8], 1) * (b - a) / 2, float(astray), float(np.abs(slopes).max())
+        scores = evaluate((node,), {graph.input: x[8:]})[node]
+        outside = slopes[8:].sum(axis=(0, 1)) * (points[8] + 1) * (b - a) / 2  # beyond the points beside the ends
+        lost = np.abs(scores[1] - scores[0] - whole.sum(axis=0) + outside).max()
+        seen = lost < 1e-9 * max(1.0, np.abs(scores).max()) + 1e-15 * steepest  # the latter is the rounding of times
+        smooth = astray < 1e-7 * max(1.0, steepest) or astray * (b - a) < 1e-13  # the latter is too little to see
+        return whole, bool(smooth and seen), steepest
 
     total = np.zeros((len(start), node.width))
     stack = [(low, high, rule(low, high))]
     while stack:
-        a, b, (whole, astray, steepest) = stack.pop()
+        a, b, (whole, plain, steepest) = stack.pop()
         middle = (a + b) / 2
         halves = rule(a, middle), rule(middle, b)
         both = halves[0][0] + halves[1][0]
         agree = np.abs(both - whole).max() < 1e-12 * max(1.0, np.abs(whole).max())
-        settled = agree and astray < 1e-7 * max(1.0, steepest)
         # around a kink a piece never settles: it is let go when all that happens in it is too little to see
-        if settled or (b - a) * steepest < 1e-13 or not a < middle < b:
+        if (agree and plain) or (b - a) * max(1.0, steepest) < 1e-13 or not a < middle < b:
             total += both
         else:
             stack += [(a, middle, halves[0]), (middle, b, halves[1])]
