@@ -288,20 +288,22 @@ class Walk:
         if output in sums:  # a line
             sums[output] += np.eye(self.k)[:, None, :] * panels.length[None, :, None]
             return sums, error
-        first, last = patch.edges()
+        check = self.careful or self.lines.straight  # between kinks the way is short, and the path's own gap will do
+        ends = patch.edges() if check else None
         for j in range(self.k):
             gradient = patch.gradient(output, j)
-            gained = np.zeros(len(panels))
-            noise = np.abs(first[output][:, j]) + np.abs(last[output][:, j])
             for line, slope in gradient.items():
-                mean = np.matmul(0.5 * rule.weights, slope)
-                sums[line][j] = mean * panels.length[:, None]
-                gained += (mean * patch.line_moves[line]).sum(axis=1)
-                noise += (np.abs(mean) * patch.line_sizes[line]).sum(axis=1)
+                sums[line][j] = np.matmul(0.5 * rule.weights, slope) * panels.length[:, None]
             tail = tails(self._last_coefficients(patch, gradient), rule.size, self.rough)[-1]  # of degree 2 order
-            lost = np.abs(last[output][:, j] - first[output][:, j] - gained)
-            # What rounding makes of a panel no halving mends; the path's own gap still tells it.
-            error[:, j] = np.maximum(tail.max(axis=1) * panels.length, lost) - ROUNDING * noise
+            error[:, j] = tail.max(axis=1) * panels.length
+            if ends is not None:
+                first, last = (values[output][:, j] for values in ends)
+                means = {line: sums[line][j] / panels.length[:, None] for line in gradient}
+                gained = sum((mean * patch.line_moves[line]).sum(axis=1) for line, mean in means.items())
+                sizes = sum((np.abs(mean) * patch.line_sizes[line]).sum(axis=1) for line, mean in means.items())
+                # What rounding makes of a panel no halving mends; the path's own gap still tells it.
+                noise = ROUNDING * (np.abs(first) + np.abs(last) + sizes)
+                error[:, j] = np.maximum(error[:, j], np.abs(last - first - gained)) - noise
         np.maximum(error, 0.0, out=error)
         return sums, error
 
