@@ -45,7 +45,9 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
         error += part.error @ np.abs(matrix).T
         finest += np.broadcast_to(part.finest, part.error.shape) @ np.abs(matrix).T
     if not settings.quiet:
-        _warn(error, np.maximum(allowed, finest))
+        # a score that is zero at both ends may be off by nothing, but for the rounding of what happens in between
+        rounding = 1e-13 * np.abs(values).sum(axis=1)
+        _warn(error, np.maximum.reduce([allowed, finest, rounding]))
     return Credits(values, error)
 
 
