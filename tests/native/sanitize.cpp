@@ -119,7 +119,7 @@ void walk_everything(const Forest& forest, bool extreme) {
     std::vector<int64_t> pair;
     std::vector<double> time;
     size_t first = 0;
-    for (const JumpList& list : jumps(forest, S, E, 2)) {
+    for (const JumpList& list : jumps(forest, kernel, S, E, 2)) {
         size_t entry = 0;
         for (size_t i = 0; i < list.count.size(); ++i)
             for (int64_t c = 0; c < list.count[i]; ++c) {
