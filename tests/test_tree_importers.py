@@ -326,3 +326,20 @@ def test_models_that_are_not_fitted_say_so() -> None:
     for model in unfitted():
         with pytest.raises(NotFittedError, match=type(model).__name__):
             gig.import_model(model)
+
+
+def test_a_tree_that_asks_about_zero_too_often_is_refused_with_what_to_do() -> None:
+    """A chain of splits above zero, each of which is passed below zero as well: twice as many ways at every level."""
+    splits = 40
+    fields = {
+        "number": "7",
+        "num_leaves": str(splits + 1),
+        "leaf_value": " ".join(["1"] * (splits + 1)),
+        "split_feature": " ".join(["0"] * splits),
+        "decision_type": " ".join(["4"] * splits),  # zero is missing, and goes right
+        "threshold": " ".join(str(splits - i) for i in range(splits)),
+        "left_child": " ".join(str(i + 1 if i + 1 < splits else -1) for i in range(splits)),
+        "right_child": " ".join(str(-2 - i) for i in range(splits)),
+    }
+    with pytest.raises(UnsupportedModelError, match=r"Tree 7 .*zero_as_missing.*3\.3e\+12 ways.*max_depth=12"):
+        read_tree(fields, (Column("x"),))

@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import CorruptModelError
+from ..errors import CorruptModelError, UnsupportedModelError
 from ..graph import Array, Column, Tree
 
 # Numbers this close to zero are zero to LightGBM (its kZeroThreshold, a float32 constant).
 _ZERO = float(np.float32(1e-35))
 _BELOW_ZERO = float(np.nextafter(-_ZERO, -np.inf))
+_MOST_WAYS = 2.0**26  # beyond them the native walk refuses a tree
 _NO_MISSING, _ZERO_IS_MISSING, _NAN_IS_MISSING = 0, 1, 2
 
 
@@ -119,7 +120,33 @@ def read_tree(fields: dict[str, str], columns: Sequence[Column]) -> TextTree:
         else:
             _number_split(nodes, i, bool(kind[i] & 2), int(kind[i] >> 2) & 3)
             _refuse_number_split_of_category(nodes, i, columns)
+    if len(nodes.feature) > splits + leaves:
+        _refuse_too_many_ways(nodes, fields["number"])
     return TextTree(nodes, values, _linear_leaves(fields, values))
+
+
+def _refuse_too_many_ways(nodes: Nodes, number: str) -> None:
+    """Splits that share their children multiply the ways from the root to the leaves, each of which costs a visit."""
+    size = len(nodes.feature)
+    if not all(0 <= c < size for i in range(size) if nodes.feature[i] >= 0 for c in (nodes.left[i], nodes.right[i])):
+        return  # damaged, which is said where trees are put together; so is a ring of nodes
+    ways = [0.0] * size
+    open_ = [0]
+    while open_ and len(open_) <= 2 * size:
+        i = open_[-1]
+        children = [] if nodes.feature[i] < 0 else [nodes.left[i], nodes.right[i]]
+        waiting = [c for c in children if ways[c] == 0.0]
+        if waiting:
+            open_ += waiting
+            continue
+        ways[i] = sum(ways[c] for c in children) if children else 1.0
+        open_.pop()
+    if ways[0] > _MOST_WAYS:
+        raise UnsupportedModelError(
+            f"Tree {number} of this LightGBM model asks about zero again and again (zero_as_missing) and is too deep: "
+            f"{ways[0]:.1e} ways lead to its leaves, and {_MOST_WAYS:.1e} can be followed. Train with max_depth=12 or "
+            "less, or put missing values in the place of zeros and train without zero_as_missing."
+        )
 
 
 def _numbers(fields: dict[str, str], name: str, dtype: Any = np.float64) -> NDArray[Any]:
