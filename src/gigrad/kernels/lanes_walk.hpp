@@ -74,24 +74,29 @@ class LaneWalk : private LaneLeaves<Isa> {
             if (frame.depth == MAX_TURNS || column.rough)
                 leave_to_exact(frame, top, frame.alive);
             else if (node.below >= FEW_BELOW)
-                leave_to_exact(frame, top, lonely<SHARED>(frame.alive));
+                leave_to_exact(frame, top, lonely<SHARED>(frame.alive, top));
             if (frame.alive) top = split<SHARED>(frame, node, column, top);
         }
     }
 
     // Where a large subtree is met by few lanes, the exact walk goes on alone.
-    static constexpr int FEW_BELOW = 32;
+    static constexpr int FEW_BELOW = 32, FEW_LANES = 2;
 
     template <bool SHARED>
-    uint64_t lonely(uint64_t alive) const {
+    uint64_t lonely(uint64_t alive, int slot) const {
         if (!SHARED) return __builtin_popcountll(alive) <= 2 ? alive : 0;
         uint64_t out = 0;
         for (uint64_t rest = alive; rest;) {  // row by row, so that a row's answer does not depend on its company
             const uint64_t mine = rest & row_mask_[row_of_[lowest(rest)]];
             rest &= ~mine;
-            if ((mine & (mine - 1)) == 0) out |= mine;
+            if ((mine & (mine - 1)) == 0 && (job_.row_vectors > 1 || few_lanes(slot, lowest(mine)))) out |= mine;
         }
         return out;
+    }
+
+    // Few starts make one vector a row: what counts then is how many of its lanes are left.
+    bool few_lanes(int slot, int v) const {
+        return __builtin_popcount(Isa::bits(open(Isa::load(lo(slot) + v * LANES), Isa::load(hi(slot) + v * LANES)))) <= FEW_LANES;
     }
 
     void leave_to_exact(Frame& frame, int slot, uint64_t leaving) {
