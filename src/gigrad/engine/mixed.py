@@ -321,10 +321,10 @@ class Walk:
             pulled = self.lines.pull_rows(np.repeat(panels.leg, degrees), flat)
             return np.abs(pulled).reshape(len(panels), degrees, -1).transpose(1, 0, 2)
         speed = np.zeros((2, degrees, len(panels)))
-        for n, v in last.items():
-            parts = v * (patch.line_moves[n] / panels.length[:, None])[:, None]
+        for n, parts in last.items():
+            parts *= (patch.line_moves[n] / panels.length[:, None])[:, None]
             speed[0] += parts.sum(axis=2).T
-            speed[1] += np.square(parts).sum(axis=2).T
+            speed[1] += np.einsum("pdw,pdw->dp", parts, parts)
         return np.stack([np.abs(speed[0]), np.sqrt(speed[1])], axis=2)
 
 

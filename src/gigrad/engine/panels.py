@@ -119,6 +119,7 @@ SIGMOID_LIKE = frozenset({"tanh", "sigmoid", "softplus", "gelu", "gelu_tanh", "s
 """Functions that bend over a distance of about one, so that the way of their input says how hard they are."""
 
 EAGER = {True: 2 / 3, False: 1.0}
+"""What share of the digits wanted the first panels aim at, where lines are straight and where they have kinks."""
 
 LENGTHS = ((0.01, 2), (0.04, 3), (0.12, 5), (0.3, 8), (np.inf, HIGHEST))
 """Nodes of a first panel up to each length, where nothing else is known."""
@@ -139,8 +140,8 @@ def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tupl
     # Estimates from very few nodes would be poor, though.
     digits = np.log(10.0 / tol)
     digits = max(EAGER[lines.straight] * digits, min(digits, 10.0))
-    if not roles.head:
-        digits *= 0.6  # Gauss's rule is exact to twice the degree
+    if not roles.head:  # Gauss's rule is exact to twice the degree
+        digits = 0.6 * digits if lines.straight else max(0.6 * digits, min(digits, 12.0))
 
     def order(way: Array) -> Array:
         # tanh has a pole at a distance of pi / 2: nodes gain this factor each. Layers above double the speed, say.
