@@ -143,7 +143,7 @@ class Integral:
         # A level that is passed and passed back goes unseen at the ends: long segments are looked at in parts. What few
         # nodes describe does not turn back often, and a kink that was missed shows in `rest`; a jump would not.
         share = (segments.high - segments.low) / self.patch.panels.length[segments.panel]
-        most = 8.0 if self.roles.head_trees else 0.8 * (self.patch.rule.size - 2)
+        most = 8.0 if self.roles.head_trees else 0.8 * (self.patch.rule.size - 3)
         parts = np.ceil(most * share).astype(np.int64)
         cut = np.repeat(np.arange(len(segments)), np.maximum(parts - 1, 0))
         step = np.arange(len(cut)) - np.searchsorted(cut, cut) + 1

@@ -118,7 +118,7 @@ def first_panels(lines: Lines, corners: Corners) -> Panels:
 SIGMOID_LIKE = frozenset({"tanh", "sigmoid", "softplus", "gelu", "gelu_tanh", "silu", "elu", "exp", "expm1"})
 """Functions that bend over a distance of about one, so that the way of their input says how hard they are."""
 
-EAGER = {True: 2 / 3, False: 1.0}
+EAGER = {True: 2 / 3, False: 0.85}
 """What share of the digits wanted the first panels aim at, where lines are straight and where they have kinks."""
 
 LENGTHS = ((0.01, 2), (0.04, 3), (0.12, 5), (0.3, 8), (np.inf, HIGHEST))
