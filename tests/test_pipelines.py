@@ -18,6 +18,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
     VotingClassifier,
 )
+from sklearn.feature_selection import SelectKBest
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
@@ -34,6 +35,7 @@ from sklearn.preprocessing import (
 )
 
 import gigrad as gig
+from gigrad.errors import InputError
 from gigrad.testing import check_importer, thresholds
 
 RNG = np.random.default_rng(0)
@@ -258,3 +260,19 @@ def test_a_sparse_table_into_xgboost_inside_of_another_model_is_refused():
     model = make_pipeline(steps, VotingClassifier([("x", inside)], voting="soft")).fit(table, y)
     with pytest.raises(gig.UnsupportedModelError, match="sparse_output=False"):
         gig.import_model(model)
+
+
+def test_what_a_selector_leaves_out_is_refused_where_the_steps_before_it_refuse_it():
+    """A dropped column earns nothing, and yet the pipeline fails on what its encoder or its selector does not take."""
+    y = frame()[1]
+    noise = np.random.default_rng(1).normal(size=len(y))
+    X = pd.DataFrame({"noise": noise, "signal": y + 0.3 * noise, "shape": ["round", "flat"] * (len(y) // 2)})
+    steps = ColumnTransformer(
+        [("n", "passthrough", ["noise", "signal"]), ("l", OneHotEncoder(drop="first"), ["shape"])]
+    )
+    model = make_pipeline(steps, SelectKBest(k=1), boosting()).fit(X, y)
+    assert model[1].get_support().tolist() == [False, True, False]
+    assert not gig.explain_pairs(model, X.head(2), X.tail(2)).values[:, [0, 2]].any()
+    for column, value in (("noise", np.nan), ("shape", "square")):
+        with pytest.raises(InputError, match=f"column '{column}'"):
+            gig.explain_pairs(model, X.head(2), X.tail(2).assign(**{column: value}))

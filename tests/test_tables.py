@@ -92,6 +92,11 @@ def test_an_unknown_category_is_named_where_the_model_refuses_it() -> None:
         read_rows(pd.DataFrame({"age": [1.0], "grade": ["Z"]}), GRADES, what="reference")
 
 
+def test_dates_in_the_place_of_labels_are_refused() -> None:
+    with pytest.raises(InputError, match="categories in column 'grade', such as 'A'; the date 2020-01-02"):
+        read_rows(pd.DataFrame({"age": [1.0], "grade": [pd.Timestamp("2020-01-02")]}), GRADES, what="X")
+
+
 def test_sparse_input_asks_what_its_empty_cells_mean() -> None:
     sparse = pytest.importorskip("scipy.sparse", reason="scipy comes with scikit-learn")
     with pytest.raises(InputError, match="sparse matrix came"):

@@ -6,6 +6,7 @@ knows names, by position elsewhere.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -188,6 +189,7 @@ def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float
                 "training data was."
             ) from None
         return out
+    _refuse_dates(present, column, column.labels, what)
     found = column.codes(present.tolist())
     if (found < 0).any() and column.unknown != "other":
         if column.unknown == "refuse":
@@ -199,6 +201,19 @@ def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float
         found[found < 0] = np.nan
     out[~missing] = found
     return out
+
+
+_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)  # pandas' are among them
+
+
+def _refuse_dates(values: NDArray[Any], column: Column, labels: Sequence[Any], what: str) -> None:
+    """Dates are no label that was never seen where all labels are something else: libraries fail on them."""
+    date = next((v for v in values if isinstance(v, _DATES)), None)
+    if date is not None and not any(isinstance(label, _DATES) for label in labels):
+        raise InputError(
+            f"{what} must hold categories in column {column.name!r}, such as {listed(labels[:1])}; the date {date} "
+            "came. Write it as the model's training data did."
+        )
 
 
 def _mark_missing(matrix: Array, columns: Sequence[Column]) -> None:

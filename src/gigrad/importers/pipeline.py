@@ -23,7 +23,7 @@ from . import import_model
 from .preprocess.asking import as_fitted
 from .preprocess.compose import column_positions, through
 from .preprocess.nodes import Values
-from .preprocess.raw import raw_columns, uses
+from .preprocess.raw import Use, looked_at, raw_columns, uses
 from .preprocess.steps import AsMissing, Encode, Step
 from .preprocess.table import Constant, Derived, Feature, Table
 from .preprocess.trees import TooManyWaysError, on_raw
@@ -57,7 +57,8 @@ def import_pipeline(model: Any) -> Graph:
     raw = Table(tuple(Derived(places[j]) if j in places else Constant(np.nan) for j in range(len(names))))
     table = through(steps, raw)
     features = _matched(inner, table, steps)
-    return behind(inner, features, _absent(table, last), [names[j] for j in kept], named, steps)
+    dropped = list(looked_at(table.dropped))
+    return behind(inner, features, _absent(table, last), [names[j] for j in kept], named, steps, dropped)
 
 
 def _raw_names(first: Any) -> tuple[list[str], bool, list[bool]]:
@@ -116,8 +117,9 @@ def _absent(table: Table, last: Any) -> bool:
 
 
 def behind(
-    inner: Graph, features: Sequence[Feature], absent: bool, names: Sequence[str], named: bool, steps: Sequence[Any]
-) -> Graph:
+    inner: Graph, features: Sequence[Feature], absent: bool, names: Sequence[str], named: bool, steps: Sequence[Any],
+    dropped: Sequence[Use],
+) -> Graph:  # fmt: skip
     """A model over transformed columns as a model over the raw ones."""
     readers = Counter(f.column for f in features if isinstance(f, Derived))
     ready = [
@@ -125,7 +127,7 @@ def behind(
         else _as_read(f, c, absent)
         for f, c in zip(features, inner.columns, strict=True)
     ]  # fmt: skip
-    columns = raw_columns(names, list(uses(ready, inner.columns)))
+    columns = raw_columns(names, [*uses(ready, inner.columns), *dropped])
     move = _Move(inner, columns, ready)
     prepare = Prepare(tuple(steps), inner, columns, named, absent)
     witnesses = tuple(_witness(w, move, prepare) for w in inner.witnesses)

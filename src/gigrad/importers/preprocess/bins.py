@@ -24,7 +24,7 @@ def k_bins_discretizer(binner: Any, table: Table) -> Table:
     for feature, steps in zip(binned.features, one_hot_steps(binner._encoder), strict=True):
         part = Table((feature,) * len(steps)).then(steps, "KBinsDiscretizer")
         columns += part.features
-    return Table(tuple(columns), sparse=binner.encode == "onehot")
+    return table.become(columns, sparse=binner.encode == "onehot")
 
 
 def binarizer(transformer: Any, table: Table) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ def frozen(wrapper: Any, table: Table) -> Table:
 def column_transformer(transformer: Any, table: Table) -> Table:
     """Each block of output columns at its own place; a column may be read by several blocks, or by none."""
     weights = transformer.transformer_weights or {}
+    dropped = list(table.dropped)
     out: list[Feature | None] = [None] * max((s.stop for s in transformer.output_indices_.values()), default=0)
     for name, step, columns in transformer.transformers_:
         place = transformer.output_indices_[name]
@@ -39,7 +41,9 @@ def column_transformer(transformer: Any, table: Table) -> Table:
         chosen = table.take(column_positions(transformer, columns))
         part = _weighted(transform(step, chosen), weights.get(name))
         out[place] = part.features
-    return Table(tuple(f for f in out if f is not None), sparse=bool(transformer.sparse_output_))
+        dropped += part.dropped[len(table.dropped) :]
+    kept = tuple(f for f in out if f is not None)
+    return Table(kept, bool(transformer.sparse_output_), tuple(dropped))
 
 
 def column_positions(transformer: Any, columns: Any) -> list[int]:
@@ -66,7 +70,9 @@ def feature_union(union: Any, table: Table) -> Table:
     parts = [
         _weighted(transform(step, table), weights.get(name)) for name, step in union.transformer_list if step != "drop"
     ]
-    return Table(tuple(f for p in parts for f in p.features), sparse=any(p.sparse for p in parts))
+    dropped = [f for p in parts for f in p.dropped[len(table.dropped) :]]
+    features = tuple(f for p in parts for f in p.features)
+    return Table(features, any(p.sparse for p in parts), (*table.dropped, *dropped))
 
 
 def _weighted(part: Table, weight: float | None) -> Table:
@@ -77,4 +83,6 @@ def selector(transformer: Any, table: Table) -> Table:
     """Any selector: the columns of its support."""
     if not takes_missing(transformer):
         table = table.then([Present()] * len(table), type(transformer).__name__)
-    return table.take(np.nonzero(transformer.get_support())[0].tolist())
+    kept = transformer.get_support()
+    left_out = tuple(f for f, keep in zip(table.features, kept.tolist(), strict=True) if not keep)
+    return replace(table.take(np.nonzero(kept)[0].tolist()), dropped=(*table.dropped, *left_out))

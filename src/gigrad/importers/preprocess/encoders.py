@@ -17,7 +17,7 @@ from .table import Feature, Table
 
 def one_hot_encoder(encoder: Any, table: Table) -> Table:
     out = _widened(table, one_hot_steps(encoder), "OneHotEncoder")
-    return Table(out.features, sparse=bool(encoder.sparse_output))
+    return out.become(out.features, sparse=bool(encoder.sparse_output))
 
 
 def one_hot_steps(encoder: Any) -> list[list[Step]]:
@@ -89,7 +89,7 @@ def _widened(table: Table, steps: Sequence[Sequence[Step]], name: str) -> Table:
     out: list[Feature] = []
     for feature, own in zip(table.features, steps, strict=True):
         out += Table((feature,) * len(own)).then(own, name).features
-    return Table(tuple(out))
+    return table.become(out)
 
 
 def _infrequent(encoder: Any) -> list[Any]:

@@ -24,11 +24,11 @@ def simple_imputer(imputer: Any, table: Table) -> Table:
     filled = table.take(kept).then(steps, "SimpleImputer")
     if imputer.indicator_ is None:
         return filled
-    return Table((*filled.features, *_marks(imputer.indicator_, table)), filled.sparse)
+    return filled.become((*filled.features, *_marks(imputer.indicator_, table)), sparse=filled.sparse)
 
 
 def missing_indicator(indicator: Any, table: Table) -> Table:
-    return Table(_marks(indicator, table), sparse=indicator.sparse is True)
+    return table.become(_marks(indicator, table), sparse=indicator.sparse is True)
 
 
 def _marks(indicator: Any, table: Table) -> tuple[Feature, ...]:

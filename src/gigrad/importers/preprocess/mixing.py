@@ -28,7 +28,7 @@ def truncated_svd(transformer: Any, table: Table) -> Table:
 
 def _projection(name: str, weight: Array, bias: Array, table: Table) -> Table:
     block = Block(name, table.features, lambda source: Affine(source, weight, bias))
-    return Table(tuple(Blend(block, i) for i in range(len(weight))))
+    return table.become([Blend(block, i) for i in range(len(weight))])
 
 
 def polynomial_features(transformer: Any, table: Table) -> Table:
@@ -47,7 +47,7 @@ def polynomial_features(transformer: Any, table: Table) -> Table:
             column, exponent = term[0]
             step: Step | None = Power(exponent) if exponent > 1 else None
             out += table.take([column]).then([step], "PolynomialFeatures").features
-    return Table(tuple(out), table.sparse)
+    return table.become(out, sparse=table.sparse)
 
 
 def _expanded(powers: Any) -> list[int]:

@@ -44,6 +44,16 @@ def uses(features: Sequence[Feature], wanted: Sequence[Column]) -> Iterator[Use]
             yield from _mixed(feature, seen)
 
 
+def looked_at(dropped: Sequence[Feature]) -> Iterator[Use]:
+    """Columns that a selector left out: they are read by nobody, but the steps up to it take only what they take."""
+    seen: set[int] = set()
+    for feature in dropped:
+        if isinstance(feature, Derived):
+            yield Use(feature, True, None)
+        elif isinstance(feature, Blend):
+            yield from _mixed(feature, seen)
+
+
 def _mixed(feature: Blend, seen: set[int]) -> Iterator[Use]:
     if id(feature.block) in seen:
         return

@@ -37,7 +37,7 @@ def spline_transformer(transformer: Any, table: Table) -> Table:
         curves = polynomials(spline, transformer.extrapolation, ends)
         block = Block("SplineTransformer", (feature,), _zero_where_missing(curves) if zeros else curves, zeros)
         out += [Blend(block, i) for i in range(kept)]
-    return Table(tuple(out), sparse=bool(transformer.sparse_output))
+    return table.become(out, sparse=bool(transformer.sparse_output))
 
 
 def _zero_where_missing(curves: Curves) -> Callable[[Node], Node]:

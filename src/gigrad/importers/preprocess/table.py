@@ -68,13 +68,22 @@ Feature = Derived | Constant | Blend
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The columns, and whether they travel as a sparse matrix (some transformers then round differently)."""
+    """The columns, and whether they travel as a sparse matrix (some transformers then round differently).
+
+    `dropped` are columns that a selector has looked at and left out: nothing reads them any more, and yet the steps up
+    to it refuse what they refuse.
+    """
 
     features: tuple[Feature, ...]
     sparse: bool = False
+    dropped: tuple[Feature, ...] = ()
 
     def __len__(self) -> int:
         return len(self.features)
+
+    def become(self, features: Sequence[Feature], *, sparse: bool = False) -> Table:
+        """Other columns in the place of these."""
+        return replace(self, features=tuple(features), sparse=sparse)
 
     def take(self, columns: Sequence[int]) -> Table:
         return replace(self, features=tuple(self.features[i] for i in columns))
