@@ -85,8 +85,11 @@ def _improve(walk: Walk, ends: EndValues, allowed: Array, credit: Array, lost: A
         some = block[again]
         limit = allowed[some.row] * 8.0**-turn
         new, left = Walk(walk.roles, some, ends, limit, walk.players, walk.settings, careful=True).credits()
-        better = left.max(axis=1) < lost[again].max(axis=1)
+        had, has = lost[again].max(axis=1), left.max(axis=1)
+        better = has < had
         credit[again[better]], lost[again[better]] = new[better], left[better]
+        if not (has < 0.5 * had).any():  # what is left is no matter of panels, such as crossings taken as one
+            return
 
 
 def _block_size(roles: Roles, settings: Settings) -> int:
