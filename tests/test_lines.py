@@ -114,3 +114,17 @@ def test_terms_of_one_column_give_it_their_difference() -> None:
 
     np.testing.assert_allclose(e.values, terms(rows) - terms(reference).mean(axis=0), atol=1e-14)
     assert (e.error == 0.0).all()
+
+
+def test_units_with_kinks_that_are_the_output_itself_equal_the_definition() -> None:
+    """A net's margin may be read off as many units as it has outputs: then no layer above them is asked."""
+    rng = np.random.default_rng(5)
+    source = Input(3)
+    units = layer(rng, layer(rng, source, 6, "relu"), 2, "relu")
+    output = Affine(units, np.array([[1.0, -2.0], [0.5, 1.0]]), np.zeros(2))
+    graph = Graph(COLUMNS, source, output, output, ("a", "b"))
+    starts, ends = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
+    e = gig.explain_pairs(graph, starts, ends, tol=1e-10)
+    assert np.abs(e.gap).max() < 1e-12
+    for i in range(5):
+        np.testing.assert_allclose(e.values[i], brute_force(graph, starts[i], ends[i]), atol=1e-9)

@@ -305,6 +305,8 @@ class Lines:
         """Pull a cotangent, one row for each piece of the node's grid or for those given, back to its parents."""
         if not isinstance(node, Smooth):
             raise TypeError(f"{type(node).__name__} has no pullback.")
+        if node not in self.values:  # units with kinks that are an output themselves: no layer above asked for them
+            self._evaluate(node)
         if node in self.middles:
             middles = self.middles[node] if piece is None else [m[piece] for m in self.middles[node]]
         else:  # only the number of columns matters
