@@ -42,16 +42,20 @@ def measure(quick: bool, folder: Path) -> dict[str, Any]:
         slope = float(np.polyfit(np.log(chosen), np.log(times), 1)[0])
         found[kind] = {"sizes": chosen, "seconds": times, "slope": slope}
         print(f"growth with {kind}: slope {slope:.2f}", flush=True)
-    found["memory"] = {str(m): peak_memory(m) for m in ((10, 20) if quick else (100, 1000))}
+    found["memory"] = memory(quick)
     print("peak memory above the model's, MB, by references:", found["memory"], flush=True)
     draw(found, folder)
     return found
 
 
+def memory(quick: bool) -> dict[str, float]:
+    return {str(m): peak_memory(m) for m in ((10, 20) if quick else (100, 1000))}
+
+
 def peak_memory(references: int) -> float:
-    """MB that explaining 20,000 rows adds to the peak of a fresh process."""
+    """MB that explaining 20,000 rows adds to the memory of a fresh process at its peak, which Linux can count anew."""
     code = f"""
-import resource, numpy as np
+import numpy as np
 import gigrad as gig
 from gigrad.graph import *
 rng = np.random.default_rng(0)
@@ -63,9 +67,15 @@ g = assemble(s, [stump(j % 30) for j in range(60)], np.zeros(1))
 m = Graph(tuple(Column(str(j)) for j in range(30)), s, g, g, ("y",))
 X, R = rng.normal(size=(20000, 30)), rng.normal(size=({references}, 30))
 explainer = gig.Explainer(m, R, n_threads=1)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def memory(name):
+    with open("/proc/self/status") as lines:
+        return next(int(line.split()[1]) for line in lines if line.startswith(name))
+explainer(X[:10])
+with open("/proc/self/clear_refs", "w") as file:
+    file.write("5")
+before = memory("VmRSS")
 explainer(X)
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+print((memory("VmHWM") - before) / 1024)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return round(float(done.stdout), 1)
