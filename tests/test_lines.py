@@ -120,9 +120,9 @@ def test_units_with_kinks_that_are_the_output_itself_equal_the_definition() -> N
     """A net's margin may be read off as many units as it has outputs: then no layer above them is asked."""
     rng = np.random.default_rng(5)
     source = Input(3)
-    units = layer(rng, layer(rng, source, 6, "relu"), 2, "relu")
-    output = Affine(units, np.array([[1.0, -2.0], [0.5, 1.0]]), np.zeros(2))
-    graph = Graph(COLUMNS, source, output, output, ("a", "b"))
+    units = layer(rng, source, 3, "relu")
+    output = Affine(units, rng.normal(size=(3, 3)), np.zeros(3))
+    graph = Graph(COLUMNS, source, output, output, ("a", "b", "c"))
     starts, ends = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
     e = gig.explain_pairs(graph, starts, ends, tol=1e-10)
     assert np.abs(e.gap).max() < 1e-12
