@@ -27,12 +27,11 @@ from torch import nn
 
 import gigrad as gig
 
-
 LIMITS = (
     "What limits the net: a path passes about a thousand kinks. Each kink of the first layer costs a product with the "
-    "matrix of the third, there and back, together some three times the work of Captum's 50 steps; and between each two "
-    "kinks the thousand tanh units are asked at two or three nodes. The whole ensemble also asks its head of a thousand "
-    "units two to four times on each of those pieces."
+    "matrix of the third, there and back, together some three times the work of Captum's 50 steps; and between each "
+    "two kinks the thousand tanh units are asked at two or three nodes. The whole ensemble also asks its head of a "
+    "thousand units two to four times on each of those pieces."
 )
 
 
