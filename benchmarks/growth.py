@@ -93,6 +93,7 @@ def draw(found: dict[str, Any], folder: Path) -> None:
         ax.loglog(sizes, times, "o-", color="#0072B2")
         ax.set(xlabel=kind, title=f"slope {found[kind]['slope']:.2f}")
         ax.set_xticks(sizes, [str(s) for s in sizes])
+        ax.set_yticks(times, [f"{t:.0f}" for t in times])
         ax.minorticks_off()
         ax.grid(alpha=0.3)
     axes[0].set_ylabel("milliseconds, one thread")

@@ -198,6 +198,7 @@ def again(rows: list[str], folder: Path) -> None:
     fresh = {(line["work"], line["peer"]): line for line in results.lines}
     record["lines"] = [fresh.get((line["work"], line["peer"]), line) for line in record["lines"]]
     record["growth"]["memory"] = growth.memory(False)
+    growth.draw(record["growth"], folder)
     pages.write(folder, record, HERE.parent / "README.md")
 
 

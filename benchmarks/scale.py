@@ -127,8 +127,7 @@ def as_text(found: dict[str, Any]) -> list[str]:
         f"Half of the columns binary costs {binary:.2f} times as much (goal: at most 2). Two threads are {one[0]:.2f} "
         f"times as fast as one in margin space, {one[1]:.2f} times in probability space (goal: 1.8).",
         "",
-        "Time follows the nodes that a path meets, not those the model has. What a node costs grows when the model "
-        "leaves the caches, and when each of many columns is asked by few nodes:",
+        "Deep forests and wide tables, by the nodes that a path meets (counted from the definition):",
         "",
         "| model | nodes a tree | nodes a path meets | time a pair | time a node met |",
         "|---|---|---|---|---|",
