@@ -36,7 +36,7 @@ def page(record: dict[str, Any]) -> str:
     start = record["start"]
     text = [
         where(record["machine"]),
-        "One thread each unless said otherwise; best of five, in turns.",
+        "One thread each unless said otherwise; best of five (of two with 1,000 rows), in turns.",
         "",
         "| work | gigrad | against | its time | faster | goal | check |",
         "|---|---|---|---|---|---|---|",

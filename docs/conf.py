@@ -76,6 +76,10 @@ def measured() -> None:
         f"## {path.stem.replace('_', ' ').capitalize()}\n\n{path.read_text()}"
         for path in found
     ]
+    parts = [
+        part.replace("](growth.png)", "](../benchmarks/results/growth.png)")
+        for part in parts
+    ]
     (here / "_results.md").write_text(
         "\n\n".join(parts) or "`make bench` measures it on your machine.\n"
     )
