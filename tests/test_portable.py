@@ -31,6 +31,7 @@ from gigrad.graph import (
     PiecewisePolynomial,
     Product,
     Select,
+    Shares,
     Softmax,
     Sum,
     topological,
@@ -52,9 +53,8 @@ def every_node() -> Graph:
     both = Product(Sum((numbers, looked, IsMissing(numbers))), Affine(looked, rng.normal(size=(1, 3)), np.ones(1)))
     trees = random_forest(rng, (columns[0], columns[0], columns[2]), source, outputs=3)
     curves = PiecewisePolynomial(Select(numbers, (0,)), np.array([-1.0, 1.0]), rng.normal(size=(12, 2)))
-    wide = Concat(
-        (Elementwise(both, "leaky_relu", 0.1), Softmax(trees), LogSoftmax(trees), curves, _kernel_machine(looked))
-    )
+    shares = Shares(Softmax(trees), Affine(looked, np.zeros((1, 3)), np.ones(1)))
+    wide = Concat((Elementwise(both, "leaky_relu", 0.1), shares, LogSoftmax(trees), curves, _kernel_machine(looked)))
     score = PiecewiseLinear(
         Affine(wide, rng.normal(size=(2, wide.width)), np.zeros(2)), np.array([-9.0, 0, 9]), np.arange(3.0)
     )

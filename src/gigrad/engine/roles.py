@@ -272,7 +272,7 @@ def categories_read(output: Node, source: Input) -> NDArray[np.bool_]:
         if isinstance(node, Lookup):
             out[sorted(read[node.source][node.column])] = True
         elif isinstance(node, TreeEnsemble) and node.source is source:
-            out[node.feature[(node.feature >= 0) & (node.category_set >= 0)]] = True
+            out[node.category_columns] = True
     return out
 
 
@@ -298,22 +298,10 @@ def _dependencies(outputs: tuple[Node, ...], source: Input) -> dict[Node, list[s
         elif isinstance(node, Lookup):
             read[node] = [parents[0][node.column]] * node.width
         elif isinstance(node, TreeEnsemble):
-            read[node] = [_union(parents[0][j] for j in np.unique(features)) for features in _features(node)]
+            read[node] = [_union(parents[0][j] for j in columns) for columns in node.columns_of_outputs]
         else:
             read[node] = [_union(c for parent in parents for c in parent)] * node.width
     return read
-
-
-def _features(trees: TreeEnsemble) -> list[NDArray[np.int32]]:
-    """The columns that the trees of each output split on: those of all trees where outputs share them."""
-    order = np.argsort(trees.roots)
-    tree = np.searchsorted(trees.roots[order], np.arange(len(trees.feature)), side="right") - 1
-    output = trees.tree_output[order][tree]  # of each node, where trees lie one after the other
-    split = np.nonzero(trees.feature >= 0)[0]
-    apart = (output >= 0).all() and all((output[c[split]] == output[split]).all() for c in (trees.left, trees.right))
-    if not apart:
-        return [trees.feature[split]] * trees.width
-    return [trees.feature[split[output[split] == k]] for k in range(trees.width)]
 
 
 def _through(used: NDArray[np.bool_], columns: list[set[int]]) -> list[set[int]]:

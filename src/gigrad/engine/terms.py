@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 
@@ -22,7 +23,11 @@ from .settings import Credits, Settings
 
 def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Credits:
     """Credit of every end for the output `node` of a graph whose rows enter at `source`."""
-    allowed = settings.tol * _scale(node, source, paths)
+
+    @cache
+    def allowed() -> Array:  # asked only where something is not exact: it costs a prediction of every row
+        return settings.tol * _scale(node, source, paths)
+
     categories = categories_read(node, source)
     width = source.width if settings.players is None else int(settings.players.max(initial=-1)) + 1
     values = np.zeros((len(paths.ends), width, node.width))
@@ -40,14 +45,14 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
             if term.width > node.width:  # the units of a net's last layer are no outputs of their own: their sum is
                 term = Affine(term, matrix, np.zeros(node.width))
                 matrix = np.eye(node.width)
-            part = _walked(term, source, paths, categories, _share(allowed, matrix) / len(terms), settings)
+            part = _walked(term, source, paths, categories, _share(allowed(), matrix) / len(terms), settings)
         values += part.values @ matrix.T
         error += part.error @ np.abs(matrix).T
         finest += np.broadcast_to(part.finest, part.error.shape) @ np.abs(matrix).T
-    if not settings.quiet:
+    if error.any() and not settings.quiet:
         # a score that is zero at both ends may be off by nothing, but for the rounding of what happens in between
         rounding = 1e-13 * np.abs(values).sum(axis=1)
-        _warn(error, np.maximum.reduce([allowed, finest, rounding]))
+        _warn(error, np.maximum.reduce([allowed(), finest, rounding]))
     return Credits(values, error)
 
 

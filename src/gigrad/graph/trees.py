@@ -83,6 +83,23 @@ class TreeEnsemble(Node):
         except ValueError as error:
             raise CorruptModelError(f"These trees cannot be walked: {error}") from None
 
+    @cached_property
+    def columns_of_outputs(self) -> tuple[Ints, ...]:
+        """The columns that the trees of each output split on: those of all trees where outputs share them."""
+        order = np.argsort(self.roots)
+        tree = np.searchsorted(self.roots[order], np.arange(len(self.feature)), side="right") - 1
+        output = self.tree_output[order][tree]  # of each node, where trees lie one after the other
+        split = np.nonzero(self.feature >= 0)[0]
+        apart = (output >= 0).all() and all((output[c[split]] == output[split]).all() for c in (self.left, self.right))
+        if not apart:
+            return (np.unique(self.feature[split]),) * self.width
+        return tuple(np.unique(self.feature[split[output[split] == k]]) for k in range(self.width))
+
+    @cached_property
+    def category_columns(self) -> Ints:
+        """The columns that some split reads as a category."""
+        return np.unique(self.feature[(self.feature >= 0) & (self.category_set >= 0)])
+
     @property
     def width(self) -> int:
         return len(self.base)
