@@ -19,7 +19,7 @@ WITHOUT_EXAMPLE = {
     "testing.ImporterReport",  # and of testing.check_importer
     "testing.Corner", "testing.find_corners", "testing.thresholds", "testing.jumping_columns", "testing.edge_tables",
     "testing.has_gradient", "testing.gradient", "testing.reads_scores",  # parts of the definition, for tests of engines
-    "spark.explain", "spark.reasons", "spark.local_session",  # need Java: examples/spark_job.py runs them
+    "spark.explain", "spark.reasons", "spark.rejects", "spark.local_session",  # need Java: see tests/test_spark.py
 }  # fmt: skip
 
 
