@@ -71,7 +71,9 @@ html_theme_options = {
 def measured() -> None:
     """What benchmarks/ last measured, as one page part that speed.md includes."""
     here = Path(__file__).parent
-    found = sorted((here.parent / "benchmarks" / "results").glob("*.md"))
+    found = sorted(
+        (here.parent / "benchmarks" / "results").glob("*.md"), reverse=True
+    )  # trees first
     parts = [
         f"## {path.stem.replace('_', ' ').capitalize()}\n\n{path.read_text()}"
         for path in found
