@@ -74,9 +74,8 @@ sanitize: build/sanitize
 models: $(STAMPS)/test
 	cd tests && ../$(PY) -m conformance.support
 
-# Every claim about speed, as ratios in one run on this machine; the competitors come with the extra bench.
+# Every claim about speed, as ratios in one run on this machine.
 bench: $(STAMPS)/test
-	$(PY) -m pip install -q --no-build-isolation -e ".[bench]"
 	cd benchmarks && ../$(PY) run.py && ../$(PY) mixed.py
 
 # The pages, in docs/_build/html. A warning is an error; nothing on them is fetched when they are read.

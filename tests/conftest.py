@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import pandas as pd
 import pytest
 
 # Where CI runs, the same examples every time: a new counterexample is for a person to find, not for a landing to meet.
@@ -18,14 +19,17 @@ if os.environ.get("CI"):
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
-def real_table(name: str) -> Any:
-    """A real table as pandas, or a skip that says where it should be."""
+def real_file(name: str) -> Path:
+    """Where a real table lies. The tables are not part of the project, so whoever lacks one skips its tests."""
     path = DATA / f"{name}.parquet"
     if not path.exists():
         pytest.skip(f"the real table {name}.parquet is not beside the project, in ../shared/data")
-    import pandas as pd
+    return path
 
-    return pd.read_parquet(path)
+
+def real_table(name: str) -> Any:
+    """A real table as pandas."""
+    return pd.read_parquet(real_file(name))
 
 
 @pytest.fixture(scope="session")

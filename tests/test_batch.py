@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from disk_tables import NAMES, files, graph, read, small_explainer, table, write
 from forests import random_columns, random_forest, random_rows
+from pyarrow import csv
 
 import gigrad as gig
 from gigrad import batch
 from gigrad.graph import Graph, Input
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-csv = pytest.importorskip("pyarrow.csv")
-from disk_tables import NAMES, files, graph, read, small_explainer, table, write  # noqa: E402  (it needs pyarrow)
 
 
 @pytest.fixture(scope="module")

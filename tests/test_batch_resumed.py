@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from disk_tables import NAMES, graph, small_explainer, table, write
+from processes import child, peak
 
 import gigrad as gig
 from gigrad import batch
-
-pq = pytest.importorskip("pyarrow.parquet")
-from disk_tables import NAMES, graph, small_explainer, table, write  # noqa: E402  (it needs pyarrow)
-from processes import child, peak  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +155,7 @@ def test_a_damaged_part_is_done_again(forkserver: Any, job: dict[str, Any], tmp_
 
 
 def test_two_runs_to_one_target_do_not_mix(forkserver: Any, job: dict[str, Any], tmp_path: Path) -> None:
-    fcntl = pytest.importorskip("fcntl")
+    fcntl = pytest.importorskip("fcntl", reason="Windows has other file locks than the one that this test holds")
     out = tmp_path / "out.parquet"
     start(forkserver, tmp_path, sink=str(out), die=20, **job).join(60)
     explainer = gig.Explainer.load(tmp_path / "x.gig", n_threads=1)

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-import gigrad as gig
-
-pytest.importorskip("sklearn")
-
 from conformance import data
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.linear_model import LogisticRegression
@@ -16,6 +11,7 @@ from sklearn.model_selection import KFold
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+import gigrad as gig
 from gigrad.errors import UnsupportedModelError
 
 ORDER = np.argsort(data.classes(), kind="stable")

@@ -12,17 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
+import xgboost
+from office import NAMES, called, furnish, typed
 
 import gigrad as gig
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-csv = pytest.importorskip("pyarrow.csv")
-xgboost = pytest.importorskip("xgboost")
-pd = pytest.importorskip("pandas")
-pytest.importorskip("typer")
-from office import NAMES, called, furnish, typed  # noqa: E402  (it needs all of these)
 
 
 @pytest.fixture(scope="module")

@@ -6,17 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
+import xgboost
+from office import NAMES, called, furnish
+from skops import io
 
 import gigrad as gig
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-csv = pytest.importorskip("pyarrow.csv")
-xgboost = pytest.importorskip("xgboost")
-pd = pytest.importorskip("pandas")
-pytest.importorskip("typer")
-from office import NAMES, called, furnish  # noqa: E402  (it needs all of these)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +43,6 @@ def test_a_configuration_gives_the_same_run(office: Path, tmp_path: Path, monkey
 def test_an_ensemble_is_described_in_the_configuration(
     office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    io = pytest.importorskip("skops.io")
     from sklearn.ensemble import ExtraTreesClassifier
     from sklearn.linear_model import LogisticRegression
 

@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+import xgboost
+from office import called, furnish
+from pyarrow import csv
 
 import gigrad as gig
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-csv = pytest.importorskip("pyarrow.csv")
-xgboost = pytest.importorskip("xgboost")
-pd = pytest.importorskip("pandas")
-pytest.importorskip("typer")
-from office import called, furnish  # noqa: E402  (it needs all of these)
 
 
 @pytest.fixture(scope="module")

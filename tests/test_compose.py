@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+import xgboost as xgb
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.isotonic import IsotonicRegression
@@ -19,7 +21,6 @@ import gigrad as gig
 from gigrad.graph import Graph, Input, TreeEnsemble, own_values, topological
 from gigrad.tables import read_rows
 
-xgb = pytest.importorskip("xgboost")
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(200, 4)), columns=list("abcd"))
 Y = (X["a"] + X["b"] * X["c"] > 0.3).astype(int)
@@ -166,7 +167,6 @@ def test_nesting(gbm: Any, net: Any, logit: Any) -> None:
 
 
 def test_a_torch_head_and_a_forest() -> None:
-    torch = pytest.importorskip("torch")
     forest = RandomForestClassifier(5, max_depth=3, random_state=0).fit(X.to_numpy(), Y)
     torch.manual_seed(0)
     head = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)).double().eval()

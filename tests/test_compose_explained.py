@@ -6,9 +6,11 @@ import pickle
 import warnings
 from typing import Any
 
+import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
@@ -77,7 +79,6 @@ def test_a_ranked_stack_of_stacks_with_passthrough(forest: Any, net: Any, logit:
 
 
 def test_a_calibrated_forest_beside_a_torch_net(forest: Any) -> None:
-    torch = pytest.importorskip("torch")
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.ReLU(), torch.nn.Linear(2, 1)).double().eval()
     isotonic = IsotonicRegression(out_of_bounds="clip").fit(forest.predict_proba(X)[:, 1], Y)
@@ -141,7 +142,6 @@ def loans() -> Any:
 
 
 def boosted(table: Any, y: Any) -> Any:
-    lightgbm = pytest.importorskip("lightgbm")
     settings = {"n_estimators": 5, "num_leaves": 6, "min_child_samples": 5, "cat_smooth": 1, "min_data_per_group": 1}
     return lightgbm.LGBMClassifier(verbose=-1, n_jobs=1, **settings).fit(table, y)
 

@@ -90,7 +90,7 @@ def watched_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     real = corners.shapley
 
-    def shapley(game, some, players, outputs, seed):  # type: ignore[no-untyped-def]
+    def shapley(game, some, players, outputs, seed):
         sizes.append(players)
         return real(game, some, players, outputs, seed)
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import DATA
+from conftest import real_file
 
 EXPERIMENTS = Path(__file__).resolve().parents[1] / "experiments"
 
@@ -32,7 +32,6 @@ def test_made_data(name: str, tmp_path: Path) -> None:
 @pytest.mark.data
 @pytest.mark.slow
 def test_covertype_and_the_comparison_of_methods(tmp_path: Path) -> None:
-    if not (DATA / "covertype.parquet").exists():
-        pytest.skip("the real table covertype.parquet is not beside the project, in ../shared/data")
+    real_file("covertype")
     run("covertype", tmp_path)
     run("comparison", tmp_path)

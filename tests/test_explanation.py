@@ -185,9 +185,9 @@ def test_summary_ranks_by_mean_absolute_credit() -> None:
 
 def test_unknown_layouts_and_libraries_are_refused() -> None:
     with pytest.raises(InputError, match='"wide" or "long"'):
-        made().to_frame("tall")  # type: ignore[arg-type]
+        made().to_frame("tall")
     with pytest.raises(InputError, match='"pandas" or "polars"'):
-        made().to_frame(library="numpy")  # type: ignore[arg-type]
+        made().to_frame(library="numpy")
 
 
 # ---------------------------------------------------------------- files

@@ -7,8 +7,13 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import catboost
+import joblib
+import lightgbm
 import numpy as np
 import pytest
+import xgboost
+from skops import io
 
 import gigrad as gig
 from gigrad.modelfiles import load_model
@@ -20,21 +25,18 @@ Y = (X[:, 0] + X[:, 1] > 0).astype(int)
 
 
 def xgboost_file(path: Path, **options: Any) -> Any:
-    xgboost = pytest.importorskip("xgboost")
     model = xgboost.XGBClassifier(n_estimators=4, max_depth=3, n_jobs=1, **options).fit(X, Y)
     model.save_model(path)
     return model
 
 
 def lightgbm_file(path: Path, **options: Any) -> Any:
-    lightgbm = pytest.importorskip("lightgbm")
     model = lightgbm.LGBMClassifier(n_estimators=4, num_leaves=6, n_jobs=1, verbose=-1, **options).fit(X, Y)
     model.booster_.save_model(path)
     return model
 
 
 def skops_file(path: Path) -> Any:
-    io = pytest.importorskip("skops.io")
     from sklearn.ensemble import RandomForestClassifier
 
     model = RandomForestClassifier(4, max_depth=3, random_state=0).fit(X, Y)
@@ -43,7 +45,6 @@ def skops_file(path: Path) -> Any:
 
 
 def catboost_file(path: Path) -> Any:
-    catboost = pytest.importorskip("catboost")
     model = catboost.CatBoostClassifier(iterations=4, depth=3, thread_count=1, verbose=0, allow_writing_files=False)
     model.fit(X, Y).save_model(path, format=path.suffix[1:])
     return model
@@ -70,7 +71,6 @@ def test_a_file_explains_as_the_model_that_wrote_it(name: str, tmp_path: Path) -
 
 
 def test_an_early_stopped_wrapper_keeps_its_best_iteration(tmp_path: Path) -> None:
-    xgboost = pytest.importorskip("xgboost")
     noise = RNG.integers(0, 2, 200)
     model = xgboost.XGBClassifier(n_estimators=60, max_depth=6, n_jobs=1, early_stopping_rounds=2, learning_rate=0.9)
     model.fit(X, noise, eval_set=[(X[::-1], noise)], verbose=False)
@@ -82,7 +82,6 @@ def test_an_early_stopped_wrapper_keeps_its_best_iteration(tmp_path: Path) -> No
 
 
 def test_a_booster_stays_a_booster(tmp_path: Path) -> None:
-    xgboost = pytest.importorskip("xgboost")
     booster = xgboost.train({"objective": "binary:logistic", "nthread": 1}, xgboost.DMatrix(X, Y), 4)
     booster.save_model(tmp_path / "b.ubj")
     loaded = load_model(tmp_path / "b.ubj")
@@ -120,7 +119,6 @@ def test_pickles_are_refused_with_the_reason_and_the_alternative(suffix: str, tm
 
 
 def test_trusted_pickles_are_loaded(tmp_path: Path) -> None:
-    joblib = pytest.importorskip("joblib")
     model = skops_file(tmp_path / "m.skops")
     joblib.dump(model, tmp_path / "m.joblib")
     (tmp_path / "m.pkl").write_bytes(pickle.dumps(model))
@@ -133,7 +131,6 @@ def test_trusted_pickles_are_loaded(tmp_path: Path) -> None:
 
 
 def test_types_that_skops_does_not_know_must_be_named(tmp_path: Path) -> None:
-    io = pytest.importorskip("skops.io")
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import xgboost
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
@@ -147,7 +149,7 @@ def test_columns_find_each_other_by_name_inside_of_pandas_pipelines():
 
 @pytest.mark.parametrize("library", ["lightgbm", "catboost", "xgboost"])
 def test_categories_pass_through_a_pandas_pipeline(library):
-    package = pytest.importorskip(library)
+    package = import_module(library)
     table, y = frame()
     table["job"] = table["job"].astype("category")
     blocks = [("scaled", StandardScaler(), ["age"])]
@@ -176,7 +178,6 @@ def test_single_precision_rows_are_asked_in_double():
 
 def test_a_sentinel_of_xgboost_behind_steps():
     """missing=-1 of XGBoost meets what the steps make of the raw numbers, and raw columns that pass untouched."""
-    xgboost = pytest.importorskip("xgboost")
     table, y = frame()
     table["age"] = table["age"].fillna(40.0)
     table.loc[::5, "dependents"] = -1
@@ -253,7 +254,6 @@ def test_models_that_cannot_be_explained_say_why():
 
 
 def test_a_sparse_table_into_xgboost_inside_of_another_model_is_refused():
-    xgboost = pytest.importorskip("xgboost")
     table, y = frame()
     steps = ColumnTransformer([("c", OneHotEncoder(), ["job"])], sparse_threshold=1.0)
     inside = xgboost.XGBClassifier(n_estimators=2, n_jobs=1)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from conformance import data
-
-import gigrad as gig
-from gigrad.testing import brute_force
-
-pytest.importorskip("sklearn")
-
 from sklearn.linear_model import Ridge
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer, QuantileTransformer, SplineTransformer
+
+import gigrad as gig
+from gigrad.testing import brute_force
 
 STEPS = {
     "normal scores of tied ranks": QuantileTransformer(n_quantiles=6, output_distribution="normal"),

@@ -9,15 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
-
-import gigrad as gig
-from gigrad.testing import check_importer
-
-pytest.importorskip("pandas")
-pytest.importorskip("sklearn")
-
 import pandas as pd
+import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.ensemble import (
@@ -44,6 +37,9 @@ from sklearn.preprocessing import (
     StandardScaler,
     TargetEncoder,
 )
+
+import gigrad as gig
+from gigrad.testing import check_importer
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::RuntimeWarning")
 ROWS = 160

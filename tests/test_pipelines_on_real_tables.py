@@ -5,8 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import lightgbm
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from conftest import real_table
 from sklearn.calibration import CalibratedClassifierCV
@@ -211,7 +214,6 @@ def test_a_stack_equals_the_definition(adult):
 
 
 def test_a_calibrated_lightgbm_on_categories(adult):
-    lightgbm = pytest.importorskip("lightgbm")
     X, y = adult
     inside = lightgbm.LGBMClassifier(n_estimators=8, min_child_samples=5, verbose=-1, n_jobs=1)
     model = fitted(CalibratedClassifierCV(inside, method="isotonic", cv=2), X, y)
@@ -258,9 +260,9 @@ def test_tables_in_another_order_with_more_columns_give_the_same(adult, pipeline
     want = gig.explain(pipeline, some, reference)
     other = some[[*X.columns[::-1]]].assign(note="not of the model")
     if kind == "polars":
-        other = pytest.importorskip("polars").from_pandas(other)
+        other = pl.from_pandas(other)
     elif kind == "pyarrow":
-        other = pytest.importorskip("pyarrow").Table.from_pandas(other)
+        other = pa.Table.from_pandas(other)
     elif kind == "object":
         other = other.astype(object).where(other.notna(), None)
     elif kind == "nullable":

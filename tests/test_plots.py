@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pytest
-from made import made
-
-pytest.importorskip("matplotlib")
 import matplotlib as mpl
 import matplotlib.axes
 import matplotlib.legend
 import matplotlib.text
+import numpy as np
+import pytest
+from made import made
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -152,7 +150,7 @@ def test_heatmap_holds_every_row_once(order: Any) -> None:
 
 def test_heatmap_refuses_an_unknown_order() -> None:
     with pytest.raises(InputError, match="'alike', 'score', 'given'"):
-        plots.heatmap(made(), order="random")  # type: ignore[arg-type]
+        plots.heatmap(made(), order="random")
 
 
 def test_path_ends_at_the_credits_and_marks_the_jumps() -> None:
@@ -224,7 +222,7 @@ def test_pictures_of_one_row_refuse_what_they_cannot_draw(name: str) -> None:
         with pytest.raises(InputError, match=f"{name} draws one row; this explanation has 7"):
             ONE_ROW[name](made(paths=True))
     with pytest.raises(InputError, match="draws an Explanation; a ndarray came"):
-        ONE_ROW[name](np.zeros((1, 2)))  # type: ignore[arg-type]
+        ONE_ROW[name](np.zeros((1, 2)))
 
 
 @pytest.mark.parametrize("name", MANY_ROWS)

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
+import xgboost
 from forests import random_forest, random_rows, tree_explainer
 
 import gigrad as gig
@@ -126,7 +128,6 @@ def test_every_kind_of_node_comes_back_as_it_was(tmp_path: Path) -> None:
 
 def test_an_explainer_works_where_only_numpy_is(tmp_path: Path) -> None:
     """The model's library, pandas, pyarrow and scipy may all be absent."""
-    xgboost = pytest.importorskip("xgboost")
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 4))
     model = xgboost.XGBClassifier(n_estimators=5, max_depth=3, n_jobs=1).fit(X, X[:, 0] + X[:, 1] ** 2 > 0.5)
@@ -149,7 +150,6 @@ assert np.abs(e.gap).max() < 1e-12
 
 
 def test_columns_are_matched_by_name_after_loading(tmp_path: Path) -> None:
-    pd = pytest.importorskip("pandas")
     graph = tree_explainer(2)[0].scorer.graph.with_columns(["v", "w", "x", "y", "z"])
     rows = random_rows(np.random.default_rng(0), graph.columns, 6)
     explainer = gig.Explainer(graph, rows, output="margin")

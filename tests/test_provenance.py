@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import sklearn
 
 import gigrad as gig
 from gigrad import provenance
@@ -104,7 +105,6 @@ def test_records_are_plain_json() -> None:
 
 
 def test_the_library_of_a_model_is_named_with_its_version() -> None:
-    sklearn = pytest.importorskip("sklearn")
     from sklearn.tree import DecisionTreeClassifier
 
     assert provenance.library_version(DecisionTreeClassifier()) == f"sklearn {sklearn.__version__}"

@@ -14,7 +14,6 @@ import pytest
 from browser import Browser, why_not
 from made import made
 
-pytest.importorskip("jinja2")
 import gigrad as gig
 from gigrad import InputError, OutputError
 from gigrad.reporting.write import render
@@ -127,7 +126,6 @@ def test_provenance_and_completeness_are_shown() -> None:
 
 
 def test_one_call_goes_from_a_model_to_its_report(tmp_path: Path) -> None:
-    pytest.importorskip("sklearn")
     from sklearn.ensemble import GradientBoostingClassifier
 
     rng = np.random.default_rng(0)
@@ -174,9 +172,14 @@ def test_what_cannot_be_reported_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def opened(hostile: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+def chromium() -> None:
+    """A browser is no Python package: where the system has none, what only a browser can tell is skipped."""
     if why_not():
         pytest.skip(why_not())
+
+
+@pytest.fixture(scope="module")
+def opened(hostile: str, chromium: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     folder = tmp_path_factory.mktemp("report")
     file = folder / "report.html"
     file.write_text(hostile, encoding="utf-8")
@@ -197,9 +200,7 @@ def test_the_page_runs_without_errors_and_asks_for_nothing(opened: Browser) -> N
     assert opened.run("return document.querySelectorAll('#rows tbody tr').length") == 25
 
 
-def test_the_browser_would_notice_an_error_and_a_request(tmp_path: Path) -> None:
-    if why_not():
-        pytest.skip(why_not())
+def test_the_browser_would_notice_an_error_and_a_request(chromium: None, tmp_path: Path) -> None:
     file = tmp_path / "bad.html"
     file.write_text("<img src='http://127.0.0.1:9/beacon.png'><script>undefinedFunction()</script>")
     with Browser(tmp_path / "profile") as browser:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 from made import made
-
-pytest.importorskip("shap")
-pytest.importorskip("matplotlib")
-import matplotlib as mpl
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from forests import random_forest
+from typer import testing
 
 import gigrad as gig
 from gigrad import batch
 from gigrad.graph import Column, Elementwise, Graph, Input
 
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
-pytest.importorskip("pyspark", reason="pyspark is not installed")
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs Java, which is not here", allow_module_level=True)
 
@@ -168,7 +168,6 @@ def test_the_command_line_with_spark(
     spark: Any, explainer: gig.Explainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In this process, whose session it takes over: another one would take as long to start as all of these tests."""
-    testing = pytest.importorskip("typer.testing")
     from gigrad.cli.app import app
 
     explainer.save(tmp_path / "e.gig")

@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from scipy import sparse
 
 from gigrad import InputError
 from gigrad.graph import Column, Graph, Input
@@ -98,7 +99,6 @@ def test_dates_in_the_place_of_labels_are_refused() -> None:
 
 
 def test_sparse_input_asks_what_its_empty_cells_mean() -> None:
-    sparse = pytest.importorskip("scipy.sparse", reason="scipy comes with scikit-learn")
     with pytest.raises(InputError, match="sparse matrix came"):
         read_rows(sparse.csr_matrix(np.eye(2)), NUMBERS, what="X")
 

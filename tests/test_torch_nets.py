@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import skorch
+import torch
 
 import gigrad as gig
 from gigrad.graph import Affine, Elementwise, Graph, Node, Opaque, Smooth, evaluate, own_values, topological
 from gigrad.tables import read_rows
 from gigrad.testing import gradient
 
-torch = pytest.importorskip("torch")
 nn = torch.nn
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 6))
@@ -92,7 +93,7 @@ def test_batch_norm_is_folded_into_the_linear_layers() -> None:
     assert [type(n) for n in nodes[1:]] == [Affine, Elementwise, Affine]
 
 
-class Net(nn.Module):  # type: ignore[misc]
+class Net(nn.Module):
     """A module that only autograd can see through."""
 
     def __init__(self) -> None:
@@ -149,7 +150,7 @@ class Ranked(Net):
         return out - out.mean()
 
 
-class Slice(nn.Module):  # type: ignore[misc]
+class Slice(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(3, 1)
@@ -244,7 +245,7 @@ def test_functions_that_cannot_be() -> None:
     with pytest.raises(gig.InputError, match='a function or "autograd"'):
         gig.function(good, "numerical", 2)
     with pytest.raises(gig.InputError, match="value must be a function"):
-        gig.function(3.0, good, 2)  # type: ignore[arg-type]
+        gig.function(3.0, good, 2)
     bent = gig.function(good, lambda x: x[:, :1], 2)
     with pytest.raises(gig.InputError, match=r"must have shape \(30, 2\)"):
         gradient(bent.score, bent.input, X[:, :2], 0)
@@ -261,7 +262,7 @@ def tower(outputs: int, *more: Any) -> Any:
     return nn.Sequential(nn.Linear(6, 5), nn.Dropout(0.3), nn.Tanh(), nn.Linear(5, outputs), *more)
 
 
-class Flat(nn.Module):  # type: ignore[misc]
+class Flat(nn.Module):
     """One logit a row, without a column of its own."""
 
     def __init__(self) -> None:
@@ -288,7 +289,6 @@ SKORCH: dict[str, tuple[str, Any, Any, str, tuple[str, ...]]] = {
 
 
 def fit_skorch(name: str) -> Any:
-    skorch = pytest.importorskip("skorch")
     kind, module, criterion, target, _ = SKORCH[name]
     x = X.astype(np.float32)
     y = {
@@ -318,7 +318,6 @@ def test_skorch_nets(name: str) -> None:
 
 
 def test_skorch_nets_that_cannot_be_imported() -> None:
-    skorch = pytest.importorskip("skorch")
     with pytest.raises(gig.NotFittedError, match="has not been fitted"):
         gig.import_model(skorch.NeuralNetRegressor(tower(1)))
     net = fit_skorch("logit").set_params(predict_nonlinearity=torch.sigmoid)

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 
 import gigrad as gig
 from gigrad import InputError
 from gigrad.testing import brute_force
-
-pytest.importorskip("sklearn")
-from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 
 
 def regression(depth: int, n: int = 400, p: int = 4, **more: Any) -> tuple[Any, Any]:

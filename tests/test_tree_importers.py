@@ -285,7 +285,7 @@ def test_lightgbm_names_that_lost_their_spaces_find_their_columns() -> None:
 def test_zero_as_missing_splits_share_children_and_stay_few() -> None:
     X = rows_lightgbm.with_zeros()
     model, _ = rows_lightgbm.fit("LGBMRegressor", X, data.target(), zero_as_missing=True)
-    nodes = len(gig.import_model(model).score.feature)  # type: ignore[attr-defined]
+    nodes = len(gig.import_model(model).score.feature)
     splits = sum(t["num_leaves"] - 1 for t in model.booster_.dump_model()["tree_info"])
     assert splits < nodes <= 5 * splits
 

@@ -221,4 +221,4 @@ def test_one_output_can_be_picked_by_position_or_name() -> None:
         np.testing.assert_allclose(one.values, everything.values[:, :, 1], atol=1e-14)
     for bad in ("y9", 3, -1, True, 1.5):
         with pytest.raises(gig.InputError, match="target must be one of the outputs 'y0', 'y1', 'y2'"):
-            gig.explain_pairs(graph, starts, ends, target=bad)  # type: ignore[arg-type]
+            gig.explain_pairs(graph, starts, ends, target=bad)

@@ -25,7 +25,7 @@ def test_wide_layers_are_explained_as_one_output(monkeypatch: pytest.MonkeyPatch
     widths: list[int] = []
     attribute = mixed.attribute
 
-    def watched(term, *rest):  # type: ignore[no-untyped-def]
+    def watched(term, *rest):
         widths.append(term.width)
         return attribute(term, *rest)
 

@@ -48,7 +48,7 @@ def activation(name: str) -> Row:
 def own_module() -> Fitted:
     import torch
 
-    class Net(torch.nn.Module):  # type: ignore[misc]
+    class Net(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.first, self.last = torch.nn.Linear(4, 5), torch.nn.Linear(5, 1)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-import pytest
-
 from gigrad import supported
 from gigrad.importers.preprocess import TRANSFORMERS
 
 from . import support
 from .table import ROWS
-
-pytest.importorskip("sklearn")
 
 # Steps of pipelines that the table has under another name, or that are made of others.
 COVERED_ELSEWHERE = {

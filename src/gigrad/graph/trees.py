@@ -69,7 +69,7 @@ class TreeEnsemble(Node):
     base: Array
 
     def __post_init__(self) -> None:
-        self.forest  # noqa: B018  (building it checks every index, so that no walk meets a bad one)
+        _ = self.forest  # building it checks every index, so that no walk meets a bad one
 
     @cached_property
     def forest(self) -> Any:

@@ -119,7 +119,7 @@ class Reader:
         try:
             built = cls(**values)
             if isinstance(built, Node):
-                built.width  # noqa: B018  (kept by the node; asked here, where a failure is the file's)
+                _ = built.width  # kept by the node; asked here, where a failure is the file's
             return built
         except (GigradError, ValueError, IndexError, TypeError) as error:
             corrupt(f"{what}, a {cls.__name__}, cannot be built ({error})")
