@@ -4,12 +4,14 @@
     python docs/outputs.py --check docs/start.md     # exit 1 if a snippet fails or prints something else
 
 A ```text block right below a ```python block shows what that snippet prints. Checking leaves digits out, since they
-change with the versions of the model libraries.
+change with the versions of the model libraries. A comment right above a snippet leaves it out: `<!-- needs ray -->`
+where that package is not installed, `<!-- not run: the reason -->` everywhere.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import re
 import sys
@@ -17,7 +19,8 @@ import traceback
 from pathlib import Path
 
 SNIPPET = re.compile(
-    r"^```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?",
+    r"^(?:<!-- (?P<mark>not run: .+|needs (?P<package>\w+)) -->\n)?"
+    r"```python\n(?P<code>.*?)^```\n(?:\n```text\n(?P<shown>.*?)^```\n)?",
     re.DOTALL | re.MULTILINE,
 )
 NUMBER = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?")
@@ -36,7 +39,12 @@ def rewritten(page: Path) -> tuple[str, list[str]]:
     }  # as a reader's own session calls itself
 
     def run(found: re.Match[str]) -> str:
-        code, shown = found["code"], found["shown"]
+        code, shown, package = found["code"], found["shown"], found["package"]
+        if package and not importlib.util.find_spec(package):
+            print(f"{page.name}: a snippet was left out, since it needs {package}.")
+            return found[0]
+        if found["mark"] and not package:
+            return found[0]
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(compile(code, page.name, "exec"), scope)
@@ -47,7 +55,7 @@ def rewritten(page: Path) -> tuple[str, list[str]]:
             complaints.append(
                 f"{page.name} shows\n{shown}\nbut this is printed:\n{out}\n"
             )
-        return f"```python\n{code}```\n\n```text\n{out}\n```\n"
+        return found[0].replace(f"```text\n{shown}```\n", f"```text\n{out}\n```\n")
 
     return SNIPPET.sub(run, page.read_text()), complaints
 
