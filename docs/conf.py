@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from pathlib import Path
 
@@ -78,6 +79,11 @@ def measured() -> None:
         f"## {path.stem.replace('_', ' ').capitalize()}\n\n{path.read_text()}"
         for path in found
     ]
+    for breaks, whole in (  # a number and its unit, or its power, stay on one line
+        (r"(?<=\d) (?=(?:s|ms|us|ns|MB) )", "\N{NO-BREAK SPACE}"),
+        (r"(?<=\de)-(?=\d)", "\N{NON-BREAKING HYPHEN}"),
+    ):
+        parts = [re.sub(breaks, whole, part) for part in parts]
     parts = [
         part.replace("](growth.png)", "](../benchmarks/results/growth.png)")
         for part in parts

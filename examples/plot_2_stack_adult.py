@@ -67,7 +67,6 @@ size = 6 if os.environ.get("GIGRAD_QUICK") else 50
 rows, reference = X.head(size), X.tail(size)
 e = gig.explain(f, rows, reference)
 print(e)
-print("largest gap and error:", abs(e.gap).max(), e.error.max())
 
 # %%
 gig.plots.waterfall(e[0])

@@ -10,6 +10,7 @@ From a model to four reasons in words for each refused applicant, with a record 
 # Columns that say the same thing make one reason together.
 
 import os
+import textwrap
 from pathlib import Path
 
 import lightgbm
@@ -65,7 +66,7 @@ e = gig.explain(model, refused, reference, output=gig.SmoothedECDF.fit(risk))
 
 reasons = gig.reasons(e, top=4, groups=groups, statements=statements)
 print(reasons[0])
-print(reasons.reference)
+print(textwrap.fill(reasons.reference, 80))
 
 # %%
 # The record of the first applicant is enough to recompute the reasons.

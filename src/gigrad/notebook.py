@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 MOST = 8
 """How many features are listed; the others are gathered in one line."""
+WIDTH = 86
+"""Characters of a line of text, where a model of many parts has a long name."""
 
 
 def title(e: Explanation) -> str:
@@ -85,8 +88,9 @@ def checks(e: Explanation) -> str:
 
 def as_text(e: Explanation) -> str:
     """What `print(e)` shows."""
+    first = fill(title(e), WIDTH, subsequent_indent="  ")
     if len(e) == 0 or not e.feature_names:
-        return title(e)
+        return first
     rows = lines(e)
     places = display.decimals(max(abs(credit) for _, credit in rows))
     names = [display.shortened(name, 48) for name, _ in rows]
@@ -95,7 +99,7 @@ def as_text(e: Explanation) -> str:
         f"    {name:<{width}}  {_figure(e, credit, places):>{places + 6}}"
         for name, (_, credit) in zip(names, rows, strict=True)
     ]
-    return "\n".join([title(e), f"  {heading(e, places)}", *body, f"  {checks(e)}"])
+    return "\n".join([first, f"  {heading(e, places)}", *body, f"  {checks(e)}"])
 
 
 def as_html(e: Explanation) -> str:
