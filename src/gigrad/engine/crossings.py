@@ -85,7 +85,7 @@ def _along(head: Head, node: Node, column: int, share: Array, before: Place, mom
     values = head.at((node, roles.output), s.panel, s.state, s.high, one.held)
     cotangent = np.zeros_like(values[node])
     cotangent[0, column] = 1.0
-    back = head.back(node, cotangent, values)
+    back = head.back(node, cotangent, values, s.state)
     speeds = head.patch.slopes(s.panel, s.high)
     speed = sum(float((part * speeds[n]).sum()) for n, part in back.items())
     if speed == 0.0:  # it touches the threshold without a direction: nobody can be credited

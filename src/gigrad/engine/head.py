@@ -19,6 +19,7 @@ from .panels import Patch
 from .paths import Ints
 from .roles import Levels, Roles, pull_back
 from .roots import MARGIN, Bools, passed, solve
+from .table import Rows, Table
 
 SHORTEST = 1e-14
 """Segments shorter than this in time are not divided any more."""
@@ -105,8 +106,9 @@ class Segments:
 class Head:
     """The head of a model on one patch of panels, with the trees' states known."""
 
-    def __init__(self, roles: Roles, patch: Patch, states: dict[Node, Array]) -> None:
+    def __init__(self, roles: Roles, patch: Patch, states: dict[Node, Array], table: Table | None) -> None:
         self.roles, self.patch, self.states = roles, patch, states
+        self.narrow = None if table is None else NarrowHead.of(table, patch, states)
 
     def at(
         self, wanted: tuple[Node, ...], panel: Ints, state: Ints, time: Array, held: dict[Node, Array] | None = None
@@ -116,6 +118,8 @@ class Head:
         `held` are outputs of trees over something continuous, which else follow from what they read there.
         """
         known = self.patch.at(panel, time)
+        if self.narrow is not None:
+            return self.roles.evaluate(wanted, self.narrow.at(known, state))
         for node in self.roles.step_ends:
             known[node] = self.states[node][state]
         return self.roles.evaluate(wanted, {**known, **held} if held else known)
@@ -136,8 +140,10 @@ class Head:
             out[tree] = tree.forward(inputs)
         return out
 
-    def back(self, node: Node, cotangent: Array, values: dict[Node, Array]) -> dict[Node, Array]:
+    def back(self, node: Node, cotangent: Array, values: dict[Node, Array], state: Ints) -> dict[Node, Array]:
         """Pull a cotangent of a node of the head back to the curves and lines that the head reads."""
+        if self.narrow is not None:
+            return self.narrow.back(node, cotangent, values, state)
         waiting = pull_back(self.roles.head, {node: cotangent}, values)
         return {n: waiting[n] for n in self.roles.joints if n in waiting}
 
@@ -198,6 +204,39 @@ class Head:
         low, high = segments.low[segment], segments.high[segment]
         root = solve(function, low, high, at_low, at_high, np.where(early | late, np.inf, noise))
         return np.where(early, low, np.where(late, high, root))
+
+
+class NarrowHead:
+    """A head of which a table knows all but the uppermost nodes, on one patch of panels."""
+
+    def __init__(self, table: Table, states: Ints, steps: Array) -> None:
+        self.part, self.states, self.rows = table.part, states, Rows(table, steps)
+
+    @staticmethod
+    def of(table: Table, patch: Patch, states: dict[Node, Array]) -> NarrowHead | None:
+        """Such a head, if the table tells it everywhere on the patch."""
+        panels = patch.panels
+        counts = panels.end - panels.begin + 1
+        first = panels.begin + patch.lines.legs.path[panels.leg]
+        used = np.unique(np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts))
+        steps = np.concatenate([np.zeros((len(used), 0)), *(states[n][used] for n in table.part.inputs[:-1])], axis=1)
+        least, most = patch.range_of(table.part.inputs[-1])
+        low, high = np.append(steps.min(axis=0), least), np.append(steps.max(axis=0), most)
+        return NarrowHead(table, used, steps) if table.covers(low, high) else None
+
+    def at(self, joints: dict[Node, Array], state: Ints) -> dict[Node, Array]:
+        """What the table tells, beside the joints."""
+        score = joints[self.part.inputs[-1]][:, 0]
+        return {**joints, self.part.node: self.rows.at(np.searchsorted(self.states, state), score)}
+
+    def back(self, node: Node, cotangent: Array, values: dict[Node, Array], state: Ints) -> dict[Node, Array]:
+        """Pull a cotangent back to the one joint."""
+        waiting = pull_back(self.part.above, {node: cotangent}, values)
+        if self.part.node not in waiting:
+            return {}
+        joint = self.part.inputs[-1]
+        slope = self.rows.slope_at(np.searchsorted(self.states, state), values[joint][:, 0])
+        return {joint: (waiting[self.part.node] * slope).sum(axis=1, keepdims=True)}
 
 
 @dataclass(frozen=True, eq=False)

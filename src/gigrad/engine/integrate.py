@@ -208,7 +208,7 @@ class Integral:
         for k_ in range(k):
             cotangent = np.zeros_like(values[output])
             cotangent[:, k_] = 1.0
-            back, first = self.head.back(output, cotangent, values), 0
+            back, first = self.head.back(output, cotangent, values, segments.state[each]), 0
             for node in self.roles.curve_ends:
                 if node in back:
                     curves[:, :, first : first + node.width, k_] = back[node].reshape(n, size, -1)

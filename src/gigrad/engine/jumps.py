@@ -61,7 +61,7 @@ ASKED = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class EndValues:
-    """The score and the outputs of the trees at all starts and at all ends, asked once for all paths between them."""
+    """The score, the outputs of the trees and what the head reads at all starts and at all ends, asked once for all."""
 
     at_starts: dict[Node, Array]
     at_ends: dict[Node, Array]
@@ -69,7 +69,7 @@ class EndValues:
     @classmethod
     def of(cls, roles: Roles, paths: Paths | Chosen) -> EndValues:
         """Ask the model, so many rows at a time that the layers of a wide net stay small."""
-        wanted = (roles.output, *roles.trees)
+        wanted = (roles.output, *roles.trees, *roles.step_ends, *roles.joints)
         widths = sum(n.width for n in (*roles.lines, *roles.curves, *roles.steps, *roles.head))
         step = max(ASKED // max(widths, 1), 1)
 

@@ -22,6 +22,7 @@ from .paths import Block, Bools, Chosen, Ints, Paths
 from .quadrature import ROUNDING, tails
 from .roles import Roles
 from .settings import Credits, Settings
+from .table import Table
 
 CAUTION = 2.0
 """An estimate of what is not there is multiplied by this."""
@@ -59,8 +60,9 @@ def attribute(
     values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, term.width))
     error, finest = (np.zeros((len(paths.ends), term.width)) for _ in range(2))
     ends = EndValues.of(roles, paths)
+    table = Table.of(roles, ends)
     for block in paths.blocks(_block_size(roles, settings), categories):
-        walk = Walk(roles, block, ends, allowed[block.row], players, settings)
+        walk = Walk(roles, block, ends, table, allowed[block.row], players, settings)
         credit, lost = walk.credits()
         _improve(walk, ends, allowed, credit, lost)
         np.add.at(values, block.row, credit * block.weight[:, None, None])
@@ -84,7 +86,7 @@ def _improve(walk: Walk, ends: EndValues, allowed: Array, credit: Array, lost: A
             return
         some = block[again]
         limit = allowed[some.row] * 8.0**-turn
-        new, left = Walk(walk.roles, some, ends, limit, walk.players, walk.settings, careful=True).credits()
+        new, left = Walk(walk.roles, some, ends, walk.table, limit, walk.players, walk.settings, careful=True).credits()
         had, has = lost[again].max(axis=1), left.max(axis=1)
         better = has < had
         credit[again[better]], lost[again[better]] = new[better], left[better]
@@ -112,13 +114,14 @@ class Walk:
         roles: Roles,
         block: Block,
         ends: EndValues,
+        table: Table | None,
         allowed: Array,
         players: Ints,
         settings: Settings,
         stops: Array | None = None,
         careful: bool = False,
     ) -> None:
-        self.careful = careful
+        self.careful, self.table = careful, table
         self.roles, self.block, self.allowed, self.players, self.settings = roles, block, allowed, players, settings
         self.k = roles.output.width
         first, last = ends.at_starts[roles.output][block.start], ends.at_ends[roles.output][block.row]
@@ -161,6 +164,8 @@ class Walk:
         self.sums = {n: np.zeros((self.k, pieces, n.width)) for n in roles.line_ends}
         self.rough = any(isinstance(n, Opaque) for n in roles.curves)
         panels = self._first_panels()
+        if self.table is not None:
+            self.table.expect(3 * (len(self.corners) + len(panels)))
         self.spent, self.most = 0, MOST * (len(panels) + 64 * len(self.legs))
         while len(panels):
             again: list[Panels] = []
@@ -212,7 +217,7 @@ class Walk:
             tall = np.abs(patch.values[self.roles.output]).reshape(len(panels), order, -1).max(axis=1)
         allowed = self._floor(path, tall)
         if self.roles.head:
-            head = Head(self.roles, patch, self.states)
+            head = Head(self.roles, patch, self.states, self.table)
             integral = Integral(head, self.corners, self.sides, allowed, self.settings)
             moments = integral.run()
             allowed = self._floor(path, integral.tallest)

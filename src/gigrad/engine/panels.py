@@ -236,6 +236,17 @@ class Patch:
         series = kernels.series(self.coefficients, panel, self.local(panel, time))
         return self.split(series, self._head_lines(panel, time))
 
+    def range_of(self, joint: Node) -> tuple[float, float]:
+        """Bounds of a joint of one column on all panels."""
+        if joint in self.roles.curve_ends:
+            first = sum(n.width for n in self.roles.curve_ends[: self.roles.curve_ends.index(joint)])
+            series = self.coefficients[:, :, first]
+            way = np.abs(series[:, 1:]).sum(axis=1)
+            return float((series[:, 0] - way).min()), float((series[:, 0] + way).max())
+        left = self.lines.grid.left[self.panels.piece]
+        ends = np.stack([self.lines.ends[joint][left], self.lines.ends[joint][left + 1]])
+        return float(ends.min()), float(ends.max())
+
     def slopes(self, panel: Ints, time: Array) -> dict[Node, Array]:
         """The derivatives by time of what `at` gives."""
         grid = self.lines.grid
