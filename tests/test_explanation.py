@@ -91,8 +91,8 @@ def test_iterating_gives_one_row_at_a_time() -> None:
         (np.array([True, False]), "A mask of rows must have 7 entries; it has 2"),
         ((0, 0, 0), "This explanation has 2 axes; 3 indices came"),
         ((slice(None), ["f0", "f0"]), "each feature once"),
-        (1.5, "picked by number, name"),
-        (None, "picked by number, name"),
+        (1.5, "picked by number, slice"),
+        (None, "picked by number, slice"),
     ],
 )
 def test_bad_slices_say_what_is_wrong(key: Any, message: str) -> None:

@@ -111,7 +111,7 @@ def test_gaps_can_be_grouped_read_and_traced(lender: Any) -> None:
     [
         ({"level": 95}, "level must lie between 0 and 1"),
         ({"bootstrap": -1}, "0 or more"),
-        ({"weights_a": [1.0]}, "one number a reference row"),
+        ({"weights_a": [1.0]}, "one number a row of group_a"),
         ({"groups": {"g": ["zzz"]}}, "'zzz' is not one"),
     ],
 )

@@ -113,7 +113,7 @@ def test_letters_that_would_repeat_themselves_are_reported() -> None:
         ({"a": ""}, "must be a text"),
         ({"a": {"code": "x"}}, "needs a 'feature' and a 'statement'"),
         ({"a": {"statement": "x", "bellow": 3}}, "'bellow' came"),
-        ({"a": {"statement": "x", "below": "low"}}, "must be a number; 'low' came"),
+        ({"a": {"statement": "x", "below": "low"}}, "must be a finite number; 'low' came"),
         ({"a": {"statement": "x", "below": 1, "at_least": 1}}, "at_least < below"),
         ({"a": {"statement": "x", "value": "gone"}}, "'missing' or 'present'"),
         ({"a": {"statement": "x", "value": "missing", "below": 1}}, "missing value and for its size"),

@@ -91,7 +91,7 @@ X20, S20 = np.arange(20.0)[:, None], np.arange(20.0)
         (lambda: approved(X20, np.where(S20 < 3, np.nan, S20), 5, higher_is_better=True), "scores must be finite"),
         (lambda: approved(X20, ["a"] * 20, 5, higher_is_better=True), "scores must be numbers"),
         (lambda: approved(X20, S20, float("nan"), higher_is_better=True), "cutoff must be a finite number"),
-        (lambda: approved(X20[:0], S20[:0], 5, higher_is_better=True), "the table is empty"),
+        (lambda: approved(X20[:0], S20[:0], 5, higher_is_better=True), "it is empty"),
         (lambda: approved(X20, S20, 5, higher_is_better=True, weights=-S20), "not negative"),
         (lambda: cutoff_band(X20, S20, 5, width=-2, higher_is_better=True), "width must be a positive number"),
         (lambda: cutoff_band(X20, S20, 5, width=2, higher_is_better=True), "Widen the band"),

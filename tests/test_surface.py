@@ -19,10 +19,21 @@ ALLOWED = {
     "graph": {"graph", "errors", "kernels", "tables", "portable"},
     "importers": {"importers", "graph", "errors", "tables", "kernels", "compose", "optional"},
     "engine": {"engine", "graph", "errors", "kernels"},
-    "plots": {"plots", "explanation", "paths", "frames", "views", "display", "optional", "errors"},
-    "reporting": {"reporting", "explanation", "paths", "frames", "views", "display", "notebook", "optional", "durable"},
-    "adverse": {"adverse", "references", "explanation", "display", "optional", "errors", "graph"},
-    "references": {"references", "display", "errors", "graph", "tables"},
+    "plots": {"plots", "checks", "explanation", "paths", "frames", "views", "display", "optional", "errors"},
+    "reporting": {
+        "reporting",
+        "checks",
+        "explanation",
+        "paths",
+        "frames",
+        "views",
+        "display",
+        "notebook",
+        "optional",
+        "durable",
+    },
+    "adverse": {"adverse", "checks", "durable", "references", "explanation", "display", "optional", "errors", "graph"},
+    "references": {"references", "checks", "display", "errors", "graph", "tables"},
 }
 
 

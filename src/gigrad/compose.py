@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from . import checks
+from .durable import replacing
 from .errors import CorruptModelError, InputError
 from .graph import Affine, Array, Column, Concat, Graph, Input, Node, PiecewiseLinear, Transform, attach, merge
 from .importers import import_model
@@ -95,7 +97,7 @@ def average(models: Sequence[Any], weights: Any = None, *, output: Any = None) -
                 f"average needs models with the same outputs in the same order; {graphs[0].label} gives "
                 f"{', '.join(names[0])} and {graph.label} {', '.join(own)}."
             )
-    share = _shares(weights, len(graphs))
+    share = checks.weights(weights, len(graphs), "model")
     joined = merge(graphs)
     width = len(names[0])
     source = _side_by_side([g.output(output)[0] for g in joined])
@@ -165,15 +167,6 @@ def _listed(graphs: Sequence[Graph]) -> str:
     return ", ".join(g.label for g in graphs)
 
 
-def _shares(weights: Any, models: int) -> Array:
-    share = np.ones(models) if weights is None else np.asarray(weights, dtype=np.float64)
-    if share.shape != (models,):
-        raise InputError(f"weights must have one number a model, {models}; their shape is {share.shape}.")
-    if not np.isfinite(share).all() or (share < 0).any() or share.sum() <= 0:
-        raise InputError("weights must be finite, not negative, and not all zero.")
-    return np.asarray(share / share.sum())
-
-
 class SmoothedECDF(Transform):
     """A strictly increasing piecewise-linear stand-in for the distribution of scores: maps a score to its rank.
 
@@ -201,7 +194,7 @@ class SmoothedECDF(Transform):
         self.u: Array = np.array(u, dtype=np.float64)
         if self.x.ndim != 1 or self.x.shape != self.u.shape or len(self.x) < 2:
             raise InputError("SmoothedECDF needs two or more knots, as many scores as ranks.")
-        if not (np.isfinite(self.x).all() and (np.diff(self.x) > 0).all() and (np.diff(self.u) > 0).all()):
+        if not all(np.isfinite(v).all() and (np.diff(v) > 0).all() for v in (self.x, self.u)):
             raise InputError("SmoothedECDF needs finite knots, strictly increasing in both score and rank.")
         self.x.setflags(write=False)
         self.u.setflags(write=False)
@@ -212,9 +205,11 @@ class SmoothedECDF(Transform):
 
         Tied scores make one knot at the middle of their ranks; the ends are rank 0 and 1.
         """
-        values = np.sort(np.asarray(scores, dtype=np.float64).ravel())
-        if knots < 2:
-            raise InputError(f"knots must be at least 2; {knots} came.")
+        try:
+            values = np.sort(np.asarray(scores, dtype=np.float64).ravel())
+        except (TypeError, ValueError):
+            raise InputError(f"scores must be numbers; {scores!r:.60} came.") from None
+        knots = checks.whole(knots, "knots", least=2)
         if not np.isfinite(values).all():
             raise InputError("scores must be finite; some are NaN or infinite.")
         distinct, first = np.unique(values, return_index=True)
@@ -242,17 +237,21 @@ class SmoothedECDF(Transform):
 
     def save(self, path: Any) -> None:
         """Write the knots to a JSON file, to the last bit."""
-        Path(path).write_text(json.dumps({"format": "gigrad-ecdf-1", "x": self.x.tolist(), "u": self.u.tolist()}))
+        content = json.dumps({"format": "gigrad-ecdf-1", "x": self.x.tolist(), "u": self.u.tolist()})
+        with replacing(Path(path)) as aside:
+            aside.write_text(content, encoding="utf-8")
 
     @classmethod
     def load(cls, path: Any) -> SmoothedECDF:
         """Read what `save` wrote."""
         try:
-            found = json.loads(Path(path).read_text())
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
             if found["format"] != "gigrad-ecdf-1":
                 raise KeyError("format")
             return cls(found["x"], found["u"])
-        except (KeyError, TypeError, ValueError) as error:
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}.") from None
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise CorruptModelError(
                 f"{path} must be a file written by SmoothedECDF.save; it is not ({error})."
             ) from None

@@ -29,6 +29,7 @@ def column(data: Any, position: int) -> NDArray[Any]:
 
 def is_missing(value: Any) -> bool:
     """Whether a raw value stands for "not known": None, NaN, NaT, pandas' NA."""
+    # The names come first: pandas' NA has no truth value to compare with.
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 

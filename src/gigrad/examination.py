@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -71,7 +71,9 @@ def verify_reasons(
     """Explain the applicant of an audit record again, from the model and the reference, and compare.
 
     First the reasons are recomputed from the record alone, as in `replay_reasons`. Then the fingerprints of the model,
-    the output and the reference are compared with the record's, and the credits and scores with new ones.
+    the output and the reference, its typical values and its direction are compared with the record's, and the credits,
+    each feature's and each group's, and the scores with new ones. The rules, the statements and the groups are the
+    lender's to choose: the record says what they were.
 
     Parameters
     ----------
@@ -97,37 +99,60 @@ def verify_reasons(
     """
     content = read_record(record)
     found = replay_reasons(record)
-    before = content["provenance"]
-    settings = before.get("settings", {})
+    settings = content["provenance"].get("settings", {})
     explainer = Explainer(
         model, reference, weights=weights, output=output, target=target, groups=settings.get("groups"),
         tol=settings.get("tol", 1e-6), n_threads=n_threads, seed=settings.get("seed", 0),
     )  # fmt: skip
-    differences = []
-    for what in ("model", "output", "reference"):
-        now, then = explainer.provenance[what]["fingerprint"], before.get(what, {}).get("fingerprint", "none")
-        if now != then:
-            differences.append(f"the {what} has the fingerprint {now[:12]}, the record says {then[:12]}")
+    differences = _other_origin(content, explainer)
     names = explainer.reference.names
     if (*content["applicant"],) != names:
         return Verification(found, (*differences, "the model has other columns than the record"), float("nan"))
-    row = _encoded(content["applicant"], names, explainer.scorer.graph)
-    credits, prediction = _explained(explainer, row)
-    recorded = np.array(list(content["feature_credits"].values()))
-    if credits.shape != recorded.shape:
+    again = _explained(explainer, _encoded(content["applicant"], names, explainer.scorer.graph))
+    credits, summed = again.credits, _ranked(again.credits, content["groups"], explainer)
+    if credits.keys() != content["feature_credits"].keys() or summed.keys() != content["credits"].keys():
         return Verification(found, (*differences, "the credits are of other variables"), float("nan"))
-    far = float(np.abs(credits - recorded).max(initial=0.0))
-    scale = max(abs(found.prediction), abs(found.base), float(np.abs(recorded).max(initial=0.0)))
-    if far > 1e-9 * scale + 2.0 * found.error:
+    far = max(_distance(credits, content["feature_credits"]), _distance(summed, content["credits"]))
+    # The error is the one found now: what a record claims would excuse any difference.
+    allowed = 1e-9 * max(map(abs, (again.prediction, again.base, *credits.values()))) + 2.0 * again.error
+    if far > allowed * (len(credits) - len(summed) + 1):
         differences.append(f"a credit differs by {far:.3g}")
-    for name, now, then in (
-        ("base", float(explainer.base[0]), found.base),
-        ("prediction", prediction, found.prediction),
-    ):
+    for name, now, then in (("base", again.base, found.base), ("prediction", again.prediction, found.prediction)):
         # The record has the model's own numbers, in its library's precision; the graph's are in float64.
         if not np.isclose(now, then, rtol=1e-5, atol=1e-7):
             differences.append(f"the {name} is {now!r}, the record says {then!r}")
     return Verification(found, tuple(differences), far)
+
+
+def _other_origin(record: Mapping[str, Any], explainer: Explainer) -> list[str]:
+    """Where a record does not come from this model, output and reference."""
+    before, differences = record["provenance"], []
+    for what in ("model", "output", "reference"):
+        now, then = explainer.provenance[what]["fingerprint"], str(before.get(what, {}).get("fingerprint", "none"))
+        if now != then:
+            differences.append(f"the {what} has the fingerprint {now[:12]}, the record says {then[:12]}")
+    facts = explainer.provenance["reference"]
+    if record["typical"] != {name: plain(value) for name, value in facts["typical"].items()}:
+        differences.append("the reference has other typical values than the record")
+    better = record["rules"]["higher_is_better"]
+    if facts.get("higher_is_better", better) != better:
+        differences.append(f"the reference says higher_is_better={not better}, the record says {better}")
+    return differences
+
+
+def _ranked(credits: Mapping[str, float], groups: Mapping[str, Any], explainer: Explainer) -> dict[str, float]:
+    """Credits summed over the groups that a record ranked; what is in no group stays by itself."""
+    home = {column: name for name, columns in groups.items() for column in columns}
+    out: dict[str, float] = {}
+    for feature, credit in credits.items():
+        first = explainer.grouping.groups.get(feature, (feature,))[0]
+        name = home.get(first, feature)
+        out[name] = out.get(name, 0.0) + credit
+    return out
+
+
+def _distance(credits: Mapping[str, float], recorded: Mapping[str, float]) -> float:
+    return max((abs(credits[name] - recorded[name]) for name in credits), default=0.0)
 
 
 def _encoded(values: Mapping[str, Any], names: tuple[str, ...], graph: Graph) -> Array:
@@ -140,12 +165,23 @@ def _encoded(values: Mapping[str, Any], names: tuple[str, ...], graph: Graph) ->
     return read_rows(cells, graph, what="the record's applicant").matrix
 
 
-def _explained(explainer: Explainer, row: Array) -> tuple[Array, float]:
-    """Credits and score of one encoded row, by the graph alone."""
+class _Again(NamedTuple):
+    """One applicant explained anew, by the graph alone."""
+
+    credits: dict[str, float]
+    prediction: float
+    base: float
+    error: float
+
+
+def _explained(explainer: Explainer, row: Array) -> _Again:
+    """Credits and score of one encoded row."""
     scorer = explainer.scorer
+    if scorer.node.width != 1:
+        raise InputError("A record is about one score; pick it with target=.")
     paths = Population(explainer.reference.matrix, explainer.weights, row)
     credit = attribute(scorer.node, scorer.graph.input, paths, explainer.settings)
-    if credit.values.shape[2] != 1:
-        raise InputError("A record is about one score; pick it with target=.")
     score = evaluate((scorer.node,), {scorer.graph.input: row})[scorer.node]
-    return credit.values[0, :, 0], float(score[0, 0])
+    names = explainer.grouping.members
+    credits = dict(zip(names, credit.values[0, :, 0].tolist(), strict=True))
+    return _Again(credits, float(score[0, 0]), float(explainer.base[0]), float(credit.error[0, 0]))

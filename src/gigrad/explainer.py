@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from . import provenance
+from . import checks, provenance
 from .engine import Credits, Pairs, Population, Settings, attribute
 from .errors import InputError
 from .explanation import Explanation, table_columns
 from .graph import Array, Graph, Node, own_values, pick
 from .grouping import Grouping
 from .importers import import_model
-from .references.population import checked_weights
 from .references.wiring import open_reference, reference_facts, reference_note
 from .tables import Rows, read_rows
 from .tracing import Traced, chosen_rows, trace_pairs, trace_population
@@ -82,7 +81,8 @@ class Explainer:
         rows = read_rows(table, scorer.graph, what="reference")
         if len(rows) == 0:
             raise InputError("reference must have at least one row; it is empty.")
-        shares = checked_weights(weights, len(rows))
+        shares = checks.weights(weights, len(rows), "reference row")
+        grouping = Grouping.of(rows.names, groups)
         own = scorer.own(rows)
         facts = reference_facts(reference, rows, shares, scorer.graph.columns, own)
         record = {
@@ -90,7 +90,7 @@ class Explainer:
             "reference": provenance.reference_record(rows, shares, reference_note(reference)) | facts,
             "settings": provenance.settings_record(tol, seed, groups),
         }
-        self._assemble(scorer, rows, shares, shares @ own, settings, Grouping.of(rows.names, groups), record)
+        self._assemble(scorer, rows, shares, shares @ own, settings, grouping, record)
 
     def _assemble(
         self,
@@ -349,10 +349,5 @@ class Scorer:
 
 def checked_settings(tol: float, n_threads: int | None, seed: int) -> Settings:
     """How to compute, once it has been seen to make sense."""
-    if not 0 < tol < 1:
-        raise InputError(f"tol must lie between 0 and 1; {tol!r} came.")
-    if n_threads is not None and (not isinstance(n_threads, int) or n_threads < 1):
-        raise InputError(f"n_threads must be a positive whole number or None; {n_threads!r} came.")
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
-        raise InputError(f"seed must be a whole number that is not negative; {seed!r} came.")
-    return Settings(tol=tol, n_threads=n_threads, seed=int(seed))
+    threads = None if n_threads is None else checks.whole(n_threads, "n_threads")
+    return Settings(tol=checks.inside(tol, "tol"), n_threads=threads, seed=checks.seed(seed))

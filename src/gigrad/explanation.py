@@ -16,6 +16,7 @@ from .errors import InputError
 from .graph.node import Array
 from .grouping import Grouping
 from .paths import Paths
+from .tables import listed
 
 _DERIVED: Any = None  # a field that __post_init__ fills in from the others
 
@@ -146,12 +147,16 @@ class Explanation:
         )
 
     def _take_features(self, index: Ints) -> Explanation:
+        if not len(index):
+            raise InputError("A slice must keep at least one feature; none came.")
         if len(np.unique(index)) < len(index):
             raise InputError("A slice may name each feature once; one came twice.")
         return self._merge({self.feature_names[i]: np.array([i]) for i in index})
 
     def _take_outputs(self, key: Any) -> Explanation:
         found = _positions(key, self.output_names, "output")
+        if not len(found):
+            raise InputError("A slice must keep at least one output; none came.")
         index: Any = int(found[0]) if isinstance(key, (int, np.integer, str)) else found
         per_output = ("values", "base_values", "predictions", "gap", "error", "rest")
         return replace(
@@ -302,9 +307,14 @@ def _positions(key: Any, names: Sequence[Any], what: str) -> Ints:
     if isinstance(key, slice):
         return np.arange(size)[key]
     single = isinstance(key, (str, int, np.integer)) and not isinstance(key, bool)
-    array = np.asarray([key] if single else key)
+    ways = "number" if isinstance(names, range) else "number, name"
+    refused = InputError(f"A {what} is picked by {ways}, slice, list or mask; {key!r} came.")
+    try:
+        array = np.asarray([key] if single else key)
+    except ValueError:  # lists of several lengths
+        raise refused from None
     if array.ndim != 1 or key is None:
-        raise InputError(f"A {what} is picked by number, name, slice, list or mask; {key!r} came.")
+        raise refused
     if array.dtype == bool:
         if len(array) != size:
             raise InputError(f"A mask of {what}s must have {size} entries; it has {len(array)}.")
@@ -312,7 +322,7 @@ def _positions(key: Any, names: Sequence[Any], what: str) -> Ints:
     if array.dtype.kind in "UO" and not isinstance(names, range):
         return np.array([_named(name, names, what) for name in array.tolist()], dtype=np.int64)
     if array.dtype.kind not in "iu" and array.size:
-        raise InputError(f"A {what} is picked by number, name, slice, list or mask; {key!r} came.")
+        raise refused
     index = array.astype(np.int64)
     outside = index[(index < -size) | (index >= size)]
     if len(outside):
@@ -325,8 +335,7 @@ def _named(name: Any, names: Sequence[str], what: str) -> int:
         return int(_positions(int(name), names, what)[0])
     found = [i for i, known in enumerate(names) if known == name]
     if len(found) != 1:
-        listed = ", ".join(map(repr, names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
-        raise InputError(f"{name!r} must be the name of one {what}; {len(found)} have it. There are {listed}.")
+        raise InputError(f"{name!r} must be the name of one {what}; {len(found)} have it. There are {listed(names)}.")
     return found[0]
 
 

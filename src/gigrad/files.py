@@ -51,16 +51,20 @@ def save(e: Explanation, path: str | Path) -> None:
 def load(path: str | Path) -> Explanation:
     """See `Explanation.load`."""
     pa, parquet = require("pyarrow", "frames"), require("pyarrow.parquet", "frames")
+    if not Path(path).exists():
+        raise InputError(f"{path} must be a Parquet file that gigrad saved; it does not exist.")
     try:
         table = parquet.read_table(str(path))
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path} must be a Parquet file that can be read; {error}") from None
+        why = " ".join(str(error).split()).rstrip(".")
+        raise InputError(f"{path} must be a Parquet file that can be read; {why}.") from None
     try:
         head = json.loads((table.schema.metadata or {}).get(b"gigrad", b"{}"))
         found = head.get("format")
         if found == FORMAT:
             return _explanation(pa, table, head)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError, pa.ArrowException) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError, RecursionError,
+            pa.ArrowException) as error:  # fmt: skip
         raise InputError(f"{path} must be an explanation as gigrad saved it; it is damaged ({error!r}).") from None
     raise InputError(f"{path} must be an explanation that gigrad saved in format {FORMAT}; its format is {found}.")
 
@@ -68,6 +72,8 @@ def load(path: str | Path) -> Explanation:
 def _explanation(pa: Any, table: Any, head: dict[str, Any]) -> Explanation:
     from .explanation import Explanation
 
+    if not isinstance(head["provenance"], dict):
+        raise TypeError("its provenance is no object")
     k = len(head["output_names"])
     n = table.num_rows // k
     shape = (n, k) if head["outputs_axis"] else (n,)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import display
+from . import checks, display
 from .errors import InputError, MissingDependencyError
 from .optional import require
 
@@ -194,9 +194,7 @@ class _Repeated:
 
 def _library(e: Explanation, library: str | None) -> str:
     if library is not None:
-        if library not in ("pandas", "polars"):
-            raise InputError(f'library must be "pandas" or "polars"; {library!r} came.')
-        return library
+        return checks.library(library)
     own = type(e.data).__module__.split(".")[0]
     if own in ("pandas", "polars"):
         return own

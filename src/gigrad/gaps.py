@@ -9,13 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import display, provenance
+from . import checks, display, provenance
 from .engine import Settings
 from .errors import AccuracyWarning, InputError
 from .explainer import Scorer, checked_settings
 from .graph import Array
 from .optional import require
-from .references.population import checked_weights
 from .references.wiring import open_reference, reference_note
 from .resampling import bootstrap_weights, credits_by_start
 from .tables import Rows, read_rows
@@ -68,13 +67,12 @@ class ScoreGap:
 
     def to_frame(self, *, library: Literal["pandas", "polars"] = "pandas") -> Any:
         """A line for each variable, largest credit first: feature, credit, low, high, share of the difference."""
-        if library not in ("pandas", "polars"):
-            raise InputError(f'library must be "pandas" or "polars"; {library!r} came.')
         order = self._order()
         share = self.values / self.difference if self.difference else np.full(len(self.values), np.nan)
         columns = {"credit": self.values, "low": self.low, "high": self.high, "share": share}
-        made = {"feature": [self.feature_names[j] for j in order]}
-        return require(library, "frames").DataFrame(made | {name: array[order] for name, array in columns.items()})
+        made: dict[str, Any] = {"feature": [self.feature_names[j] for j in order]}
+        made |= {name: array[order] for name, array in columns.items()}
+        return require(checks.library(library), "frames").DataFrame(made)
 
     def _order(self) -> Any:
         return np.argsort(-np.abs(self.values), kind="stable")
@@ -142,10 +140,7 @@ def explain_gap(
     >>> gap.difference, gap.values
     (2.5, array([1. , 1.5]))
     """
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1; {level!r} came.")
-    if isinstance(bootstrap, bool) or not isinstance(bootstrap, int) or bootstrap < 0:
-        raise InputError(f"bootstrap must be a whole number, 0 or more; {bootstrap!r} came.")
+    level, bootstrap = checks.inside(level, "level"), checks.whole(bootstrap, "bootstrap", least=0)
     scorer, settings = Scorer.of(model, output, target), checked_settings(tol, n_threads, seed)
     if scorer.node.width != 1:
         outputs = ", ".join(map(repr, scorer.output_names))
@@ -203,7 +198,7 @@ class _Group:
         rows = read_rows(opened, scorer.graph, what=what)
         if len(rows) == 0:
             raise InputError(f"{what} must have at least one row; it is empty.")
-        shares = checked_weights(given, len(rows))
+        shares = checks.weights(given, len(rows), f"row of {what}")
         record = provenance.reference_record(rows, shares, reference_note(table))
         return cls(rows, shares, scorer.own(rows)[:, 0], record)
 

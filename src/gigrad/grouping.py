@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import checks
 from .errors import InputError
 
 
@@ -30,8 +31,11 @@ class Grouping:
     def of(cls, names: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> Grouping:
         """Columns gathered into groups; those in no group stay features of their own."""
         home: dict[str, str] = {}
-        for name, members in (groups or {}).items():
-            if isinstance(members, str) or len(members) == 0:
+        groups = checks.mapping(groups, "groups", '{"housing": ["rent", "owns"]}') if groups else {}
+        for name, members in groups.items():
+            if not isinstance(name, str):
+                raise InputError(f"The name of a group must be a text; {name!r} came.")
+            if isinstance(members, str) or not isinstance(members, Collection) or len(members) == 0:
                 raise InputError(f"The group {name!r} must be a list of features, at least one; {members!r} came.")
             for member in members:
                 if member not in names:
@@ -41,7 +45,7 @@ class Grouping:
                 if member in home:
                     raise InputError(f"A feature may be in one group; {member!r} is in {home[member]!r} and {name!r}.")
                 home[member] = name
-        clash = next((n for n in groups or {} if n in names and n not in home), None)
+        clash = next((n for n in groups if n in names and n not in home), None)
         if clash is not None:
             raise InputError(f"A group needs a name of its own; {clash!r} is also a feature outside of it.")
         merged: dict[str, list[int]] = {}

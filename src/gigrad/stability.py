@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from . import checks
 from .adverse import reasons
 from .adverse.ranking import Rules, choose
 from .compose import SmoothedECDF
@@ -117,13 +118,11 @@ class Stability:
 
     def to_frame(self, *, library: Literal["pandas", "polars"] = "pandas") -> Any:
         """A line for each applicant and kind of change."""
-        if library not in ("pandas", "polars"):
-            raise InputError(f'library must be "pandas" or "polars"; {library!r} came.')
         names = ("row_id", "kind", "trials", "changed", "reordered", "first_changed")
         columns: dict[str, list[Any]] = {name: [getattr(c, name) for c in self.changes] for name in names}
         columns["least_kept"] = [min(c.kept, key=lambda name: c.kept[name], default=None) for c in self.changes]
         columns["most_entered"] = [max(c.entered, key=lambda n: c.entered[n], default=None) for c in self.changes]
-        return require(library, "frames").DataFrame(columns)
+        return require(checks.library(library), "frames").DataFrame(columns)
 
     def __str__(self) -> str:
         lines = [f"{'':<14}{'reasons change':>16}{'order changes':>16}{'first changes':>16}{'never changed':>16}"]
@@ -191,9 +190,11 @@ def reason_stability(
     >>> stability.kinds
     ('reference', 'margin', 'rank')
     """
-    for name, count in (("bootstrap", bootstrap), ("draws", draws)):
-        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-            raise InputError(f"{name} must be a whole number, 0 or more; {count!r} came.")
+    bootstrap, draws = checks.whole(bootstrap, "bootstrap", least=0), checks.whole(draws, "draws", least=0)
+    if spaces is not None:
+        checks.mapping(spaces, "spaces", '{"margin": "margin"}')
+    if measurement_error is not None:
+        checks.mapping(measurement_error, "measurement_error", '{"income": "5%"}')
     explainer = Explainer(model, reference, output=output, target=target, tol=tol, n_threads=n_threads, seed=seed)
     e = explainer(X)
     found = reasons(e, top, None, groups, exclude, min_share, higher_is_better=higher_is_better)

@@ -15,6 +15,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from .display import is_missing
 from .errors import InputError
 from .graph.columns import Column
 from .graph.node import Array
@@ -77,33 +78,57 @@ def read_rows(X: Any, graph: Graph, *, what: str) -> Rows:
     """Encode a table for a model; every way in which it may not fit is an InputError that names `what` came."""
     if isinstance(X, Rows):
         return X
-    columns = graph.columns
-    if isinstance(X, np.ndarray):
-        return _read_array(X, columns, what)
-    if type(X).__module__.startswith("scipy.sparse"):
+    opened = open_table(X, what)
+    if isinstance(opened, nw.DataFrame):
+        return _read_frame(opened, graph, what)
+    return _read_array(opened, graph.columns, what)
+
+
+_HINTS = {
+    "Series": " For one row of a pandas table, pass table.iloc[[i]].",
+    "LazyFrame": " Pass what its collect() gives.",
+    "RecordBatch": " Pass pyarrow.Table.from_batches([batch]).",
+    "Tensor": " Pass what its numpy() gives.",
+}
+
+
+def open_table(table: Any, what: str) -> Any:
+    """A table as a NumPy array of two dimensions or a narwhals.DataFrame; lists of rows are arrays, too.
+
+    What is neither is an InputError that names `what` came.
+    """
+    if isinstance(table, np.ma.MaskedArray):
+        raise InputError(
+            f"{what} must show its missing values; a masked array came, which hides them. Pass X.filled(numpy.nan)."
+        )
+    if type(table).__module__.startswith("scipy.sparse"):
         raise InputError(
             f"{what} must be a dense table; a sparse matrix came. Whether its empty cells are zeros or missing values "
             "differs between libraries, so say which: pass X.toarray(), or an array with NaN in them."
         )
+    if isinstance(table, (list, tuple)):
+        try:
+            table = np.asarray(table)
+        except ValueError:
+            raise InputError(f"{what} must have rows of one length; a list of rows of several lengths came.") from None
+    if isinstance(table, np.ndarray):
+        if table.ndim != 2:
+            raise InputError(
+                f"{what} must have two dimensions, rows and columns; it has {table.ndim}. For one row, pass [row]."
+            )
+        return table
     try:
-        frame = nw.from_native(X, eager_only=True)
+        return nw.from_native(table, eager_only=True)
     except TypeError:
-        if isinstance(X, (list, tuple)):
-            return _read_array(np.asarray(X), columns, what)
+        kind = type(table).__name__
         raise InputError(
-            f"{what} must be a NumPy array or a pandas, polars or pyarrow table; a {type(X).__name__} came."
-            + (" For one row of a pandas table, pass table.iloc[[i]]." if type(X).__name__ == "Series" else "")
+            f"{what} must be a NumPy array or a pandas, polars or pyarrow table; a {kind} came.{_HINTS.get(kind, '')}"
         ) from None
     except nw.exceptions.DuplicateError as problem:
         raise InputError(f"{what} must name each column once: {' '.join(str(problem).split())}.") from None
-    return _read_frame(frame, graph, what)
 
 
 def _read_array(X: NDArray[Any], columns: Sequence[Column], what: str) -> Rows:
-    if X.ndim != 2:
-        raise InputError(
-            f"{what} must have two dimensions, rows and columns; it has {X.ndim}. For one row, pass [row]."
-        )
     if X.shape[1] != len(columns):
         raise InputError(f"{what} must have the model's {len(columns)} columns; it has {X.shape[1]}.")
     matrix = np.empty(X.shape, dtype=np.float64)
@@ -166,10 +191,7 @@ def _encode_series(series: nw.Series[Any], column: Column, what: str) -> NDArray
 
 def are_missing(values: Iterable[Any]) -> NDArray[np.bool_]:
     """Which of some Python values are missing: None, NaN, and the marks that pandas and NumPy have of their own."""
-    return np.array([v is None or type(v).__name__ in _MISSING_TYPES or v != v for v in values], dtype=bool)
-
-
-_MISSING_TYPES = ("NAType", "NaTType")  # asked for first: pandas' NA has no truth value to compare with
+    return np.array([is_missing(v) for v in values], dtype=bool)
 
 
 def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float64]:
@@ -182,6 +204,10 @@ def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float
     if column.labels is None:
         try:
             out[~missing] = present.astype(np.float64)
+        except OverflowError:
+            raise InputError(
+                f"{what} must hold numbers below 1e308 in column {column.name!r}; a larger one came."
+            ) from None
         except (TypeError, ValueError):
             example = next(v for v in present if not isinstance(v, (int, float, np.number)))
             raise InputError(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import kernels
+from . import checks, kernels
 from .engine import Pairs, Population, Settings, as_link, attribute, categories_read, linear_terms
 from .errors import InputError
 from .graph import Array, Graph, Node, TreeEnsemble, evaluate
@@ -103,7 +103,7 @@ class Traced:
 
 def chosen_rows(paths: Any, n: int) -> Ints:
     """The rows whose paths a caller asked for: the first so many, or those listed."""
-    if isinstance(paths, (int, np.integer)) and not isinstance(paths, bool) and paths >= 0:
+    if checks.is_whole(paths) and paths >= 0:
         return np.arange(min(int(paths), n))
     rows = np.asarray(paths)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or ((rows < 0) | (rows >= n)).any():

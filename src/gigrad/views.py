@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from . import display
@@ -33,13 +31,6 @@ def one_row(e: Explanation, what: str) -> Explanation:
     if len(e) != 1:
         raise InputError(f"{what} draws one row; this explanation has {len(e):,}. Pick one, say e[0].")
     return e
-
-
-def count(value: Any, what: str) -> int:
-    """A positive whole number that a caller asked for."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-        raise InputError(f"{what} must be a positive whole number; {value!r} came.")
-    return int(value)
 
 
 def sampled(e: Explanation, most: int) -> tuple[Explanation, str]:

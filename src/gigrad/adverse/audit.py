@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import checks
+from ..durable import replacing
 from ..errors import InputError
 from .case import ApplicantReasons, Case, Context, reasons_of
 
@@ -50,7 +52,8 @@ def records(found: Reasons) -> list[dict[str, Any]]:
 def write(found: Reasons, path: str | Path) -> None:
     """See `Reasons.write_audit`."""
     lines = (json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n" for record in records(found))
-    Path(path).write_text("".join(lines), encoding="utf-8")
+    with replacing(Path(path)) as aside:
+        aside.write_text("".join(lines), encoding="utf-8")
 
 
 def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
@@ -87,28 +90,64 @@ def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
     True
     """
     checked = read_record(record)
-    again = reasons_of(_case(checked), Context.from_record(checked))
+    try:
+        again = reasons_of(_case(checked), Context.from_record(checked))
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise InputError(f"The {_called(checked)} is not one that Reasons.audit gave: {error!r}.") from None
     if _through_json(again.as_record()) != checked["outcome"]:
-        raise InputError(
-            f"The reasons in the record of {checked['row_id']!r} do not follow from its credits and rules."
-        )
+        raise InputError(f"The reasons in the {_called(checked)} do not follow from its credits and rules.")
     return again
 
 
 def read_record(record: Mapping[str, Any] | str) -> dict[str, Any]:
-    """A record as a dict, once its format and its fingerprint have been seen to be right."""
+    """A record as a dict, once its format, its fingerprint and the kinds of its parts have been seen to be right.
+
+    A fingerprint is no signature: who changes a record can make a new one, so that nothing in it is taken on trust.
+    """
     if isinstance(record, str):
         try:
             record = json.loads(record)
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, RecursionError) as error:
             raise InputError(f"An audit record must be a JSON object; {error}.") from None
     if not isinstance(record, Mapping) or record.get("format") != FORMAT:
         raise InputError(f"An audit record of the format {FORMAT!r} must come, as Reasons.audit gives it.")
     made = dict(record)
     stated = made.pop("fingerprint", None)
-    if stated != fingerprint(made):
-        raise InputError(f"The record of {made.get('row_id')!r} was changed: its fingerprint does not match.")
+    try:
+        own = fingerprint(made)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"An audit record must hold what JSON can; {error}.") from None
+    if stated != own:
+        raise InputError(f"The {_called(made)} was changed: its fingerprint does not match.")
+    _check_parts(made)
     return made
+
+
+def _check_parts(record: Mapping[str, Any]) -> None:
+    """See that a record has all its parts, that they are of their kinds, and that its numbers are numbers."""
+    for name, kind in _PARTS.items():
+        if not isinstance(record.get(name), kind):
+            raise InputError(
+                f"The {_called(record)} must have {name!r} as a {kind.__name__}; it was made by something else."
+            )
+    provenance = record["provenance"]
+    if not all(isinstance(provenance.get(name, {}), dict) for name in ("model", "output", "reference", "settings")):
+        raise InputError(
+            f"The provenance in the {_called(record)} must have records of model, output, reference and settings."
+        )
+    for name in ("credits", "feature_credits", "score"):
+        if not all(checks.is_number(value) for value in record[name].values()):
+            raise InputError(f"{name!r} in the {_called(record)} must hold numbers only.")
+
+
+_PARTS = {
+    "rules": dict, "statements": list, "groups": dict, "typical": dict, "provenance": dict, "applicant": dict,
+    "score": dict, "credits": dict, "feature_credits": dict, "outcome": dict,
+}  # fmt: skip
+
+
+def _called(record: Mapping[str, Any]) -> str:
+    return f"record of {record.get('row_id')!r}"
 
 
 def fingerprint(record: Mapping[str, Any]) -> str:

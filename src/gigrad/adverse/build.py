@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal
 
 import numpy as np
 
-from .. import display
+from .. import checks, display
 from ..errors import InputError, StatementWarning
 from ..explanation import Explanation
 from ..references.population import passing
@@ -84,9 +85,9 @@ def reasons(
     if row_ids is not None:
         explanation = replace(explanation, ids=_checked_ids(row_ids, len(explanation)))
     grouped = explanation.group(groups) if groups else explanation
-    if isinstance(exclude, str):
-        raise InputError(f"exclude must be a list of features or groups; the text {exclude!r} came.")
-    rules = Rules(direction, top, float(min_share), tuple(exclude or ()), _ranges(grouped, ranges))
+    if isinstance(exclude, str) or not isinstance(exclude, (Iterable, NoneType)):
+        raise InputError(f"exclude must be a list of features or groups; {exclude!r} came.")
+    rules = Rules(direction, top, min_share, tuple(exclude or ()), _ranges(grouped, ranges))
     book = read_statements(statements)
     members = {name: tuple(columns) for name, columns in grouped.groups.items()}
     check_statements([s for s in book if s.feature in rules.features], members)
@@ -293,13 +294,15 @@ def _ranges(grouped: Explanation, given: Mapping[str, float] | None) -> tuple[tu
     if given is None:
         sizes = credit_ranges(grouped.values)
         return tuple(zip(grouped.feature_names, sizes.tolist(), strict=True))
+    checks.mapping(given, "ranges", '{"age": 0.5}')
     absent = [name for name in grouped.feature_names if name not in given]
     if absent:
         raise InputError(f"ranges must have a number for every feature or group; {absent[0]!r} is missing.")
-    sized = tuple((name, float(given[name])) for name in grouped.feature_names)
-    if not all(np.isfinite(size) and size >= 0 for _, size in sized):
-        raise InputError("ranges must be finite and not negative.")
-    return sized
+    sized = {name: given[name] for name in grouped.feature_names}
+    for name, size in sized.items():
+        if not checks.is_number(size) or not 0 <= size < np.inf:
+            raise InputError(f"ranges must be numbers, finite and not negative; {size!r} came for {name!r}.")
+    return tuple((name, float(size)) for name, size in sized.items())
 
 
 def _typical(e: Explanation) -> dict[str, Any]:

@@ -8,7 +8,9 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, MissingDependencyError
+from .. import checks
+from ..durable import replacing
+from ..errors import MissingDependencyError
 from ..optional import require
 
 if TYPE_CHECKING:
@@ -34,8 +36,8 @@ def columns(found: Reasons) -> dict[str, list[Any]]:
 
 def to_frame(found: Reasons, library: str | None) -> Any:
     """See `Reasons.to_frame`."""
-    if library not in (None, "pandas", "polars"):
-        raise InputError(f'library must be "pandas" or "polars"; {library!r} came.')
+    if library is not None:
+        checks.library(library)
     own = type(found.explanation.data).__module__.split(".")[0]
     if library is None and own in ("pandas", "polars"):
         library = own
@@ -65,13 +67,14 @@ def to_arrow(found: Reasons) -> Any:
 def to_parquet(found: Reasons, path: str | Path) -> None:
     """See `Reasons.to_parquet`."""
     table = to_arrow(found)
-    require("pyarrow.parquet", "frames").write_table(table, str(path), compression="zstd")
+    with replacing(Path(path)) as aside:
+        require("pyarrow.parquet", "frames").write_table(table, str(aside), compression="zstd")
 
 
 def to_csv(found: Reasons, path: str | Path) -> None:
     """See `Reasons.to_csv`."""
     made = columns(found)
-    with Path(path).open("w", encoding="utf-8", newline="") as file:
+    with replacing(Path(path)) as aside, aside.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
         writer.writerows([_harmless(cell) for cell in line] for line in zip(*made.values(), strict=True))
@@ -99,7 +102,8 @@ def to_json(found: Reasons, path: str | Path | None) -> str:
     }
     text = json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False, default=str)
     if path is not None:
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        with replacing(Path(path)) as aside:
+            aside.write_text(text + "\n", encoding="utf-8")
     return text
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import checks
 from ..errors import InputError
 from ..graph.node import Array
 
@@ -51,10 +52,11 @@ class Rules:
     def __post_init__(self) -> None:
         if not isinstance(self.higher_is_better, bool):
             raise InputError(f"higher_is_better must be True or False; {self.higher_is_better!r} came.")
-        if isinstance(self.top, bool) or not isinstance(self.top, int) or self.top < 1:
-            raise InputError(f"top must be a positive whole number; {self.top!r} came.")
-        if not 0 <= self.min_share <= 1:
+        if not checks.is_number(self.min_share) or not 0 <= self.min_share <= 1:
             raise InputError(f"min_share must lie between 0 and 1; {self.min_share!r} came.")
+        # Python's own numbers: NumPy's cannot be written to a record.
+        object.__setattr__(self, "top", checks.whole(self.top, "top"))
+        object.__setattr__(self, "min_share", float(self.min_share))
         unknown = [name for name in self.exclude if name not in self.features]
         if unknown:
             raise InputError(

@@ -20,6 +20,7 @@ The first statement whose conditions all hold is taken; one without conditions a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
@@ -209,9 +210,12 @@ def _of_line(line: Any) -> Statement:
 
 def _number(value: Any, name: str, feature: str) -> float:
     try:
-        return float(value)
+        number = float(value)
     except (TypeError, ValueError):
-        raise InputError(f"{name} in a statement for {feature!r} must be a number; {value!r} came.") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise InputError(f"{name} in a statement for {feature!r} must be a finite number; {value!r} came.")
+    return number
 
 
 def _is_number(value: Any) -> bool:

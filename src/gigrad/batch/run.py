@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .. import provenance
+from .. import checks, provenance
 from ..durable import keep_apart
 from ..errors import InputError
 from .rejects import rejects_schema, rejects_table
@@ -259,8 +259,6 @@ def _head(task: Task, identity: dict[str, Any]) -> dict[str, Any]:
 
 def _batch_rows(task: Task, asked: int | None) -> int:
     if asked is not None:
-        if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
-            raise InputError(f"batch_rows must be a positive whole number; {asked!r} came.")
-        return asked
+        return checks.whole(asked, "batch_rows")
     cells = len(task.layout.columns) * len(task.explainer.scorer.output_names)
     return min(max(2**19 // max(cells, 1), 64), 8192)

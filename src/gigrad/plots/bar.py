@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import display, views
+from .. import checks, display, views
 from ..errors import InputError
 from ..explanation import Explanation
 from ..frames import importance
@@ -40,7 +40,7 @@ def bar(e: Explanation | Mapping[str, Explanation], *, top: int = 15, ax: Any = 
     >>> ax = gig.plots.bar(e)
     >>> ax = gig.plots.bar({"first": e[0], "second": e[1]})
     """
-    top = views.count(top, "top")
+    top = checks.whole(top, "top")
     if isinstance(e, Mapping):
         return _cohorts({name: views.one_output(part, "bar") for name, part in e.items()}, top, ax)
     e = views.one_output(e, "bar")

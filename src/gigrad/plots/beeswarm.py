@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import display, views
+from .. import checks, display, views
 from ..explanation import Explanation
 from ..frames import importance
 from ..optional import require
@@ -38,8 +38,8 @@ def beeswarm(e: Explanation, *, top: int = 15, points: int = 2000, ax: Any = Non
     >>> ax = gig.plots.beeswarm(gig.explain(tree, [[1, 1], [0, 1]], [[0, 0]]))
     """
     e = views.one_output(e, "beeswarm")
-    shown, gathered = style.ranked(importance(e)[0], views.count(top, "top"))
-    drawn, said = views.sampled(e, views.count(points, "points"))
+    shown, gathered = style.ranked(importance(e)[0], checks.whole(top, "top"))
+    drawn, said = views.sampled(e, checks.whole(points, "points"))
     labels = [style.short_name(e, j) for j in shown]
     if len(gathered):
         labels.append(style.others(len(gathered)))

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import views
+from .. import checks, views
 from ..errors import InputError
 from ..explanation import Explanation
 from ..frames import importance
@@ -52,8 +52,8 @@ def heatmap(
     e = views.one_output(e, "heatmap")
     if order not in ORDERS:
         raise InputError(f"order must be one of {', '.join(map(repr, ORDERS))}; {order!r} came.")
-    shown, gathered = style.ranked(importance(e)[0], views.count(top, "top"))
-    drawn, said = views.sampled(e, views.count(rows, "rows"))
+    shown, gathered = style.ranked(importance(e)[0], checks.whole(top, "top"))
+    drawn, said = views.sampled(e, checks.whole(rows, "rows"))
     drawn = drawn[_order(drawn, order)]
     table = drawn.values[:, shown].T
     labels = [style.short_name(e, j) for j in shown]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import display, views
+from .. import checks, display, views
 from ..errors import InputError
 from ..explanation import Explanation
 from ..paths import Paths
@@ -57,8 +57,8 @@ def path(e: Explanation, *, top: int = 6, jumps: int = 5, ax: Any = None) -> Any
         ax = style.new_axes(9.0, 6.4)
     ax.set_axis_off()
     above, below = ax.inset_axes((0.0, 0.62, 1.0, 0.38)), ax.inset_axes((0.0, 0.0, 1.0, 0.55))
-    _score(above, e, e.paths, views.count(jumps, "jumps"))
-    _credits(below, e, e.paths, views.count(top, "top"))
+    _score(above, e, e.paths, checks.whole(jumps, "jumps"))
+    _credits(below, e, e.paths, checks.whole(top, "top"))
     style.title(above, _said(e, e.paths))
     return ax
 

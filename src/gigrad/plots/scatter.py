@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import display, views
+from .. import checks, display, views
 from ..errors import InputError
 from ..explanation import Explanation
 from ..optional import require
@@ -42,7 +42,7 @@ def scatter(
     >>> ax = gig.plots.scatter(gig.explain(tree, [[1, 1], [0, 1]], [[0, 0]]), "x0", color="x1")
     """
     e = views.one_output(e, "scatter")
-    drawn, said = views.sampled(e, views.count(points, "points"))
+    drawn, said = views.sampled(e, checks.whole(points, "points"))
     j = e.position(feature)
     column = _numbers(drawn, j)
     if ax is None:

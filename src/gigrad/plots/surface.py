@@ -47,7 +47,10 @@ def surface(e: Explanation, score: Callable[[NDArray[np.float64]], Any], start: 
     e = views.one_row(e, "surface")
     if len(e.feature_names) != 2:
         raise InputError(f"surface draws two features; this explanation has {len(e.feature_names)}.")
-    start = np.asarray(start, dtype=np.float64).ravel()
+    try:
+        start = np.asarray(start, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        raise InputError(f"start must be two numbers, where the path starts; {start!r:.60} came.") from None
     end = np.array([_value(e, j) for j in range(2)])
     if start.shape != (2,) or not np.isfinite([*start, *end]).all():
         raise InputError(f"surface needs two finite numbers at either end; {start} and {end} came.")

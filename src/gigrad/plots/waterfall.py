@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import display, views
+from .. import checks, display, views
 from ..explanation import Explanation
 from . import style
 
@@ -35,7 +35,7 @@ def waterfall(e: Explanation, *, top: int = 10, ax: Any = None) -> Any:
     ['reference', 'x0 = 1', 'x1 = 1', 'this row']
     """
     e = views.one_row(e, "waterfall")
-    bars = _bars(e, views.count(top, "top"))
+    bars = _bars(e, checks.whole(top, "top"))
     base, prediction = float(e.base_values[0]), float(e.predictions[0])
     ends = base + np.cumsum([credit for _, credit in bars])
     starts = np.concatenate([[base], ends[:-1]])

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import checks
 from ..engine import Settings
 from ..errors import CorruptModelError, InputError
 from ..graph import Graph
@@ -214,7 +215,7 @@ def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | Non
         Scorer(graph, node, output_names, {k: v for k, v in record.items() if k not in ("reference", "settings")}),
         Rows(matrix, matrix, reference_names),
         weights,
-        Settings(tol=tol, n_threads=n_threads, seed=seed),
+        Settings(tol=tol, n_threads=None if n_threads is None else checks.whole(n_threads, "n_threads"), seed=seed),
         grouping,
         record,
     )

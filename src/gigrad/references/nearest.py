@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import checks
 from ..errors import InputError
 from ..graph.node import Array
 from .plain import PlainColumn, count_rows, plain_columns, take_rows
@@ -49,8 +50,7 @@ def nearest_approved(
     >>> gig.references.nearest_approved(X, points, 600, 0, 1, higher_is_better=True).rows
     array([[2.]])
     """
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1:
-        raise InputError(f"k must be a positive whole number; {k!r} came.")
+    k = checks.whole(k, "k")
     row = _row(X, scores, cutoff, applicant, higher_is_better)
     passed = approved(X, scores, cutoff, higher_is_better=higher_is_better, weights=weights, min_rows=1)
     if len(passed) < k:
@@ -96,7 +96,7 @@ def _mid_rank(sample: Array, weights: Array, values: Any) -> Array:
 def _row(X: Any, scores: Any, cutoff: float, applicant: Any, higher_is_better: bool) -> Any:
     """The applicant as a table of one row; one who passes already has no approved neighbours to be compared with."""
     size = count_rows(X, "X")
-    if not isinstance(applicant, (int, np.integer)) or isinstance(applicant, bool):
+    if not checks.is_whole(applicant):
         if count_rows(applicant, "applicant") != 1:
             raise InputError(f"applicant must be one row or a position in X; {count_rows(applicant, 'it')} rows came.")
         return applicant

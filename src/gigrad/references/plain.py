@@ -9,9 +9,11 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import is_number
 from ..display import is_missing
 from ..errors import InputError
 from ..graph.node import Array
+from ..tables import open_table
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,19 +35,19 @@ class PlainColumn:
 
 def count_rows(table: Any, what: str) -> int:
     """How many rows a table has."""
-    return len(_opened(table, what))
+    return len(open_table(table, what))
 
 
 def take_rows(table: Any, index: NDArray[np.int64]) -> Any:
     """Some rows of a table, as a table of the same kind."""
-    opened = _opened(table, "the table")
+    opened = open_table(table, "the table")
     return opened[index] if isinstance(opened, np.ndarray) else opened[index.tolist()].to_native()
 
 
 def plain_columns(table: Any, other: Any = None) -> list[tuple[PlainColumn, PlainColumn]]:
     """Every column of `table`, paired with the same column of `other` (itself if None) under the same codes."""
-    first = _opened(table, "the table")
-    second = first if other is None else _opened(other, "the other table")
+    first = open_table(table, "the table")
+    second = first if other is None else open_table(other, "the other table")
     if isinstance(first, np.ndarray) != isinstance(second, np.ndarray):
         raise InputError("The two tables must be of one kind, both arrays or both data frames.")
     if isinstance(first, np.ndarray):
@@ -58,21 +60,6 @@ def plain_columns(table: Any, other: Any = None) -> list[tuple[PlainColumn, Plai
     if absent:
         raise InputError(f"The two tables must have the same columns; {absent[0]!r} is missing from one.")
     return [_pair(name, _values(first[name]), _values(second[name])) for name in first.columns]
-
-
-def _opened(table: Any, what: str) -> Any:
-    if isinstance(table, (list, tuple)):
-        table = np.asarray(table)
-    if isinstance(table, np.ndarray):
-        if table.ndim != 2:
-            raise InputError(f"{what} must have two dimensions, rows and columns; it has {table.ndim}.")
-        return table
-    try:
-        return nw.from_native(table, eager_only=True)
-    except TypeError:
-        raise InputError(
-            f"{what} must be a NumPy array or a pandas, polars or pyarrow table; a {type(table).__name__} came."
-        ) from None
 
 
 def _values(series: nw.Series[Any]) -> NDArray[Any]:
@@ -89,12 +76,14 @@ def _pair(name: str, first: NDArray[Any], second: NDArray[Any]) -> tuple[PlainCo
             name, "number", second.astype(np.float64)
         )
     cells = [(v, is_missing(v)) for v in both]
-    if all(missing or (isinstance(v, (int, float, np.number)) and not isinstance(v, bool)) for v, missing in cells):
-        kind: Literal["number", "category"] = "number"
-        values = np.array([np.nan if missing else float(v) for v, missing in cells])
-    else:
-        kind = "category"
-        codes: dict[Any, int] = {}
-        values = np.array([np.nan if missing else codes.setdefault(v, len(codes)) for v, missing in cells])
+    numeric = all(missing or is_number(v) for v, missing in cells)
+    codes: dict[Any, int] = {}
+    try:
+        values = np.array(
+            [np.nan if missing else float(v) if numeric else codes.setdefault(v, len(codes)) for v, missing in cells]
+        )
+    except (TypeError, OverflowError):
+        raise InputError(f"Column {name!r} must hold labels, or numbers below 1e308; something else came.") from None
+    kind: Literal["number", "category"] = "number" if numeric else "category"
     cut = len(first)
     return PlainColumn(name, kind, values[:cut]), PlainColumn(name, kind, values[cut:])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import checks
 from ..errors import InputError
 from ..graph.node import Array
 from .plain import count_rows, take_rows
@@ -56,8 +57,9 @@ class Reference:
     quality: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        size = count_rows(self.rows, "The reference")
-        object.__setattr__(self, "weights", checked_weights(self.weights, size))
+        size = _some_rows(self.rows, "A reference")
+        object.__setattr__(self, "weights", checks.weights(self.weights, size, "reference row"))
+        object.__setattr__(self, "higher_is_better", _checked_direction(self.higher_is_better, True))
         self.weights.setflags(write=False)
         if self.scores is not None:
             object.__setattr__(self, "scores", checked_scores(self.scores, size))
@@ -77,7 +79,11 @@ class Reference:
         """Which scores pass this reference's cutoff, (n,) bool; at the cutoff itself a score passes."""
         if self.cutoff is None or self.higher_is_better is None:
             raise InputError("This reference has no cutoff: it was not built from approved applicants.")
-        return passing(np.asarray(scores, dtype=np.float64), self.cutoff, self.higher_is_better)
+        try:
+            numbers = np.asarray(scores, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"scores must be numbers; {scores!r:.60} came.") from None
+        return passing(numbers, self.cutoff, self.higher_is_better)
 
     def take(self, index: Any, weights: Any, provenance: str, quality: Mapping[str, float] | None = None) -> Reference:
         """Some rows of this reference, with weights and a line of their own."""
@@ -108,11 +114,9 @@ def all_applicants(
     >>> gig.references.all_applicants([[1.0], [2.0]])
     Reference(2 rows: all applicants: 2 rows)
     """
-    size = count_rows(X, "X")
-    if size == 0:
-        raise InputError("all_applicants needs at least one row; the table is empty.")
+    size = _some_rows(X, "X")
     line = f"all applicants: {size:,} rows{_weighted(weights)}"
-    return Reference(X, checked_weights(weights, size), line, scores, _checked_direction(higher_is_better, True))
+    return Reference(X, checks.weights(weights, size, "reference row"), line, scores, higher_is_better)
 
 
 def approved(
@@ -179,7 +183,7 @@ def cutoff_band(
     >>> gig.references.cutoff_band(X, points, 600, width=20, higher_is_better=True, min_rows=1).rows
     array([[2.]])
     """
-    if not (np.isfinite(width) and width > 0):
+    if not checks.is_number(width) or not 0 < width < np.inf:
         raise InputError(
             f"width must be a positive number, whichever direction is better; {width!r} came. higher_is_better says "
             "on which side of the cutoff the band lies."
@@ -200,19 +204,6 @@ def passing(scores: Array, cutoff: float, higher_is_better: bool) -> Any:
     return scores >= cutoff if higher_is_better else scores <= cutoff
 
 
-def checked_weights(weights: Any, rows: int) -> Array:
-    """Weights that sum to 1; equal ones for None."""
-    if weights is None:
-        return np.full(rows, 1.0 / rows)
-    array = np.asarray(weights, dtype=np.float64)
-    if array.shape != (rows,):
-        raise InputError(f"weights must have one number a reference row, {rows}; their shape is {array.shape}.")
-    if not np.isfinite(array).all() or (array < 0).any() or array.sum() <= 0:
-        raise InputError("weights must be finite, not negative, and not all zero.")
-    out: Array = array / array.sum()
-    return out
-
-
 def checked_scores(scores: Any, rows: int) -> Array:
     """One finite score a row."""
     try:
@@ -231,13 +222,20 @@ def checked_scores(scores: Any, rows: int) -> Array:
 
 def _scored(X: Any, scores: Any, weights: Any, cutoff: float, higher_is_better: bool) -> Reference:
     """All rows, with everything that a choice by score needs checked."""
-    size = count_rows(X, "X")
-    if size == 0:
-        raise InputError("A reference needs rows to choose from; the table is empty.")
-    if isinstance(cutoff, bool) or not isinstance(cutoff, (int, float, np.number)) or not np.isfinite(cutoff):
+    size = _some_rows(X, "X")
+    if not checks.is_number(cutoff) or not np.isfinite(cutoff):
         raise InputError(f"cutoff must be a finite number; {cutoff!r} came.")
     direction = _checked_direction(higher_is_better, False)
-    return Reference(X, checked_weights(weights, size), "", checked_scores(scores, size), direction, float(cutoff))
+    shares = checks.weights(weights, size, "reference row")
+    return Reference(X, shares, "", checked_scores(scores, size), direction, float(cutoff))
+
+
+def _some_rows(table: Any, what: str) -> int:
+    """How many rows a table has: one or more."""
+    size = count_rows(table, what)
+    if size == 0:
+        raise InputError(f"{what} must have at least one row; it is empty.")
+    return size
 
 
 def _checked_direction(higher_is_better: Any, may_be_unknown: bool) -> bool | None:
@@ -263,7 +261,7 @@ def _passing_rows(scores: Array, cutoff: float, higher_is_better: bool) -> Any:
 
 
 def _kept(whole: Reference, index: Any, line: str, min_rows: int, advice: str) -> Reference:
-    if len(index) < min_rows:
+    if len(index) < checks.whole(min_rows, "min_rows", least=0):
         raise InputError(
             f"A reference needs at least min_rows={min_rows} rows to be typical of anybody; {len(index)} came "
             f"({line}). {advice}"

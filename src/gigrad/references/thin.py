@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import checks
 from ..errors import InputError
 from ..graph.node import Array
 from .plain import PlainColumn, plain_columns
@@ -55,7 +56,7 @@ def sample(reference: Reference, n: int, seed: int = 0) -> Reference:
     10
     """
     _check_size(reference, n, at_least=1)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(checks.seed(seed))
     order = random.permutation(len(reference))
     edges = np.cumsum(reference.weights[order]) * n
     hits = np.searchsorted(edges, np.arange(n) + random.random(), side="right")
@@ -111,9 +112,7 @@ def _check_size(reference: Reference, n: int, at_least: int) -> None:
         raise InputError(
             f"A Reference must come, say gigrad.references.all_applicants(X); a {type(reference).__name__} came."
         )
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < at_least:
-        raise InputError(f"n must be a whole number, at least {at_least}; {n!r} came.")
-    if n > len(reference):
+    if checks.whole(n, "n", at_least) > len(reference):
         raise InputError(f"n must be at most the reference's {len(reference)} rows; {n} came. Use it whole.")
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import display, notebook
+from .. import checks, display, notebook
 from ..explanation import Explanation
 from ..frames import importance
 from ..paths import Paths
-from ..views import count, one_output, sampled, score_name
+from ..views import one_output, sampled, score_name
 
 MOST_FEATURES = 100
 MOST_PATHS = 200
@@ -28,7 +28,7 @@ def page(e: Explanation, title: str | None, rows: int) -> dict[str, Any]:
     e = one_output(e, "report")
     mean_abs, mean, share = importance(e)
     order = np.argsort(-mean_abs, kind="stable")
-    drawn, said = sampled(e, count(rows, "rows"))
+    drawn, said = sampled(e, checks.whole(rows, "rows"))
     places = display.decimals(float(np.abs(e.values).max(initial=0.0)))
     return {
         "title": title or notebook.title(e),
