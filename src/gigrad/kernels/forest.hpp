@@ -43,7 +43,7 @@ constexpr double MAX_WAYS = 1 << 26;
 
 // Splits that are crossed at the same time whatever the pair: same column and threshold, or same column and categories.
 struct SplitIds {
-    explicit SplitIds(const std::vector<Node>& nodes) : of_node(nodes.size(), -1) {
+    SplitIds(const std::vector<Node>& nodes, size_t n_columns) : of_node(nodes.size(), -1), of_column(n_columns + 1, 0) {
         std::vector<int32_t> order;
         for (size_t i = 0; i < nodes.size(); ++i)
             if (!nodes[i].is_leaf()) order.push_back(static_cast<int32_t>(i));
@@ -60,11 +60,19 @@ struct SplitIds {
             }
             of_node[order[i]] = static_cast<int32_t>(feature.size()) - 1;
         }
+        for (const int32_t j : feature) ++of_column[static_cast<size_t>(j) + 1];
+        for (size_t j = 0; j < n_columns; ++j) of_column[j + 1] += of_column[j];
+        n_nodes = order.size();
     }
     size_t size() const { return feature.size(); }
     int32_t none() const { return static_cast<int32_t>(size()); }  // stands for the path's own ends
 
+    // Whether nodes repeat splits so often (as boosting on histograms does) that work for each split pays.
+    bool repeat() const { return n_nodes >= 2 * size(); }
+
     std::vector<int32_t> of_node;   // -1 for leaves
+    std::vector<int32_t> of_column; // (columns + 1): where the splits of each begin, thresholds in order, categories last
+    size_t n_nodes;                 // that are no leaves
     std::vector<int32_t> feature;   // of each split
     std::vector<double> threshold;  // NaN for categories
 };
@@ -90,7 +98,7 @@ class Forest {
 
     // Made when first asked for; by several threads at once, if need be.
     const SplitIds& split_ids() const {
-        std::call_once(split_ids_once_, [this] { split_ids_ = std::make_unique<SplitIds>(nodes); });
+        std::call_once(split_ids_once_, [this] { split_ids_ = std::make_unique<SplitIds>(nodes, n_columns_); });
         return *split_ids_;
     }
 

@@ -36,6 +36,7 @@ struct LaneColumn {
     bool rough;                     // a difference e - s is too small or too large for float32: only the exact walk will do
     const double* sorted;           // the distinct values in the block's rows, in order
     int32_t n_sorted;
+    const int16_t* last_left;       // by split: the last place in `sorted` that goes left; null: to be searched for
     const int16_t* start_rank[2];   // place of each start's value in `sorted`; NaN as the side [missing_left] wants
     const int16_t* end_rank[2];     // the same of ends; null where ends are shared
     const int16_t* jumps;           // -1 for lanes that change at one half; null when there is none

@@ -13,6 +13,9 @@ namespace gigrad {
 // Differences e - s that float32 can hold the inverse of, with room to spare.
 constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
 
+// Above so many nodes their splits are not even put in order: it would take longer than most walks.
+constexpr size_t MOST_NODES = 1 << 20;
+
 // An array that begins at a cache line: vectors that straddle two lines would cost the walk half of its speed.
 template <class T>
 class Aligned {
@@ -52,6 +55,8 @@ class LaneBlock {
         job_.tree_output = forest.tree_output.data();
         job_.weight_sums = nullptr;
         job_.weight = 1.0;
+        if (forest.nodes.size() <= MOST_NODES && forest.split_ids().repeat()) splits_ = &forest.split_ids();
+        if (splits_) job_.split_ids = splits_->of_node.data();
     }
     LaneBlock(const LaneBlock&) = delete;
     LaneBlock& operator=(const LaneBlock&) = delete;
@@ -102,6 +107,8 @@ class LaneBlock {
         Aligned<double> ends;
         Aligned<int16_t> rank[2], end_rank[2], jumps;
         Aligned<float> inverse;
+        std::vector<int16_t> last_left;
+        bool has_starts = false;  // what depends on the starts alone is there
     };
 
     const Forest& forest_;
@@ -119,7 +126,8 @@ class LaneBlock {
     bool shared_ = false;
     const double* weights_ = nullptr;
     Trace* trace_ = nullptr;
-    const SplitIds* splits_ = nullptr;
+    const SplitIds* splits_ = nullptr;  // null: too many of them, or too few nodes for each
+    std::vector<float> natural_;        // inverses of one row, by start
 
     void credit_to(double* credit, size_t step) {
         job_.credit = credit;
@@ -137,6 +145,10 @@ class LaneBlock {
     }
 
     void begin(const Block& block, size_t n_starts, size_t n_rows, bool shared) {
+        // Blocks of rows follow one another with the same starts: what depends on them alone is kept.
+        const bool same = shared && shared_ && block.starts == block_.starts && n_starts == n_starts_;
+        if (!same)
+            for (Store& s : store_) s.has_starts = false;
         block_ = block;
         n_starts_ = n_starts;
         n_rows_ = n_rows;
@@ -186,10 +198,23 @@ class LaneBlock {
     void column(int32_t feature) {
         Store& store = store_[feature];
         LaneColumn& column = columns_[feature];
-        column = LaneColumn{};
+        if (!store.has_starts) {
+            column = LaneColumn{};
+            store.has_starts = shared_;
+            order_values(feature, store, column);
+        }
         column.ready = true;
+        column.rough = false;
+        if (shared_)
+            shared_inverses(feature, store, column);
+        else
+            pair_inverses(feature, store, column);
+    }
+
+    // The distinct values of the starts (of both sides where ends are not shared), and each one's place.
+    void order_values(int32_t feature, Store& store, LaneColumn& column) {
         store.sorted.clear();
-        bool missing = false;
+        bool missing = false, jumping = false;
         const auto note = [&](double x) { std::isnan(x) ? void(missing = true) : store.sorted.push_back(x); };
         for (size_t i = 0; i < n_starts_; ++i) note(start_value(feature, i));
         if (!shared_)
@@ -199,12 +224,25 @@ class LaneBlock {
         column.sorted = store.sorted.data();
         column.n_sorted = static_cast<int32_t>(store.sorted.size());
         rank(store, store.rank, missing, [&](size_t i) { return start_value(feature, i); }, column.start_rank);
-        if (shared_) {
-            shared_inverses(feature, store, column);
-        } else {
-            rank(store, store.end_rank, missing, [&](size_t i) { return end_value(feature, i); }, column.end_rank);
-            pair_inverses(feature, store, column);
+        if (!shared_) rank(store, store.end_rank, missing, [&](size_t i) { return end_value(feature, i); }, column.end_rank);
+        if (splits_) place_splits(feature, store, column);
+        store.jumps.assign(padded(), 0);
+        for (size_t i = 0; i < n_starts_; ++i)
+            if (!std::isfinite(start_value(feature, i)) || (!shared_ && !std::isfinite(end_value(feature, i))))
+                jumping = true, store.jumps[i] = -1;
+        column.jumps = jumping ? store.jumps.data() : nullptr;
+    }
+
+    // The last value that goes left, for all splits of the column at once: both are in order.
+    void place_splits(int32_t feature, Store& store, LaneColumn& column) const {
+        const auto first = static_cast<size_t>(splits_->of_column[feature]), stop = static_cast<size_t>(splits_->of_column[feature + 1]);
+        store.last_left.resize(stop - first);
+        size_t n = 0;
+        for (size_t split = first; split < stop; ++split) {
+            while (n < store.sorted.size() && store.sorted[n] <= splits_->threshold[split]) ++n;
+            store.last_left[split - first] = static_cast<int16_t>(static_cast<int>(n) - 1);
         }
+        column.last_left = store.last_left.data() - first;
     }
 
     template <class Value>
@@ -235,46 +273,39 @@ class LaneBlock {
         return static_cast<float>(static_cast<double>(CODE_UNIT) / way);
     }
 
-    size_t inverse_place(size_t i) const {
-        const size_t lane = i % lanes();
-        return i - lane + (lane / 4 % 2) * (lanes() / 2) + lane / 8 * 4 + lane % 4;
+    // Four lanes of the first half of a vector, then four of the second: the order Isa::times wants.
+    void write_inverses(const float* natural, float* to) const {
+        const size_t half = lanes() / 2;
+        for (size_t v = 0; v < padded(); v += lanes())
+            for (size_t lane = 0; lane < lanes(); lane += 4)
+                std::copy_n(natural + v + lane, 4, to + v + (lane / 4 % 2) * half + lane / 8 * 4);
     }
 
     void shared_inverses(int32_t feature, Store& store, LaneColumn& column) {
-        bool jumping = false;
-        store.jumps.assign(padded(), 0);
-        for (size_t i = 0; i < n_starts_; ++i)
-            if (!std::isfinite(start_value(feature, i))) jumping = true, store.jumps[i] = -1;
-        column.jumps = jumping ? store.jumps.data() : nullptr;
         store.inverse.assign(n_rows_ * padded(), 0.0f);
+        natural_.assign(padded(), 0.0f);
         for (size_t r = 0; r < n_rows_; ++r) {
             const double e = end_value(feature, r);
-            float* to = store.inverse.data() + r * padded();
             for (size_t i = 0; i < n_starts_; ++i)
                 if (!std::isfinite(e))
-                    to[inverse_place(i)] = CODE_UNIT;  // the walk takes one half of it
+                    natural_[i] = CODE_UNIT;  // the walk takes one half of it
                 else if (!store.jumps[i])
-                    to[inverse_place(i)] = inverse(start_value(feature, i), e, column.rough);
+                    natural_[i] = inverse(start_value(feature, i), e, column.rough);
+            write_inverses(natural_.data(), store.inverse.data() + r * padded());
         }
         column.inverse = store.inverse.data();
     }
 
     void pair_inverses(int32_t feature, Store& store, LaneColumn& column) {
-        bool jumping = false;
-        store.jumps.assign(padded(), 0);
         store.ends.assign(padded(), 0.0);
         store.inverse.assign(padded(), 0.0f);
+        natural_.assign(padded(), 0.0f);
         for (size_t i = 0; i < n_starts_; ++i) {
-            const double s = start_value(feature, i), e = end_value(feature, i);
-            if (!std::isfinite(s) || !std::isfinite(e)) {
-                jumping = true;
-                store.jumps[i] = -1;
-                continue;
-            }
-            store.ends[i] = e;
-            store.inverse[inverse_place(i)] = inverse(s, e, column.rough);
+            if (store.jumps[i]) continue;
+            store.ends[i] = end_value(feature, i);
+            natural_[i] = inverse(start_value(feature, i), store.ends[i], column.rough);
         }
-        column.jumps = jumping ? store.jumps.data() : nullptr;
+        write_inverses(natural_.data(), store.inverse.data());
         column.ends = store.ends.data();
         column.inverse = store.inverse.data();
     }

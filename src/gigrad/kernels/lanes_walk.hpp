@@ -119,7 +119,8 @@ class LaneWalk : private LaneLeaves<Isa> {
             start_rank = start_sides_;
             end_rank = end_sides_;
         } else {
-            last_left = static_cast<int16_t>(upper_bound(column, node.threshold) - 1);
+            last_left = column.last_left ? column.last_left[job_.split_ids[frame.node]]
+                                         : static_cast<int16_t>(upper_bound(column, node.threshold) - 1);
         }
         uint64_t ends_left = 0;
         float u[MAX_VECTORS];
