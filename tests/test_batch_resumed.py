@@ -161,8 +161,12 @@ def test_two_runs_to_one_target_do_not_mix(forkserver: Any, job: dict[str, Any],
     explainer = gig.Explainer.load(tmp_path / "x.gig", n_threads=1)
     with open(tmp_path / "out.parquet.unfinished" / "_lock") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(gig.OutputError, match="Another run is writing"):
-            batch.run(explainer, tmp_path / "x.csv", out, **job)
+        before = content(tmp_path / "out.parquet.unfinished")
+        for restart in (False, True):
+            with pytest.raises(gig.OutputError, match="Another run is writing"):
+                batch.run(explainer, tmp_path / "x.csv", out, restart=restart, **job)
+        assert before
+        assert content(tmp_path / "out.parquet.unfinished") == before, "what another run is doing was removed"
 
 
 def test_a_run_that_did_nothing_stands_in_nobodys_way(job: dict[str, Any], tmp_path: Path) -> None:

@@ -65,11 +65,23 @@ def writing(path: Path) -> Iterator[None]:
     """Turn the system's refusal to write `path` into an OutputError that says why."""
     try:
         yield
-    except OSError as error:
+    except (OSError, UnicodeEncodeError) as error:
         if isinstance(error, OutputError):
             raise
-        why = _REASONS.get(error.errno or 0, error.strerror or str(error))
+        if isinstance(error, UnicodeEncodeError):
+            why = "it would hold text that UTF-8 cannot" if has_utf8_name(path) else "its name is not UTF-8"
+        else:
+            why = _REASONS.get(error.errno or 0, error.strerror or str(error))
         raise OutputError(f"{path} cannot be written: {why}. Nothing that was there before has been changed.") from None
+
+
+def has_utf8_name(path: Path) -> bool:
+    """Whether the libraries that read and write tables can be told this path."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def flush(path: Path) -> None:

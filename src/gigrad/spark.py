@@ -47,7 +47,7 @@ def explain(
     pyspark.sql.DataFrame
         Lazy, like every DataFrame; rows keep their order within a partition.
     """
-    return _mapped(frame, explainer, _credits(id_cols, columns), _Results(on_error))
+    return _mapped(frame, explainer, _Credits(id_cols, columns), _Results(on_error))
 
 
 def rejects(
@@ -68,7 +68,7 @@ def rejects(
     pyspark.sql.DataFrame
         Lazy; `id_cols`, then `reason`.
     """
-    return _mapped(frame, explainer, _credits(id_cols, columns), _Rejects())
+    return _mapped(frame, explainer, _Credits(id_cols, columns), _Rejects())
 
 
 def reasons(
@@ -93,11 +93,10 @@ def reasons(
     # Read here: executors do not see the file.
     book = [s.as_record() for s in read_statements(statements)] or None
     options = {
-        "columns": None if columns is None else tuple(columns), "top": top, "statements": book,
-        "groups": dict(groups or {}), "exclude": tuple(exclude or ()), "min_share": min_share,
-        "higher_is_better": higher_is_better, "cutoff": cutoff, "everybody": everybody,
+        "columns": columns, "top": top, "statements": book, "groups": groups, "exclude": exclude,
+        "min_share": min_share, "higher_is_better": higher_is_better, "cutoff": cutoff, "everybody": everybody,
     }  # fmt: skip
-    return _mapped(frame, explainer, _Reasons(tuple(id_cols), options), _Results(on_error))
+    return _mapped(frame, explainer, _Reasons(id_cols, options), _Results(on_error))
 
 
 def local_session(cores: int | None = None, failures: int = 4) -> Any:
@@ -113,7 +112,7 @@ def local_session(cores: int | None = None, failures: int = 4) -> Any:
 class _Credits:
     """How a worker makes its task: small enough to be sent along with every one."""
 
-    def __init__(self, ids: tuple[str, ...], columns: tuple[str, ...] | None) -> None:
+    def __init__(self, ids: Sequence[str], columns: Sequence[str] | None) -> None:
         self.ids, self.columns = ids, columns
 
     def __call__(self, explainer: Explainer, schema: Any) -> Task:
@@ -121,7 +120,7 @@ class _Credits:
 
 
 class _Reasons:
-    def __init__(self, ids: tuple[str, ...], options: dict[str, Any]) -> None:
+    def __init__(self, ids: Sequence[str], options: dict[str, Any]) -> None:
         self.ids, self.options = ids, options
 
     def __call__(self, explainer: Explainer, schema: Any) -> Task:
@@ -157,10 +156,6 @@ class _Rejects:
         bad = task.reader.check(table)
         ids = table.select(list(task.layout.ids)).take(pa.array(list(bad), pa.int64()))
         return pa.table([*ids.columns, pa.array(bad.values(), pa.string())], schema=self.schema(task))
-
-
-def _credits(id_cols: Sequence[str], columns: Sequence[str] | None) -> _Credits:
-    return _Credits(tuple(id_cols), None if columns is None else tuple(columns))
 
 
 def _mapped(frame: Any, explainer: Explainer, make: Any, do: _Results | _Rejects) -> Any:

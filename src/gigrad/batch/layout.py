@@ -51,14 +51,17 @@ def match(names: Sequence[str], graph: Graph, ids: Sequence[str] = (), columns: 
     matched by name; by position only where the model itself knows no names and as many columns are left.
     """
     wanted = graph.feature_names
-    twice = next((n for n in [*ids] if list(ids).count(n) > 1), None)
+    for what, given in (("id_cols", ids), ("columns", columns)):
+        if isinstance(given, str):
+            raise InputError(f"{what} must be a list of columns; the text {given!r} came.")
+    twice = next((n for n in ids if list(ids).count(n) > 1), None)
     if twice is not None:
         raise InputError(f"Each id column must be named once; {twice!r} came twice.")
     _need(names, ids, "id column")
     if columns is not None:
         if len(columns) != len(wanted):
             raise InputError(f"columns must name the model's {len(wanted)} columns, in its order; {len(columns)} came.")
-        twice = next((n for n in columns if columns.count(n) > 1), None)
+        twice = next((n for n in columns if list(columns).count(n) > 1), None)
         if twice is not None:
             raise InputError(f"columns must name each column of the table once; {twice!r} came twice.")
         _need(names, columns, "column")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from ..durable import has_utf8_name
 from ..errors import GigradError, InputError
 from ..optional import require
 
@@ -155,6 +156,8 @@ def reading(path: Path) -> Iterator[None]:
     except (pa.ArrowException, OSError, UnicodeDecodeError, ValueError) as error:
         if isinstance(error, GigradError):
             raise
+        if not has_utf8_name(path):
+            raise InputError(f"{path} cannot be read: its name is not UTF-8; rename it.") from None
         text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         hint = " Save it in UTF-8." if "UTF8" in text else ""
         raise InputError(f"{path} cannot be read: {text.rstrip('.')}.{hint}") from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import checks
 from ..errors import InputError, StatementWarning
 from ..explanation import Explanation
 from ..references.population import passing
@@ -52,6 +53,10 @@ def reason_task(
 
     if len(explainer.scorer.output_names) != 1:
         raise InputError("Reasons are about one score; choose one output (--target).")
+    if cutoff is not None and not (checks.is_number(cutoff) and np.isfinite(cutoff)):
+        raise InputError(f"cutoff must be a finite number; {cutoff!r} came.")
+    if isinstance(exclude, str):
+        raise InputError(f"exclude must be a list of features or groups; {exclude!r} came.")
     reference = explainer.provenance["reference"]
     known = reference.get("cutoff") if reference.get("cutoff_in_output_units") else None
     if cutoff is not None and known is not None and cutoff != known:
@@ -65,12 +70,14 @@ def reason_task(
             "Reasons need to know the direction: --higher-is-better if a high score speaks for an applicant, "
             "--lower-is-better for a probability of default."
         )
+    if not isinstance(better, bool):
+        raise InputError(f"higher_is_better must be True or False; {better!r} came.")
     if cutoff is None and not everybody:
         raise InputError("Reasons are for those who fail: give the passing score (--cutoff), or ask for all (--all).")
     book = read_statements(statements)
     options: dict[str, Any] = {
-        "top": top, "statements": [s.as_record() for s in book] or None, "groups": dict(groups or {}) or None,
-        "exclude": list(exclude or ()) or None, "min_share": min_share, "higher_is_better": bool(better),
+        "top": top, "statements": [s.as_record() for s in book] or None, "groups": groups or None,
+        "exclude": list(exclude or ()) or None, "min_share": min_share, "higher_is_better": better,
     }  # fmt: skip
     options["ranges"] = explainer.credit_ranges(options["groups"])
     record = {**options, "cutoff": cutoff, "everybody": everybody, "audit": audit}

@@ -14,7 +14,7 @@ from .rejects import rejects_schema, rejects_table
 from .sources import Piece, Source, format_of
 from .targets import Target, records_path, with_head, write_lines, write_table
 from .tasks import OnError, Task, credit_task, fail
-from .workspace import Workspace, discard, is_resumable, open_workspace
+from .workspace import Workspace, is_resumable, open_workspace
 
 if TYPE_CHECKING:
     from ..explainer import Explainer
@@ -167,7 +167,7 @@ def run_task(
         if kept is not None:
             write_lines(kept, space.records())
         target.finish(schema, space.tables())
-    discard(target.workspace)
+        space.used_up = target.format != "folder"  # which the parts have become
     written, rejected = (sum(getattr(p, name) for p in space.parts) for name in ("written", "rejected"))
     return Summary(target.path, done, written, rejected, resumed, beside)
 

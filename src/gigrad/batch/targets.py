@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..durable import flush, replacing, writing
+from ..durable import flush, has_utf8_name, replacing, writing
 from ..errors import InputError, OutputError
 from ..optional import require
 from .sources import FORMATS, format_of
@@ -87,6 +87,8 @@ class Target:
 
 def check_writable(path: Path) -> None:
     """See, before any work is done, that the place of a file can be written to."""
+    if not has_utf8_name(path):
+        raise OutputError(f"{path} cannot be written: its name is not UTF-8; choose another.")
     if not path.parent.is_dir():
         raise OutputError(f"{path} cannot be written: the folder {path.parent} does not exist.")
     if not os.access(path.parent, os.W_OK):

@@ -186,13 +186,13 @@ def credit_lines(explanation: Explanation) -> Found:
 def fail(bad: dict[int, str], count: int) -> NoReturn:
     """Refuse a table because of its bad rows."""
     row, why = next(iter(bad.items()))
-    fail_named(str(row), why, f" {count - 1} more rows are bad." if count > 1 else "")
+    fail_named(f"Row {row}", why, f" {count - 1} more rows are bad." if count > 1 else "")
 
 
 def fail_named(row: str, why: str, more: str = "") -> NoReturn:
-    """Refuse a table because of a row that is called so."""
+    """Refuse a table because of a row, which a sentence calls so."""
     raise InputError(
-        f"Row {row} cannot be explained: {why.rstrip('.')}.{more} To go on without such rows use on_error skip or null "
+        f"{row} cannot be explained: {why.rstrip('.')}.{more} To go on without such rows use on_error skip or null "
         "(--on-error)."
     )
 

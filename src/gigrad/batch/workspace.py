@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -63,6 +63,7 @@ class Workspace:
 
     def __init__(self, folder: Path, suffix: str, parts: list[Part], manifest: TextIO) -> None:
         self.folder, self.suffix, self.parts, self.manifest = folder, suffix, parts, manifest
+        self.used_up = False  # whether the result is whole without it
 
     def add(self, table: Any, rejects: Any, rows: int, records: Sequence[str] = ()) -> None:
         """Make a finished piece durable, then say so in the manifest."""
@@ -118,28 +119,26 @@ def open_workspace(folder: Path, suffix: str, identity: dict[str, Any], restart:
     UnfinishedRunError
         Where the folder belongs to a run with other inputs, another model or other settings, unless `restart`.
     """
-    if restart and folder.exists():
-        _own_folder(folder)
-        with writing(folder):
-            shutil.rmtree(folder)
     with writing(folder):
         folder.mkdir(exist_ok=True)
     _own_folder(folder)
     with _locked(folder):
-        parts, length = _resume(folder, identity)
-        with writing(folder / MANIFEST), open(folder / MANIFEST, "a", encoding="utf-8") as manifest:
-            manifest.truncate(length)
-            space = Workspace(folder, suffix, parts, manifest)
-            if length == 0:
-                space._note({"version": _VERSION, "identity": identity})
-                flush(folder)
-            _sweep(folder, parts)
-            try:
+        parts, length = ([], 0) if restart else _resume(folder, identity)
+        try:
+            with writing(folder / MANIFEST), open(folder / MANIFEST, "a", encoding="utf-8") as manifest:
+                manifest.truncate(length)
+                space = Workspace(folder, suffix, parts, manifest)
+                if length == 0:
+                    space._note({"version": _VERSION, "identity": identity})
+                    flush(folder)
+                _sweep(folder, parts)
                 yield space
-            except Exception:
-                if not space.parts:  # nothing is done yet: nothing to go on with
-                    discard(folder)
-                raise
+        except Exception:
+            if not parts:  # nothing is done yet: nothing to go on with
+                discard(folder)
+            raise
+        if space.used_up:  # while the folder is ours: another run may wait for it
+            discard(folder)
 
 
 def is_resumable(folder: Path, identity: dict[str, Any]) -> bool:
@@ -261,7 +260,9 @@ def _locked(folder: Path) -> Iterator[None]:
     except ImportError:  # not on this system: two runs at once are then the user's affair
         yield
         return
-    with open(folder / LOCK, "w") as file:
+    with ExitStack() as held:
+        with writing(folder / LOCK):
+            file = held.enter_context(open(folder / LOCK, "w"))
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -129,18 +129,22 @@ def _ecdf(path: str) -> compose.SmoothedECDF:
     names = source.schema().names
     if len(names) != 1:
         raise InputError(f"scores must be a table with one column; {path} has {len(names)}.")
-    column = source.read().column(0)
+    return compose.SmoothedECDF.fit(_numbers(source.read().column(0), f"The scores in {path}"))
+
+
+def _numbers(column: Any, what: str) -> Any:
+    """A column of a table, be it of text, as float64."""
     try:
-        return compose.SmoothedECDF.fit(np.asarray(column.cast("float64").to_numpy(), dtype=np.float64))
+        return np.asarray(column.cast("float64").to_numpy(), dtype=np.float64)
     except (ValueError, NotImplementedError) as error:
-        raise InputError(f"The scores in {path} cannot be used: {error}") from None
+        raise InputError(f"{what} must be numbers: {' '.join(str(error).split()).rstrip('.')}.") from None
 
 
 def _weights(config: Config) -> Any:
     if config.weights is None:
         return None
-    column = Source.open(config.need("reference", "--reference"), "reference").read([config.weights]).column(0)
-    return np.asarray(column.cast("float64").to_numpy(), dtype=np.float64)
+    path = config.need("reference", "--reference")
+    return _numbers(Source.open(path, "reference").read([config.weights]).column(0), f"The weights in {path}")
 
 
 def _reference(config: Config, scorer: Scorer, table: Any, weights: Any) -> Any:

@@ -133,7 +133,7 @@ def _spark(explainer: Explainer, config: Config, source: Source, out: str, quiet
         first = rejected.head()
         if first is not None:
             *ids, why = first
-            fail_named(", ".join(map(str, ids)), why)
+            fail_named(f"Row {', '.join(map(str, ids))}" if ids else "A row", why)
     found = spark.explain(frame, explainer, id_cols=config.id or (), columns=config.columns, on_error=on_error)
     if on_error != "fail":
         _write_by_spark(rejected, beside)

@@ -9,7 +9,7 @@ from typing import Any
 from .. import portable
 from ..batch.sources import FORMATS, Source
 from ..batch.workspace import MANIFEST, RECORD
-from ..errors import InputError
+from ..errors import GigradError, InputError
 from .console import say
 
 
@@ -17,6 +17,15 @@ def info(path: Path) -> None:
     """Say what a portable file, a result, a saved explanation or an unfinished run holds."""
     if not path.exists():
         raise InputError(f"{path} does not exist.")
+    try:
+        _tell(path)
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        if isinstance(error, GigradError):
+            raise
+        raise InputError(f"What {path} says of gigrad is damaged ({type(error).__name__}: {error}).") from None
+
+
+def _tell(path: Path) -> None:
     if path.suffix == portable.SUFFIX:
         _portable(path)
     elif path.is_dir() and (path / MANIFEST).exists() and not (path / RECORD).exists():
@@ -41,7 +50,8 @@ def _portable(path: Path) -> None:
 
 
 def _unfinished(path: Path) -> None:
-    lines = [json.loads(line) for line in (path / MANIFEST).read_text().splitlines() if line.endswith("}")]
+    whole = (path / MANIFEST).read_bytes().splitlines(keepends=True)
+    lines = [json.loads(line) for line in whole if line.endswith(b"\n")]  # one that was cut short is no line
     parts = [line["part"] for line in lines if "part" in line]
     say(f"{path}: an interrupted run, {sum(p['rows'] for p in parts):,} rows done; the same command goes on")
 
@@ -64,10 +74,7 @@ def _head(path: Path, source: Source) -> dict[str, Any] | None:
     text = (source.schema().metadata or {}).get(b"gigrad")
     if text is None and source.format == "csv" and beside.exists():
         text = beside.read_bytes()
-    try:
-        head = json.loads(text) if text else None
-    except ValueError:
-        raise InputError(f"What {path} says of gigrad is damaged.") from None
+    head = json.loads(text) if text else None
     return head if isinstance(head, dict) else None
 
 
