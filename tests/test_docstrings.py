@@ -14,7 +14,8 @@ import pytest
 
 import gigrad as gig
 
-MODULES = ("references", "plots", "batch", "portable", "spark", "testing", "datasets")
+WIDEST = 93  # characters of an example that fit its page, at the width of a laptop
+MODULES = ("references", "plots", "batch", "portable", "spark", "testing", "datasets", "configuration")
 WITHOUT_EXAMPLE = {
     "batch.Summary",  # seen in the example of batch.run
     "testing.ImporterReport",  # and of testing.check_importer
@@ -56,6 +57,7 @@ def test_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     value = NAMES[name]
     found = doctest.DocTestParser().get_doctest(inspect.getdoc(value) or "", {}, name, None, 0)
     assert found.examples, f"{name} has no example"
+    assert all(len(line) + 4 <= WIDEST for each in found.examples for line in each.source.splitlines()), name
     said: list[str] = []
     doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(found, out=said.append)
     plt.close("all")

@@ -83,7 +83,8 @@ class Stability:
     >>> model = LogisticRegression().fit(X, bad)
     >>> risk = model.predict_proba(X)[:, 1]
     >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
-    >>> stability = gig.reason_stability(model, X[risk > 0.5].head(2), approved, bootstrap=5, spaces={})
+    >>> refused = X[risk > 0.5].head(2)
+    >>> stability = gig.reason_stability(model, refused, approved, bootstrap=5, spaces={})
     >>> stability.overall["reference"]["applicants"]
     2.0
     """

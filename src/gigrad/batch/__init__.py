@@ -94,7 +94,8 @@ def output_schema(
     >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> import pyarrow as pa
     >>> explainer = gig.Explainer(gig.import_model(tree).with_columns(["age", "debt"]), [[0, 0]])
-    >>> gig.batch.output_schema(explainer, pa.schema({"age": pa.float64(), "debt": pa.float64()})).names
+    >>> loans = pa.schema({"age": pa.float64(), "debt": pa.float64()})
+    >>> gig.batch.output_schema(explainer, loans).names
     ['base_value', 'prediction', 'gap', 'error', 'credit_age', 'credit_debt']
     """
     return credit_task(explainer, schema, id_cols=id_cols, columns=columns).schema

@@ -101,7 +101,8 @@ def run(
     >>> import pyarrow as pa
     >>> from pyarrow import parquet
     >>> explainer = gig.Explainer(gig.import_model(tree).with_columns(["age", "debt"]), [[0, 0]])
-    >>> parquet.write_table(pa.table({"id": ["a", "b"], "age": [1.0, 0.0], "debt": [1.0, 1.0]}), "loans.parquet")
+    >>> loans = pa.table({"id": ["a", "b"], "age": [1.0, 0.0], "debt": [1.0, 1.0]})
+    >>> parquet.write_table(loans, "loans.parquet")
     >>> done = gig.batch.run(explainer, "loans.parquet", "credits.parquet", id_cols=["id"])
     >>> done.rows, done.rejected
     (2, 0)

@@ -48,8 +48,12 @@ def function(
     --------
     >>> import numpy as np
     >>> import gigrad as gig
-    >>> product = gig.function(lambda x: x[:, 0] * x[:, 1], lambda x: x[:, ::-1], columns=["price", "amount"])
-    >>> gig.explain_pairs(product, [[1.0, 2.0]], [[3.0, 4.0]]).values.round(9)
+    >>> def product(x):
+    ...     return x[:, 0] * x[:, 1]
+    >>> def gradient(x):
+    ...     return x[:, ::-1]
+    >>> spent = gig.function(product, gradient, columns=["price", "amount"])
+    >>> gig.explain_pairs(spent, [[1.0, 2.0]], [[3.0, 4.0]]).values.round(9)
     array([[6., 4.]])
     """
     names, read = _columns(columns)

@@ -180,7 +180,8 @@ def cutoff_band(
     --------
     >>> import gigrad as gig
     >>> X, points = [[1.0], [2.0], [3.0]], [500, 610, 700]
-    >>> gig.references.cutoff_band(X, points, 600, width=20, higher_is_better=True, min_rows=1).rows
+    >>> settings = {"width": 20, "higher_is_better": True, "min_rows": 1}
+    >>> gig.references.cutoff_band(X, points, 600, **settings).rows
     array([[2.]])
     """
     if not checks.is_number(width) or not 0 < width < np.inf:
