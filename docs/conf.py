@@ -35,6 +35,9 @@ templates_path = ["_templates"]
 default_role = "literal"  # docstrings write `names` with single backticks
 numpydoc_show_class_members = False
 autodoc_typehints = "none"  # numpydoc says them in words
+toc_object_entries_show_parents = (
+    "hide"  # beside a page there is room for a name alone
+)
 
 # The examples run while the pages are built, on small data, so that each page shows what its code prints and draws.
 os.environ.setdefault("GIGRAD_QUICK", "1")

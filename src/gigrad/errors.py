@@ -1,16 +1,18 @@
 """Every exception gigrad raises on purpose, in one place.
 
+::
+
     GigradError
-    ├── InputError (ValueError)             a table, weight or argument that cannot be used
-    ├── UnsupportedModelError (TypeError)   a model, or a part of one, that gigrad cannot import
-    ├── NotFittedError (ValueError)         a model that has not been fitted
-    ├── CorruptModelError (ValueError)      trees or files that cannot be what they claim
-    ├── OutputError (OSError)               a result that cannot be written where it should go
-    ├── UnfinishedRunError (ValueError)     an interrupted run that was started with other inputs, model or settings
-    ├── ModelMismatchError                  the imported graph does not reproduce the model's own predictions
-    └── MissingDependencyError (ImportError)  an extra that is not installed
-    AccuracyWarning (UserWarning)           the tolerance was not reached on the named rows
-    StatementWarning (UserWarning)          reasons were given for which the book of statements has no text
+    ├── InputError (ValueError)               a table, weight or argument cannot be used
+    ├── UnsupportedModelError (TypeError)     a model, or a part, cannot be imported
+    ├── NotFittedError (ValueError)           a model has not been fitted
+    ├── CorruptModelError (ValueError)        trees or files cannot be what they claim
+    ├── OutputError (OSError)                 a result cannot be written where it should
+    ├── UnfinishedRunError (ValueError)       an interrupted run had other settings
+    ├── ModelMismatchError                    the graph predicts otherwise than the model
+    └── MissingDependencyError (ImportError)  an extra is not installed
+    AccuracyWarning (UserWarning)             the tolerance was missed on the named rows
+    StatementWarning (UserWarning)            reasons have no text in the statements
 
 A message says what must hold, what came, and what to do about it, in one sentence.
 """
