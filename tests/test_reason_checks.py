@@ -56,6 +56,22 @@ def test_a_gap_is_the_mean_over_all_pairs_and_sums_to_the_difference(lender: Any
     np.testing.assert_allclose(turned.values, -found.values, atol=1e-12)
 
 
+def test_the_error_of_a_group_is_that_of_all_its_members(lender: Any) -> None:
+    from sklearn.neural_network import MLPRegressor
+
+    X = lender[1][["income", "late"]] / [20_000.0, 3.0]
+    net = MLPRegressor(hidden_layer_sizes=(8,), activation="tanh", max_iter=50, random_state=0).fit(
+        X, np.sin(X["income"] + X["late"])
+    )
+    alone = gig.explain_gap(net, X[:9], X[9:20], bootstrap=0)
+    together = gig.explain_gap(net, X[:9], X[9:20], bootstrap=0, groups={"both": ["income", "late"]})
+    assert together.feature_names == ("both",)
+    assert alone.error > 0
+    assert together.error == 2 * alone.error
+    with pytest.raises(gig.InputError, match="'rent' is not one"):
+        gig.explain_gap(net, X[:9], X[9:20], groups={"both": ["rent"]})
+
+
 def test_every_bootstrap_sample_is_the_gap_of_that_sample(lender: Any) -> None:
     model, X = lender
     a, b = X.iloc[:30], X.iloc[30:55]

@@ -14,6 +14,7 @@ from .engine import Settings
 from .errors import AccuracyWarning, InputError
 from .explainer import Scorer, checked_settings
 from .graph import Array
+from .grouping import Grouping
 from .optional import require
 from .references.wiring import open_reference, reference_note
 from .resampling import bootstrap_weights, credits_by_start
@@ -147,35 +148,30 @@ def explain_gap(
         raise InputError(f"A gap is about one score; this model has the outputs {outputs}. Pick one with target=.")
     a = _Group.read("group_a", group_a, weights_a, scorer)
     b = _Group.read("group_b", group_b, weights_b, scorer)
+    grouping = Grouping.of(a.rows.names, groups)
     random = np.random.default_rng(seed)
     # Sample 0 is the groups as they are, the others are the bootstrap's.
     samples_a, samples_b = a.samples(bootstrap, random), b.samples(bootstrap, random)
     credits, error = _mean_credits(scorer, settings, a, b, samples_a, samples_b)
-    allowed = tol * max(abs(float(a.weights @ a.own)), abs(float(b.weights @ b.own)))
-    if error > allowed:
-        warnings.warn(
-            f"The tolerance was not reached: the estimated error of a mean credit is up to {error:.3g} where "
-            f"{allowed:.3g} was allowed; see `error`.",
-            AccuracyWarning,
-            stacklevel=2,
-        )
-    names, credits = _grouped(a.rows.names, credits, groups)
+    _warn_of(error, tol * max(abs(a.mean), abs(b.mean)))
+    members = [list(columns) for columns in grouping.members.values()]
+    credits = np.stack([credits[:, columns].sum(axis=1) for columns in members], axis=1)
     difference = samples_a @ a.own - samples_b @ b.own
     low, high = _interval(credits[1:], level)
     difference_low, difference_high = _interval(difference[1:, None], level)
     return ScoreGap(
-        feature_names=names,
+        feature_names=tuple(grouping.members),
         values=credits[0],
         low=low,
         high=high,
-        mean_a=float(a.weights @ a.own),
-        mean_b=float(b.weights @ b.own),
+        mean_a=a.mean,
+        mean_b=b.mean,
         difference=float(difference[0]),
         difference_low=float(difference_low[0]),
         difference_high=float(difference_high[0]),
         level=level,
         gap=float(difference[0] - credits[0].sum()),
-        error=error,
+        error=error * max(map(len, members)),
         provenance={
             **scorer.record,
             "group_a": a.record,
@@ -201,6 +197,11 @@ class _Group:
         shares = checks.weights(given, len(rows), f"row of {what}")
         record = provenance.reference_record(rows, shares, reference_note(table))
         return cls(rows, shares, scorer.own(rows)[:, 0], record)
+
+    @property
+    def mean(self) -> float:
+        """The mean score."""
+        return float(self.weights @ self.own)
 
     def samples(self, times: int, random: np.random.Generator) -> Array:
         """The group's weights, then those of `times` samples drawn from it: (1 + times, n)."""
@@ -231,14 +232,12 @@ def _interval(samples: Array, level: float) -> tuple[Array, Array]:
     return low, high
 
 
-def _grouped(
-    names: tuple[str, ...], values: Array, groups: Mapping[str, Sequence[str]] | None
-) -> tuple[tuple[str, ...], Array]:
-    """Credits added up within groups, by the explanation's own rule for names and order."""
-    if not groups:
-        return names, values
-    from .explanation import Explanation
-
-    zero = np.zeros(len(values))
-    grouped = Explanation(values, zero, zero, zero, zero, None, names, ("score",)).group(groups)
-    return grouped.feature_names, grouped.values
+def _warn_of(error: float, allowed: float) -> None:
+    """Say that the tolerance was not reached, where it was not."""
+    if error > allowed:
+        warnings.warn(
+            f"The tolerance was not reached: the estimated error of a mean credit is up to {error:.3g} where "
+            f"{allowed:.3g} was allowed; see `error`.",
+            AccuracyWarning,
+            stacklevel=3,
+        )

@@ -53,25 +53,11 @@ def reason_task(
 
     if len(explainer.scorer.output_names) != 1:
         raise InputError("Reasons are about one score; choose one output (--target).")
-    if cutoff is not None and not (checks.is_number(cutoff) and np.isfinite(cutoff)):
-        raise InputError(f"cutoff must be a finite number; {cutoff!r} came.")
     if isinstance(exclude, str):
         raise InputError(f"exclude must be a list of features or groups; {exclude!r} came.")
     reference = explainer.provenance["reference"]
-    known = reference.get("cutoff") if reference.get("cutoff_in_output_units") else None
-    if cutoff is not None and known is not None and cutoff != known:
-        raise InputError(
-            f"The reference of this explainer is those who pass {known:.6g}; the cutoff {cutoff:.6g} came."
-        )
-    cutoff = known if cutoff is None else cutoff
-    better = reference.get("higher_is_better") if higher_is_better is None else higher_is_better
-    if better is None:
-        raise InputError(
-            "Reasons need to know the direction: --higher-is-better if a high score speaks for an applicant, "
-            "--lower-is-better for a probability of default."
-        )
-    if not isinstance(better, bool):
-        raise InputError(f"higher_is_better must be True or False; {better!r} came.")
+    better = _direction(reference, higher_is_better)
+    cutoff = _passing_score(reference, cutoff)
     if cutoff is None and not everybody:
         raise InputError("Reasons are for those who fail: give the passing score (--cutoff), or ask for all (--all).")
     book = read_statements(statements)
@@ -83,6 +69,31 @@ def reason_task(
     record = {**options, "cutoff": cutoff, "everybody": everybody, "audit": audit}
     lines = _lines(options, None if everybody else cutoff, audit)
     return make_task(explainer, schema, lines, "reasons", id_cols=id_cols, columns=columns, record=record)
+
+
+def _direction(reference: Mapping[str, Any], asked: bool | None) -> bool:
+    """Which way is better, as it was said here or by the reference."""
+    better = reference.get("higher_is_better") if asked is None else asked
+    if better is None:
+        raise InputError(
+            "Reasons need to know the direction: --higher-is-better if a high score speaks for an applicant, "
+            "--lower-is-better for a probability of default."
+        )
+    if not isinstance(better, bool):
+        raise InputError(f"higher_is_better must be True or False; {better!r} came.")
+    return better
+
+
+def _passing_score(reference: Mapping[str, Any], asked: float | None) -> float | None:
+    """The cutoff, as it was said here or by the reference; None where nobody did."""
+    known = reference.get("cutoff") if reference.get("cutoff_in_output_units") else None
+    if asked is None:
+        return known
+    if not checks.is_number(asked) or not np.isfinite(asked):
+        raise InputError(f"cutoff must be a finite number; {asked!r} came.")
+    if known is not None and asked != known:
+        raise InputError(f"The reference of this explainer is those who pass {known:.6g}; the cutoff {asked:.6g} came.")
+    return asked
 
 
 def _lines(options: dict[str, Any], cutoff: float | None, audit: bool) -> Lines:

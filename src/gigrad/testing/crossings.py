@@ -56,15 +56,20 @@ def gradient(node: Node, source: Input, x: Array, output: int) -> Array:
 def score_thresholds(graph: Graph, node: Node) -> dict[tuple[Node, int], Array]:
     """The thresholds of every column of a smooth score that trees below `node` read, by (score, column)."""
     found: dict[tuple[Node, int], set[float]] = {}
+    for base, column, edge in numeric_splits(node):
+        if base is not graph.input and has_gradient(base, graph.input):
+            found.setdefault((base, column), set()).add(edge)
+    return {key: np.sort(np.array(list(edges))) for key, edges in found.items()}
+
+
+def numeric_splits(node: Node) -> Iterator[tuple[Node, int, float]]:
+    """Every numeric split of the trees below `node`: the node that it reads, its column there, and the threshold."""
     for tree in topological(node):
         if isinstance(tree, TreeEnsemble):
             read = columns_of(tree.source)
             numeric = (tree.feature >= 0) & (tree.category_set < 0)
             for feature, edge in zip(tree.feature[numeric].tolist(), tree.threshold[numeric].tolist(), strict=True):
-                base, column = read[feature]
-                if base is not graph.input and has_gradient(base, graph.input):
-                    found.setdefault((base, column), set()).add(edge)
-    return {key: np.sort(np.array(list(edges))) for key, edges in found.items()}
+                yield *read[feature], edge
 
 
 def reads_scores(graph: Graph, node: Node) -> bool:

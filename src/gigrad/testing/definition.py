@@ -21,15 +21,12 @@ from ..graph import (
     Array,
     Graph,
     Node,
-    TreeEnsemble,
     evaluate,
     pick,
-    topological,
 )
-from ..graph.rewire import columns_of
 from ..importers import import_model
 from ..kernels import TIE
-from .crossings import crossing_credit, find_crossings, gradient, has_gradient, reads_scores
+from .crossings import crossing_credit, find_crossings, gradient, has_gradient, numeric_splits, reads_scores
 
 Score = Callable[[Array], Array]
 
@@ -133,14 +130,9 @@ def jumping_columns(graph: Graph, start: Array, end: Array) -> NDArray[np.bool_]
 def thresholds(graph: Graph, node: Node) -> dict[int, Array]:
     """The numeric thresholds of every column that trees below `node` read; trees over trees jump with those."""
     found: dict[int, set[float]] = {}
-    for tree in topological(node):
-        if isinstance(tree, TreeEnsemble):
-            read = columns_of(tree.source)
-            numeric = (tree.feature >= 0) & (tree.category_set < 0)
-            for feature, edge in zip(tree.feature[numeric].tolist(), tree.threshold[numeric].tolist(), strict=True):
-                base, column = read[feature]
-                if base is graph.input:
-                    found.setdefault(column, set()).add(edge)
+    for base, column, edge in numeric_splits(node):
+        if base is graph.input:
+            found.setdefault(column, set()).add(edge)
     return {column: np.sort(np.array(list(values))) for column, values in found.items()}
 
 
