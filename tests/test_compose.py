@@ -50,11 +50,11 @@ def _unfinished_nets_will_do() -> Any:
         yield
 
 
-def agrees(graph: Graph, want: Any, table: Any = X, *, rtol: float = 1e-5) -> None:
+def agrees(graph: Graph, want: Any, table: Any = X) -> None:
     """The graph's own numbers and, exactly, those that the models' own libraries compose to."""
     want = np.asarray(want, np.float64).reshape(len(table), -1)
     rows = read_rows(table, graph, what="X")
-    np.testing.assert_allclose(graph.predict(table).reshape(want.shape), want, rtol=rtol, atol=1e-6)
+    np.testing.assert_allclose(graph.predict(table).reshape(want.shape), want, rtol=1e-5, atol=1e-6)
     own = own_values(graph.score, graph.witnesses, graph.input, rows)
     np.testing.assert_allclose(own, want, rtol=1e-12, atol=1e-12)
 
@@ -74,7 +74,7 @@ def test_a_stack_under_a_logistic_head(gbm: Any, net: Any, logit: Any) -> None:
     assert graph.feature_names == ("a", "b", "c", "d")
     assert graph.output_names == ("1",)
     agrees(graph, head.predict_proba(z)[:, 1])
-    np.testing.assert_allclose(graph.predict(X, output="margin"), head.decision_function(z), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(graph.predict(X, output="margin"), head.decision_function(z), rtol=1e-6, atol=1e-6)
     agrees(graph, head.predict_proba(z)[:, 1], X[["d", "c", "b", "a"]])
 
 
@@ -162,7 +162,7 @@ def test_nesting(gbm: Any, net: Any, logit: Any) -> None:
     head = MLPRegressor(hidden_layer_sizes=(4,), max_iter=200, random_state=1).fit(both, REAL)
     top = gig.SmoothedECDF.fit(head.predict(both))
     graph = gig.stack([left, right], head).then(top)
-    agrees(graph, top(head.predict(both)), rtol=1e-4)
+    agrees(graph, top(head.predict(both)))
     assert len([n for n in topological(graph.score) if isinstance(n, Input)]) == 1
 
 

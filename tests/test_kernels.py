@@ -168,9 +168,12 @@ def test_bits_do_not_depend_on_threads():
 def test_nothing_is_written_to_the_callers_arrays():
     rng = np.random.default_rng(3)
     plain = random_forest(rng)
-    s = random_rows(rng, 5, plain)
-    s.setflags(write=False)
-    kernels.credits(plain.forest, s, np.full(5, 0.2), s)
+    arrays = [random_rows(rng, 5, plain), np.full(5, 0.2), random_rows(rng, 5, plain)]
+    before = [a.tobytes() for a in arrays]
+    for a in arrays:
+        a.setflags(write=False)
+    kernels.credits(plain.forest, *arrays)
+    assert [a.tobytes() for a in arrays] == before
 
 
 BROKEN = {

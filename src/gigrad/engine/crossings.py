@@ -25,7 +25,7 @@ Place = tuple[Settled, int]
 
 def share_out(head: Head, crossings: Crossings, kept: list[Settled], moments: Moments, seed: int) -> None:
     """Add the jumps of all crossings to the moments, as derivatives by the joints that a variable can earn from."""
-    before, after = _neighbours(crossings, kept)
+    before, after = _neighbours(kept)
     for mark, columns in enumerate(crossings.columns):
         levels = [head.roles.head_levels[number] for number, _ in columns]
         players = list(dict.fromkeys((one.node, column) for one, (_, column) in zip(levels, columns, strict=True)))
@@ -39,7 +39,7 @@ def share_out(head: Head, crossings: Crossings, kept: list[Settled], moments: Mo
             _along(head, node, column, share, before[mark], moments)
 
 
-def _neighbours(crossings: Crossings, kept: list[Settled]) -> tuple[dict[int, Place], dict[int, Place]]:
+def _neighbours(kept: list[Settled]) -> tuple[dict[int, Place], dict[int, Place]]:
     """The segments before and after each crossing."""
     before: dict[int, Place] = {}
     after: dict[int, Place] = {}

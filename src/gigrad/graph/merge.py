@@ -102,7 +102,7 @@ def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
     missing_value = columns[0].missing_value
     labelled = [c for c in columns if c.labels is not None]
     if any(c.known_as != "label" for c in labelled):
-        return _joined_hashes(name, readers, missing, missing_value)
+        return _joined_hashes(name, readers, missing)
     if not labelled:
         if len({c.kind for c in columns}) > 1:
             number = next(g.label for g, c in readers if c.kind == "number")
@@ -127,9 +127,7 @@ def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
     return Column(name, "category", labels, missing, rules.pop() if agreed else "refuse", missing_value)
 
 
-def _joined_hashes(
-    name: str, readers: Sequence[tuple[Graph, Column]], missing: bool, missing_value: float | None
-) -> Column:
+def _joined_hashes(name: str, readers: Sequence[tuple[Graph, Column]], missing: bool) -> Column:
     """A column of which some models know the labels' hashes alone: others' labels can be hashed, never the reverse."""
     columns = [c for _, c in readers]
     if any(c.labels is None for c in columns):

@@ -97,7 +97,7 @@ def data(e: Explanation, order: NDArray[np.int64], places: int) -> dict[str, Any
         "leftName": f"{others} others" if others else "features left out",
         "columns": [column(e, int(j)) for j in shown],
         "dependence": [i for i, j in enumerate(shown) if e.raw(int(j)) is not None][:DEPENDENCE],
-        "paths": None if e.paths is None else paths(e, e.paths, shown, unit),
+        "paths": None if e.paths is None else paths(e.paths, shown, unit),
     }
 
 
@@ -113,7 +113,7 @@ def column(e: Explanation, feature: int) -> dict[str, Any]:
     return {"kind": "category", "labels": list(numbers.labels), "values": codes}
 
 
-def paths(e: Explanation, found: Paths, shown: NDArray[np.int64], unit: float) -> dict[str, Any]:
+def paths(found: Paths, shown: NDArray[np.int64], unit: float) -> dict[str, Any]:
     """The way to each row: the score, the largest features' credits so far, the largest jumps."""
     place = {int(j): i for i, j in enumerate(shown)}
     rows: dict[int, Any] = {}
