@@ -19,6 +19,7 @@ from ..graph.functions import FUNCTIONS
 from .paths import Block, Bools, Ints
 from .roles import Roles
 from .roots import passed
+from .slopes import Fan
 
 CLOSEST = 1e-13
 """Kinks closer than this share of their piece are one."""
@@ -278,7 +279,7 @@ class Lines:
         A unit that does not change passes the sum over a whole coarse piece; one that does, what comes after its kink.
         """
         fine = self.grids[hinges.level + 1]
-        back = np.add.reduceat(cotangent, fine.first_pieces, axis=0) @ node.weight
+        back = kernels.sum_groups(cotangent, fine.first_pieces) @ node.weight
         back *= hinges.slope
         if len(hinges.point):
             number = np.cumsum(np.bincount(fine.left, minlength=len(fine.time))) - 1  # the piece that begins at a point
@@ -318,7 +319,12 @@ class Lines:
         """Whether no line has a kink on any leg."""
         return len(self.grids) == 1
 
+    @cached_property
+    def fan(self) -> Fan | None:
+        """The layer of units that curves begin with, where pieces are many: worth a shorter way."""
+        return None if self.straight else Fan.of(self.roles)
+
     def _coarser(self, sums: Array, level: int, to: int) -> Array:
         for grid in self.grids[to + 1 : level + 1][::-1]:
-            sums = np.add.reduceat(sums, grid.first_pieces, axis=0)
+            sums = kernels.sum_groups(sums, grid.first_pieces)
         return sums

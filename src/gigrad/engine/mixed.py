@@ -22,6 +22,7 @@ from .paths import Block, Bools, Chosen, Ints, Paths
 from .quadrature import ROUNDING, tails
 from .roles import Roles
 from .settings import Credits, Settings
+from .slopes import pulled
 from .table import Table
 
 CAUTION = 2.0
@@ -274,11 +275,10 @@ class Walk:
         for node in self.roles.curve_ends:
             for j in range(node.width):
                 moment = moments.curves[:, :, column].transpose(2, 0, 1)  # (k, panels, order + 2)
-                weight = moment[:, :, :order] @ patch.rule.to_coefficients
-                gradient = patch.gradient(node, j)
-                for line, slope in gradient.items():  # (panels, order, width)
-                    sums[line] += np.matmul(weight[:, :, None, :], slope[None])[:, :, 0, :]
-                tail = tails(self._last_coefficients(patch, gradient), order, self.rough)  # degrees order .. 2 order
+                parts, last = pulled(patch, node, j, moment[:, :, :order] @ patch.rule.to_coefficients)
+                for line, part in parts.items():
+                    sums[line] += part
+                tail = tails(last, order, self.rough)  # degrees order .. 2 order
                 error += _interpolation_error(tail, np.abs(moment))
                 error += patch.doubt[:, column, None] * np.sqrt(moments.sway[:, column])
                 error += (patch.astray[:, column] / patch.panels.length)[:, None] * np.abs(moment[:, :, 0]).T
@@ -299,14 +299,14 @@ class Walk:
         check = self.careful or self.lines.straight  # between kinks the way is short, and the path's own gap will do
         ends = patch.edges() if check else None
         for j in range(self.k):
-            gradient = patch.gradient(output, j)
-            for line, slope in gradient.items():
-                sums[line][j] = np.matmul(0.5 * rule.weights, slope) * panels.length[:, None]
-            tail = tails(self._last_coefficients(patch, gradient), rule.size, self.rough)[-1]  # of degree 2 order
+            parts, last = pulled(patch, output, j, 0.5 * rule.weights * panels.length[None, :, None])
+            for line, part in parts.items():
+                sums[line][j] = part[0]
+            tail = tails(last, rule.size, self.rough)[-1]  # of degree 2 order
             error[:, j] = tail.max(axis=1) * panels.length
             if ends is not None:
                 first, last = (values[output][:, j] for values in ends)
-                means = {line: sums[line][j] / panels.length[:, None] for line in gradient}
+                means = {line: sums[line][j] / panels.length[:, None] for line in parts}
                 gained = sum((mean * patch.line_moves[line]).sum(axis=1) for line, mean in means.items())
                 sizes = sum((np.abs(mean) * patch.line_sizes[line]).sum(axis=1) for line, mean in means.items())
                 # What rounding makes of a panel no halving mends; the path's own gap still tells it.
@@ -314,26 +314,6 @@ class Walk:
                 error[:, j] = np.maximum(error[:, j], np.abs(last - first - gained)) - noise
         np.maximum(error, 0.0, out=error)
         return sums, error
-
-    def _last_coefficients(self, patch: Patch, gradient: dict[Node, Array]) -> Array:
-        """Sizes of the highest coefficients of a curve's derivatives by the columns, times their moves.
-
-        Gives (up to 4, panels, columns). Where lines have kinks the columns are too far away: there the speed of the
-        curve, and the size that a sum of its parts has when their signs are as likely as not, stand for all of them.
-        """
-        top = patch.rule.to_coefficients[-4:]
-        last = {n: np.matmul(top, slope) for n, slope in gradient.items()}
-        degrees, panels = len(top), patch.panels
-        if self.lines.straight:
-            flat = {n: v.reshape(len(panels) * degrees, -1) for n, v in last.items()}
-            pulled = self.lines.pull_rows(np.repeat(panels.leg, degrees), flat)
-            return np.abs(pulled).reshape(len(panels), degrees, -1).transpose(1, 0, 2)
-        speed = np.zeros((2, degrees, len(panels)))
-        for n, parts in last.items():
-            parts *= (patch.line_moves[n] / panels.length[:, None])[:, None]
-            speed[0] += parts.sum(axis=2).T
-            speed[1] += np.einsum("pdw,pdw->dp", parts, parts)
-        return np.stack([np.abs(speed[0]), np.sqrt(speed[1])], axis=2)
 
 
 def _add_rows(table: Array, row: Ints, values: Array) -> None:

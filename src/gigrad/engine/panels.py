@@ -174,7 +174,10 @@ class Patch:
         time = self.middle[:, None] + self.half[:, None] * self.rule.nodes
         owner = np.repeat(np.arange(len(panels)), order)
         self.values: dict[Node, Array] = {}
-        if roles.curves:
+        if lines.fan is not None:
+            at = lines.fan.at(lines.ends[lines.fan.line], *self._part(owner, time.ravel()))
+            self.values = roles.evaluate(roles.curves, at)
+        elif roles.curves:
             self.values = roles.evaluate(roles.curves, self._lines_at(owner, time.ravel()))
         ends = [self.values[n].reshape(len(panels), order, n.width) for n in roles.curve_ends]
         empty = np.zeros((len(panels), order, 0))
@@ -286,12 +289,17 @@ class Patch:
         return {n: v.reshape(len(self.panels), self.rule.size, -1) for n, v in found.items()}
 
     @cached_property
-    def line_moves(self) -> dict[Node, Array]:
-        """How far each line that curves read moves over each panel, (panels, width)."""
+    def pieces(self) -> tuple[Ints, Array]:
+        """For each panel the point where its piece begins, and the share of the piece that it is."""
         grid = self.lines.grid
         left = grid.left[self.panels.piece]
-        share = (self.panels.length / (grid.time[left + 1] - grid.time[left]))[:, None]
-        return {n: share * (v[left + 1] - v[left]) for n, v in self.lines.ends.items() if n in self.values}
+        return left, self.panels.length / (grid.time[left + 1] - grid.time[left])
+
+    @cached_property
+    def line_moves(self) -> dict[Node, Array]:
+        """How far each line that curves read moves over each panel, (panels, width)."""
+        left, share = self.pieces
+        return {n: share[:, None] * (v[left + 1] - v[left]) for n, v in self.lines.ends.items() if n in self.read}
 
     @cached_property
     def line_sizes(self) -> dict[Node, Array]:

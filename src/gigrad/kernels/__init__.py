@@ -246,6 +246,63 @@ def suffix_products(
     return _native.suffix_products(_rows(sums), begin, end, unit, _rows(rows))
 
 
+def sum_groups(rows: Array, first: NDArray[np.int64]) -> Array:
+    """Sums of the rows first[g] .. first[g + 1] - 1, the last group to the end; no group is empty."""
+    return _native.sum_groups(_rows(rows), first)
+
+
+UNITS = frozenset({"tanh", "sigmoid"})
+"""The units that `units_at` knows."""
+
+
+def units_at(name: str, rows: Array, at: NDArray[np.int64], part: Array, weight: Array) -> tuple[Array, Array]:
+    """Units over a line, `name` of what `between_rows` gives: (n, columns), and products with `weight`, (n, w)."""
+    return _native.units_at(name, _rows(rows), at, _rows(part), _rows(weight))
+
+
+def units_back(
+    name: str,
+    units: Array,
+    cotangent: Array,
+    weight: Array,
+    node_weight: Array,
+    top: Array,
+    rows: Array,
+    at: NDArray[np.int64],
+    share: Array,
+) -> tuple[Array, Array, Array]:
+    """Pull derivatives by the products that `units_at` gives back to the line, for panels of several nodes each.
+
+    Parameters
+    ----------
+    units, cotangent : (panels * nodes, columns), (panels * nodes, w)
+        The units, and the derivatives of a score by their products with `weight` (w, columns).
+    node_weight : (panels * nodes,)
+    top : (degrees, nodes)
+        Takes values at the nodes of a panel to some coefficients.
+    rows, at, share : (n, columns), (panels,), (panels,)
+        On panel p the line moves by `share[p] * (rows[at[p] + 1] - rows[at[p]])`.
+
+    Returns
+    -------
+    line : (panels, columns)
+        The sum of the derivatives by the line over the nodes of each panel, each times its weight.
+    sum, squares : (degrees, panels)
+        The coefficients of those derivatives times the line's moves: their sum, and the sum of their squares.
+    """
+    return _native.units_back(
+        name,
+        _rows(units),
+        _rows(cotangent),
+        _rows(weight),
+        _rows(node_weight),
+        _rows(top),
+        _rows(rows),
+        at,
+        _rows(share),
+    )
+
+
 def _rows(x: Array) -> Array:
     return np.ascontiguousarray(x, dtype=np.float64)
 

@@ -96,3 +96,16 @@ def bend_rows(
 def suffix_products(
     sums: Array, begin: NDArray[np.int64], end: NDArray[np.int64], unit: NDArray[np.int64], rows: Array
 ) -> Array: ...
+def sum_groups(rows: Array, first: NDArray[np.int64]) -> Array: ...
+def units_at(name: str, rows: Array, at: NDArray[np.int64], part: Array, weight: Array) -> tuple[Array, Array]: ...
+def units_back(
+    name: str,
+    units: Array,
+    cotangent: Array,
+    weight: Array,
+    node_weight: Array,
+    top: Array,
+    rows: Array,
+    at: NDArray[np.int64],
+    share: Array,
+) -> tuple[Array, Array, Array]: ...

@@ -1,7 +1,11 @@
 // The doors from Python to Legendre series and elementary functions.
 #include "arrays.hpp"
 #include "elementary.hpp"
+#include "rows.hpp"
 #include "series.hpp"
+#include "units.hpp"
+
+#include <nanobind/stl/string.h>
 
 namespace gigrad {
 
@@ -49,12 +53,16 @@ Numpy<double> py_segment_moments(const Vector<int64_t>& panel, const Vector<doub
     });
 }
 
-Numpy<double> py_between_rows(const Matrix& rows, const Vector<int64_t>& at, const Vector<double>& part) {
+void check_between(const Matrix& rows, const Vector<int64_t>& at, const Vector<double>& part) {
     if (at.size() != part.size()) refuse("at and part must have the same number of points.");
     const auto n = static_cast<int64_t>(rows.shape(0));
     for (size_t i = 0; i < at.size(); ++i)
         if (at(i) < 0 || at(i) + (part(i) == 0.0 ? 0 : 1) >= n)
             refuse("point " + std::to_string(i) + " lies beyond row " + std::to_string(at(i)) + " of " + std::to_string(n) + ".");
+}
+
+Numpy<double> py_between_rows(const Matrix& rows, const Vector<int64_t>& at, const Vector<double>& part) {
+    check_between(rows, at, part);
     return make<double>({at.size(), rows.shape(1)}, [&](double* out) {
         between_rows(rows.data(), rows.shape(1), at.data(), part.data(), at.size(), out);
     });
@@ -83,8 +91,8 @@ Numpy<double> py_bend_rows(const Matrix& coarse, const Vector<int64_t>& at, cons
     for (size_t k = 0; k < kinks; ++k)
         if (part(point(k)) == 0.0 || (k > 0 && point(k) < point(k - 1))) refuse("kinks must lie at inner points, in order.");
     return make<double>({n, coarse.shape(1)}, [&](double* out) {
-        bend_rows(coarse.data(), coarse.shape(1), at.data(), part.data(), time.data(), n, point.data(), bend.data(), unit.data(), kinks,
-                  rows.data(), out);
+        bend_rows(coarse.data(), coarse.shape(1), at.data(), time.data(), n, point.data(), bend.data(), unit.data(), kinks, rows.data(),
+                  out);
     });
 }
 
@@ -99,6 +107,55 @@ Numpy<double> py_suffix_products(const Matrix& sums, const Vector<int64_t>& begi
     return make<double>({kinks}, [&](double* out) {
         suffix_products(sums.data(), sums.shape(1), begin.data(), end.data(), unit.data(), kinks, rows.data(), out);
     });
+}
+
+Numpy<double> py_sum_groups(const Matrix& rows, const Vector<int64_t>& first) {
+    for (size_t g = 0; g < first.size(); ++g)
+        if (first(g) < 0 || first(g) >= static_cast<int64_t>(rows.shape(0)) || (g > 0 && first(g) <= first(g - 1)))
+            refuse("groups must begin at rows, one after another, and none may be empty.");
+    return make<double>({first.size(), rows.shape(1)}, [&](double* out) {
+        sum_groups(rows.data(), rows.shape(0), rows.shape(1), first.data(), first.size(), out);
+    });
+}
+
+Unit unit_named(const std::string& name) {
+    if (name == "tanh") return Unit::tanh;
+    if (name == "sigmoid") return Unit::sigmoid;
+    refuse("units must be tanh or sigmoid; they are " + name + ".");
+}
+
+nb::tuple py_units_at(const std::string& name, const Matrix& rows, const Vector<int64_t>& at, const Vector<double>& part,
+                      const Matrix& weight) {
+    const Unit unit = unit_named(name);
+    check_between(rows, at, part);
+    if (rows.shape(1) != weight.shape(1)) refuse("rows and weight must have the same number of columns.");
+    const size_t n = at.size(), columns = rows.shape(1), width = weight.shape(0);
+    Numpy<double> sums = make<double>({n, width}, [](double*) {});
+    Numpy<double> units = make<double>({n, columns}, [&](double* out) {
+        units_at(unit, rows.data(), columns, at.data(), part.data(), n, weight.data(), width, out, sums.data());
+    });
+    return nb::make_tuple(units, sums);
+}
+
+nb::tuple py_units_back(const std::string& name, const Matrix& units, const Matrix& cotangent, const Matrix& weight,
+                        const Vector<double>& node_weight, const Matrix& top, const Matrix& rows, const Vector<int64_t>& at,
+                        const Vector<double>& share) {
+    const Unit unit = unit_named(name);
+    const size_t panels = at.size(), nodes = top.shape(1), degrees = top.shape(0), columns = units.shape(1), width = weight.shape(0);
+    if (degrees < 1 || degrees > MAX_TOPS) refuse("top must have 1.." + std::to_string(MAX_TOPS) + " rows.");
+    if (units.shape(0) != panels * nodes || cotangent.shape(0) != panels * nodes || node_weight.size() != panels * nodes)
+        refuse("units, cotangent and node_weight must have one row for each node of each panel.");
+    if (weight.shape(1) != columns || rows.shape(1) != columns || cotangent.shape(1) != width || share.size() != panels)
+        refuse("units, weight, rows, cotangent and share must go together.");
+    for (size_t p = 0; p < panels; ++p)
+        if (at(p) < 0 || at(p) + 1 >= static_cast<int64_t>(rows.shape(0))) refuse("panel " + std::to_string(p) + " lies beyond the rows.");
+    Numpy<double> sum = make<double>({degrees, panels}, [](double*) {});
+    Numpy<double> squares = make<double>({degrees, panels}, [](double*) {});
+    Numpy<double> line = make<double>({panels, columns}, [&](double* out) {
+        units_back(unit, units.data(), columns, panels, nodes, cotangent.data(), weight.data(), width, node_weight.data(), top.data(),
+                   degrees, rows.data(), at.data(), share.data(), {out, sum.data(), squares.data()});
+    });
+    return nb::make_tuple(line, sum, squares);
 }
 
 Numpy<double> py_tanh(const Vector<double>& x) {
@@ -120,6 +177,9 @@ void bind_smooth(nb::module_& m) {
     m.def("between_rows", &py_between_rows);
     m.def("bend_rows", &py_bend_rows);
     m.def("suffix_products", &py_suffix_products);
+    m.def("sum_groups", &py_sum_groups);
+    m.def("units_at", &py_units_at);
+    m.def("units_back", &py_units_back);
 }
 
 }  // namespace gigrad
