@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import sympy
@@ -14,7 +16,7 @@ from torch import nn
 
 import gigrad as gig
 from gigrad.engine.quadrature import ORDERS, gauss, legendre
-from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, Opaque, Sum, Tree, assemble
+from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, Opaque, Select, Sum, Tree, assemble
 from gigrad.testing import brute_force
 
 seeds = st.integers(0, 2**32 - 1)
@@ -129,6 +131,36 @@ def test_axioms_in_rank_space(seed: int) -> None:
     np.testing.assert_allclose(forth.values.sum(axis=1), graph.predict(ends) - graph.predict(starts), atol=1e-8)
     np.testing.assert_allclose(forth.values, -back.values, atol=1e-8)
     assert (forth.values[:, 1] == 0).all()
+
+
+def mixture(rng: np.random.Generator, rows: Node) -> Node:
+    """tanh of a net over trees and a net, both of the first three columns of `rows`."""
+    columns = tuple(Column(f"x{j}", missing=False) for j in range(3))
+    joined = Concat((random_forest(rng, columns, rows, trees=3, depth=3), random_net(rng, rows, "tanh")))
+    return Elementwise(random_net(rng, joined, "tanh", width=3), "tanh")
+
+
+@given(seeds)
+@settings(max_examples=10, deadline=None)
+def test_mixtures_are_linear_blind_to_null_variables_and_strongly_symmetric(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    source = Input(4)
+    columns = tuple(Column(f"x{j}", missing=False) for j in range(4))
+    swap = np.array([1, 0, 2, 3])
+    starts, ends = rng.integers(0, 7, (2, 3, 4)) / 2.0
+
+    def credit(score: Node, order: Any = slice(None)) -> np.ndarray:
+        graph = graph_of(columns, source, score)
+        return gig.explain_pairs(graph, starts[:, order], ends[:, order], tol=1e-9).values
+
+    f = mixture(np.random.default_rng(seed), Select(source, (0, 1, 2)))
+    turned = mixture(np.random.default_rng(seed), Select(source, (1, 0, 2)))
+    other = mixture(rng, Select(source, (0, 1, 2)))
+    of_f = credit(f)
+    assert (of_f[:, 3] == 0).all()
+    np.testing.assert_allclose(credit(turned, swap), of_f[:, swap], rtol=0, atol=1e-8)
+    both = Affine(Concat((f, other)), np.array([[2.0, -3.0]]), np.array([0.5]))
+    np.testing.assert_allclose(credit(both), 2.0 * of_f - 3.0 * credit(other), rtol=0, atol=1e-8)
 
 
 def test_an_affine_head_of_weight_one_changes_nothing() -> None:
