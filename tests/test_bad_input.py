@@ -8,8 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import gigrad as gig
 from gigrad.graph import Input, Tree, assemble
@@ -144,3 +148,13 @@ def tree(**changes: Any) -> Tree:
 def test_corrupt_trees_are_refused_when_imported(broken: Tree) -> None:
     with pytest.raises(gig.CorruptModelError):
         assemble(Input(2), [broken], np.zeros(1))
+
+
+def test_cells_that_the_models_own_steps_fail_on_are_said_to_be_the_matter() -> None:
+    rows = pd.DataFrame({"home": ["rent", "own"] * 20, "age": np.arange(40.0)})
+    chosen = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["home"]), remainder="passthrough")
+    model = make_pipeline(chosen, LogisticRegression()).fit(rows, np.arange(40) % 2)
+    with pytest.raises(gig.InputError, match=r"LogisticRegression itself cannot take these rows \(TypeError: "):
+        gig.explain(model, rows[:2].assign(home=[1, 2]), rows)
+    with pytest.raises(gig.InputError, match=r"'home', such as .*; something that is no label came"):
+        gig.explain(model, rows[:1].assign(home=[["rent"]]), rows)

@@ -216,7 +216,13 @@ def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float
             ) from None
         return out
     _refuse_dates(present, column, column.labels, what)
-    found = column.codes(present.tolist())
+    try:
+        found = column.codes(present.tolist())
+    except TypeError:  # a list or a dict, which nothing can be looked up by
+        raise InputError(
+            f"{what} must hold categories in column {column.name!r}, such as {listed(column.labels[:1])}; something "
+            "that is no label came."
+        ) from None
     if (found < 0).any() and column.unknown != "other":
         if column.unknown == "refuse":
             example = present[int(np.argmax(found < 0))]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import ModelMismatchError
+from ..errors import GigradError, InputError, ModelMismatchError
 from .columns import Column
 from .node import Array, Input, Node, topological, value_of
 
@@ -83,7 +83,17 @@ class Witness:
         return own
 
     def _ask(self, predict: Predict, rows: Rows) -> Array:
-        return np.asarray(predict(rows), dtype=np.float64).reshape(len(rows.matrix), -1)
+        try:
+            answer = predict(rows)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, GigradError):
+                raise
+            why = " ".join(str(error).split())
+            raise InputError(
+                f"{self.label} itself cannot take these rows ({type(error).__name__}: {why:.300}). Give columns of the "
+                "types that it was fitted on."
+            ) from error
+        return np.asarray(answer, dtype=np.float64).reshape(len(rows.matrix), -1)
 
 
 def own_values(output: Node, witnesses: Sequence[Witness], source: Input, rows: Rows) -> Array:
