@@ -16,6 +16,7 @@ import numpy as np
 from .. import kernels
 from ..graph import Affine, Array, Concat, Elementwise, Input, Node, PiecewiseLinear, Select, Smooth, Sum
 from ..graph.functions import FUNCTIONS
+from .active import ActiveRows
 from .paths import Block, Bools, Ints
 from .roles import Roles
 from .roots import passed
@@ -147,6 +148,7 @@ class Lines:
         self.values: dict[Node, Array] = {}
         self.middles: dict[Node, list[Array]] = {}  # what nodes read in the middle of their pieces
         self.hinges: dict[Node, Hinges] = {}
+        self.active: dict[Node, ActiveRows] = {}  # layers over units with kinks of which most rest
         for node in roles.lines:
             self._trace(node)
 
@@ -209,9 +211,13 @@ class Lines:
         """A layer over units with kinks: asked on the coarser grid, and its slope followed from kink to kink."""
         units = node.source
         grid = self.grids[hinges.level + 1]
-        z = self._lifted(units.parents[0], hinges.level)
-        coarse = node.forward(units.forward(z))
-        rows = self.roles.transposed(node)
+        values, rows = units.forward(self._lifted(units.parents[0], hinges.level)), self.roles.transposed(node)
+        if ActiveRows.worth(rows, self.grids[hinges.level].offsets):
+            self.active[node] = ActiveRows(rows, self.grids[hinges.level].offsets, values, hinges.slope)
+            coarse = self.active[node].forward(values)
+            coarse += node.bias
+        else:
+            coarse = node.forward(values)
         return kernels.bend_rows(coarse, grid.at, grid.part, grid.time, hinges.point, hinges.bend, hinges.unit, rows)
 
     def _cut(self, level: int, piece: Ints, part: Array) -> int:
@@ -279,8 +285,8 @@ class Lines:
         A unit that does not change passes the sum over a whole coarse piece; one that does, what comes after its kink.
         """
         fine = self.grids[hinges.level + 1]
-        back = kernels.sum_groups(cotangent, fine.first_pieces) @ node.weight
-        back *= hinges.slope
+        sums = kernels.sum_groups(cotangent, fine.first_pieces)
+        back = self.active[node].back(sums, hinges.slope) if node in self.active else sums @ node.weight * hinges.slope
         if len(hinges.point):
             number = np.cumsum(np.bincount(fine.left, minlength=len(fine.time))) - 1  # the piece that begins at a point
             begin = number[hinges.point]

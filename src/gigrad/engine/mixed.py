@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from .. import kernels
 from ..graph import Array, Elementwise, Input, Node, Opaque, PiecewiseLinear
 from .games import CornerPlayers, Games, Sides
 from .head import Head
@@ -39,6 +40,9 @@ RETRIES = 2
 
 BLOCK = 1 << 25
 """How many numbers the lines of a block of paths may hold, roughly."""
+
+ENOUGH = 1 << 20
+"""A path whose lines hold more numbers than this is walked alone: with others it would only leave the caches."""
 
 BATCH = 1 << 21
 """How many numbers a batch of panels may hold at once, roughly."""
@@ -99,7 +103,8 @@ def _block_size(roles: Roles, settings: Settings) -> int:
     """How many paths to walk together: fewer where layers of many units with kinks make many points of each."""
     kinks = sum(n.width for n in roles.lines if isinstance(n, (Elementwise, PiecewiseLinear)) and n.kinks)
     widest = max((n.width for n in roles.lines), default=1)
-    return int(np.clip(BLOCK / (6.0 * widest * (2.0 + 0.6 * kinks)), 1, settings.block))
+    each = 6.0 * widest * (2.0 + 0.6 * kinks)
+    return 1 if each > ENOUGH else int(np.clip(BLOCK / each, 1, settings.block))
 
 
 class Walk:
@@ -231,10 +236,11 @@ class Walk:
         self.spent += len(panels)
         if self.spent > self.most:  # enough: what is lost is written down
             bad[:] = False
-        good = np.nonzero(~bad)[0]
+        good = np.nonzero(~bad)[0] if bad.any() else slice(None)
         for node, table in sums.items():
-            _add_rows(self.sums[node], panels.piece[good], table[:, good])
-        _add_rows(self.error.T, path[good], (error[good] + lost[good]).T)
+            for output in range(self.k):
+                kernels.add_rows(self.sums[node][output], panels.piece[good], table[output, good])
+        kernels.add_rows(self.error, path[good], error[good] + lost[good])
         again.append(panels[bad].finer(self.corners, self.legs))
         return Panels.joined(again)
 
@@ -314,16 +320,6 @@ class Walk:
                 error[:, j] = np.maximum(error[:, j], np.abs(last - first - gained)) - noise
         np.maximum(error, 0.0, out=error)
         return sums, error
-
-
-def _add_rows(table: Array, row: Ints, values: Array) -> None:
-    """`table[:, row] += values`, where rows may come more than once."""
-    if len(row):
-        if (row[1:] < row[:-1]).any():
-            order = np.argsort(row, kind="stable")
-            row, values = row[order], values[:, order]
-        first = np.concatenate([[True], row[1:] != row[:-1]])
-        table[:, row[first]] += values if first.all() else np.add.reduceat(values, np.nonzero(first)[0], axis=1)
 
 
 def _interpolation_error(tail: Array, moments: Array) -> Array:

@@ -251,6 +251,11 @@ def sum_groups(rows: Array, first: NDArray[np.int64]) -> Array:
     return _native.sum_groups(_rows(rows), first)
 
 
+def add_rows(table: Array, row: NDArray[np.int64], values: Array) -> None:
+    """`table[row] += values` in place, (n, columns), where rows may come more than once; tables must be contiguous."""
+    _native.add_rows(table, row, _rows(values))
+
+
 UNITS = frozenset({"tanh", "sigmoid"})
 """The units that `units_at` knows."""
 

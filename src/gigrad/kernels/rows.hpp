@@ -102,4 +102,9 @@ inline void sum_groups(const double* rows, size_t n, size_t columns, const int64
     }
 }
 
+// table[row[i]] += values[i] (n, columns); rows may come more than once.
+inline void add_rows(double* table, const int64_t* row, const double* values, size_t n, size_t columns) {
+    for (size_t i = 0; i < n; ++i) add_row(table + static_cast<size_t>(row[i]) * columns, 1.0, values + i * columns, columns);
+}
+
 }  // namespace gigrad

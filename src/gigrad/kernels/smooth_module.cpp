@@ -118,6 +118,14 @@ Numpy<double> py_sum_groups(const Matrix& rows, const Vector<int64_t>& first) {
     });
 }
 
+void py_add_rows(const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& table, const Vector<int64_t>& row,
+                 const Matrix& values) {
+    if (values.shape(0) != row.size() || values.shape(1) != table.shape(1)) refuse("values must have the columns of the table, and a row for each row named.");
+    check_below(row, table.shape(0), "row");
+    nb::gil_scoped_release released;
+    add_rows(table.data(), row.data(), values.data(), row.size(), table.shape(1));
+}
+
 Unit unit_named(const std::string& name) {
     if (name == "tanh") return Unit::tanh;
     if (name == "sigmoid") return Unit::sigmoid;
@@ -178,6 +186,7 @@ void bind_smooth(nb::module_& m) {
     m.def("bend_rows", &py_bend_rows);
     m.def("suffix_products", &py_suffix_products);
     m.def("sum_groups", &py_sum_groups);
+    m.def("add_rows", &py_add_rows);
     m.def("units_at", &py_units_at);
     m.def("units_back", &py_units_back);
 }
