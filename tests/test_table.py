@@ -86,6 +86,25 @@ def test_heads_too_rough_for_a_table_are_asked_themselves(tables: list[bool]) ->
     assert np.abs(e.gap).max() < 1e-6
 
 
+def test_a_table_that_fails_on_a_large_batch_leaves_it_to_the_head_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = ensemble(3)
+    starts, ends = pairs(10)
+    want = gig.explain_pairs(graph, starts, ends, tol=1e-10).values
+    sizes: list[int] = []
+    panels = mixed.Walk._panels
+
+    def watched(self: mixed.Walk, some: mixed.Panels, order: int) -> mixed.Panels:
+        sizes.append(len(some))
+        return panels(self, some, order)
+
+    monkeypatch.setattr(mixed.Walk, "_panels", watched)
+    monkeypatch.setattr(mixed, "BATCH", 1 << 12)
+    monkeypatch.setattr(Table, "made", True)
+    monkeypatch.setattr(Table, "covers", lambda *_: False)
+    np.testing.assert_allclose(gig.explain_pairs(graph, starts, ends, tol=1e-10).values, want, atol=1e-11)
+    assert max(sizes) > 2 * min(sizes)
+
+
 def test_few_questions_are_no_reason_for_a_table(tables: list[bool]) -> None:
     starts, ends = pairs(1)
     rng, source = np.random.default_rng(0), Input(3)

@@ -176,8 +176,9 @@ class Walk:
         while len(panels):
             again: list[Panels] = []
             for order in np.unique(panels.order).tolist():
+                narrow = self.table is not None and self.table.made
                 same = panels[panels.order == order]
-                again += [self._panels(same[slice(*batch)], order) for batch in self._batches(same, order)]
+                again += [self._panels(same[slice(*batch)], order) for batch in self._batches(same, order, narrow)]
             panels = Panels.joined(again)
         for output in range(self.k):
             self.leg_credit[:, :, output] = self.lines.pull_back({n: s[output] for n, s in self.sums.items()})
@@ -193,15 +194,19 @@ class Walk:
         panels = panels.with_order(order)
         return Panels.joined([panels[parts == 1], panels.cut(cut, time, self.corners, self.legs)])
 
-    def _batches(self, panels: Panels, order: int) -> list[tuple[int, int]]:
+    def _batches(self, panels: Panels, order: int, narrow: bool) -> list[tuple[int, int]]:
         """Stretches of the list of panels whose numbers fit in memory together."""
-        roles = self.roles
-        on_nodes = order * sum(n.width for n in (*roles.curves, *roles.line_ends))
-        on_segments = 4 * sum(n.width for n in (*roles.head, *roles.joints, *roles.step_ends))
-        cost = on_nodes + on_segments * (panels.end - panels.begin + 1)
-        batch = np.cumsum(cost) // BATCH
+        batch = np.cumsum(self._numbers(panels, order, narrow)) // BATCH
         edges = np.concatenate([[0], np.nonzero(np.diff(batch))[0] + 1, [len(panels)]])
         return [(a, b) for a, b in pairwise(edges.tolist()) if b > a]
+
+    def _numbers(self, panels: Panels, order: int, narrow: bool) -> Array:
+        """How many numbers each panel holds at once, roughly; `narrow` where a table stands for most of the head."""
+        roles = self.roles
+        head = self.table.part.above if narrow and self.table is not None else roles.head
+        on_nodes = order * sum(n.width for n in (*roles.curves, *roles.line_ends))
+        on_segments = 4 * sum(n.width for n in (*head, *roles.joints, *roles.step_ends))
+        return np.asarray(on_nodes + on_segments * (panels.end - panels.begin + 1.0))
 
     def _panels(self, panels: Panels, order: int) -> Panels:
         """Add what some panels give; gives back those to be looked at again, finer."""
@@ -224,6 +229,10 @@ class Walk:
         allowed = self._floor(path, tall)
         if self.roles.head:
             head = Head(self.roles, patch, self.states, self.table)
+            if head.narrow is None and len(panels) > 1 and self._numbers(panels, order, False).sum() > 2 * BATCH:
+                # no table after all, and too much for the head itself
+                again += [self._panels(panels[slice(*batch)], order) for batch in self._batches(panels, order, False)]
+                return Panels.joined(again)
             integral = Integral(head, self.corners, self.sides, allowed, self.settings)
             moments = integral.run()
             allowed = self._floor(path, integral.tallest)

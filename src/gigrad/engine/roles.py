@@ -312,4 +312,4 @@ def _through(used: NDArray[np.bool_], columns: list[set[int]]) -> list[set[int]]
 
 
 def _union(sets: Iterable[set[int]]) -> set[int]:
-    return set[int]().union(*sets)
+    return set[int]().union(*{id(s): s for s in sets}.values())  # the units of a layer share one set

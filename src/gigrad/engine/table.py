@@ -93,7 +93,7 @@ class Table:
         )
         self.seen_low, self.seen_high = seen.min(axis=0), seen.max(axis=0)
         self.low = self.high = np.full(seen.shape[1], np.nan)  # the box; none yet
-        self.coefficients = np.zeros(0)
+        self.coefficients: Array = np.zeros(0)
         self.size = [SIZES[0]] * seen.shape[1]  # what the next table will need, at least
         self.expected, self.tries = 0, 0
 
@@ -102,6 +102,11 @@ class Table:
         """A table for a head, if it has a part that is worth one."""
         part = Narrow.of(roles)
         return None if part is None or not len(ends.at_ends[roles.output]) else Table(roles, part, ends)
+
+    @property
+    def made(self) -> bool:
+        """Whether there is a table, of any box."""
+        return bool(np.isfinite(self.low).all())
 
     def expect(self, queries: int) -> None:
         """Say how often the head is about to be asked: a table may cost as much, and no more."""
@@ -171,7 +176,7 @@ class Rows:
 
     def __init__(self, table: Table, steps: Array) -> None:
         self.middle, self.scale = 0.5 * (table.low + table.high), 2.0 / (table.high - table.low)
-        sizes, last = table.size[:-1], table.size[-1]
+        *sizes, last, _ = table.coefficients.shape
         basis = np.ones((len(steps), 1))
         for axis, size in enumerate(sizes):
             one = legendre((steps[:, axis] - self.middle[axis]) * self.scale[axis], size).T
