@@ -134,7 +134,7 @@ def test_extreme_values_keep_the_sum():
     exact = kernels.credits_pairs(forest, s, e)
     for _ in every_simd():
         np.testing.assert_allclose(kernels.credits_pairs(forest, s, e).sum(axis=1), fe - fs, atol=1e-12)
-        np.testing.assert_array_equal(kernels.credits_pairs(forest, s, e), exact)
+        np.testing.assert_allclose(kernels.credits_pairs(forest, s, e), exact, rtol=0, atol=1e-12)
         mean = kernels.credits(forest, s, np.full(500, 0.002), e[:50])
         np.testing.assert_allclose(mean.sum(axis=1), fe[:50] - fs.mean(axis=0), atol=1e-12)
 

@@ -16,6 +16,8 @@ struct Rows {
 
 // Pairs walked together: enough to fill the lists of a tree's nodes, few enough for their columns to stay in cache.
 constexpr size_t BLOCK = 1024;
+// Pairs that are swept one after the other.
+constexpr size_t SWEEP_BLOCK = 64;
 
 inline void check_columns(const Forest& forest, const Rows& rows, const char* name) {
     if (rows.n_columns != forest.n_columns())
@@ -232,6 +234,30 @@ inline void lane_credits(const Forest& forest, const LaneKernel& kernel, const R
     });
 }
 
+// Starts that fill vectors of lanes so badly that each pair is better swept alone.
+constexpr size_t FEW_STARTS = 8;
+
+inline void swept_credits(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const double* weights, const Rows& ends,
+                          size_t n_threads, double* out) {
+    const SweepTrees& trees = *forest.sweep_trees();
+    const size_t p = forest.n_columns(), table = p * forest.n_outputs();
+    SweepRows from;
+    from.set(trees, starts.n_rows, p, [&](size_t j, size_t i) { return starts.row(i)[j]; });
+    parallel((ends.n_rows + SWEEP_BLOCK - 1) / SWEEP_BLOCK, n_threads, [&](auto next) {
+        Sweeper sweeper(forest, trees, kernel);
+        SweepRows to;
+        for (size_t unit; next(unit);) {
+            const size_t begin = unit * SWEEP_BLOCK, n = std::min(SWEEP_BLOCK, ends.n_rows - begin);
+            to.set(trees, n, p, [&](size_t j, size_t i) { return ends.row(begin + i)[j]; });
+            for (size_t i = 0; i < n; ++i)
+                for (size_t m = 0; m < starts.n_rows; ++m) {
+                    sweeper.sweep(from, m, to, i);
+                    sweeper.add_credit(weights[m], out + (begin + i) * table);
+                }
+        }
+    });
+}
+
 // out: (ends, columns, outputs), the sum over starts of weight * credit.
 inline void credits(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const double* weights, const Rows& ends,
                     size_t n_threads, double* out) {
@@ -240,7 +266,9 @@ inline void credits(const Forest& forest, const LaneKernel* kernel, const Rows& 
     check_weights(starts, weights);
     std::fill(out, out + ends.n_rows * forest.n_columns() * forest.n_outputs(), 0.0);
     if (ends.n_rows == 0) return;
-    if (kernel)
+    if (kernel && starts.n_rows <= FEW_STARTS && forest.sweep_trees())
+        swept_credits(forest, *kernel, starts, weights, ends, n_threads, out);
+    else if (kernel)
         lane_credits(forest, *kernel, starts, weights, ends, n_threads, out);
     else
         portable_credits(forest, starts, weights, ends, n_threads, out);
@@ -268,13 +296,33 @@ inline size_t pair_block(const LaneKernel& kernel, size_t max_vectors, size_t n,
     return lanes * std::max<size_t>(1, std::min(max_vectors, (fair + lanes - 1) / lanes));
 }
 
+inline void swept_pairs(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const Rows& ends, size_t n_threads, double* out) {
+    const SweepTrees& trees = *forest.sweep_trees();
+    const size_t p = forest.n_columns(), table = p * forest.n_outputs();
+    parallel((starts.n_rows + SWEEP_BLOCK - 1) / SWEEP_BLOCK, n_threads, [&](auto next) {
+        Sweeper sweeper(forest, trees, kernel);
+        SweepRows from, to;
+        for (size_t unit; next(unit);) {
+            const size_t begin = unit * SWEEP_BLOCK, n = std::min(SWEEP_BLOCK, starts.n_rows - begin);
+            from.set(trees, n, p, [&](size_t j, size_t i) { return starts.row(begin + i)[j]; });
+            to.set(trees, n, p, [&](size_t j, size_t i) { return ends.row(begin + i)[j]; });
+            for (size_t i = 0; i < n; ++i) {
+                sweeper.sweep(from, i, to, i);
+                sweeper.add_credit(1.0, out + (begin + i) * table);
+            }
+        }
+    });
+}
+
 // out: (pairs, columns, outputs).
 inline void credits_pairs(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends, size_t n_threads,
                           double* out) {
     const size_t table = forest.n_columns() * forest.n_outputs();
     check_pairs(forest, starts, ends);
     std::fill(out, out + ends.n_rows * table, 0.0);
-    if (kernel)
+    if (kernel && forest.sweep_trees())
+        swept_pairs(forest, *kernel, starts, ends, n_threads, out);
+    else if (kernel)
         for_blocks(forest, starts, ends, n_threads, pair_block(*kernel, MAX_VECTORS, ends.n_rows, n_threads), [&] {
             return [&, lanes = std::make_unique<LaneBlock>(forest, *kernel)](size_t, size_t begin, size_t size, const Block& block) {
                 lanes->pairs(block, size, out + begin * table);

@@ -77,6 +77,8 @@ struct SplitIds {
     std::vector<double> threshold;  // NaN for categories
 };
 
+class SweepTrees;
+
 class Forest {
   public:
     explicit Forest(const ForestArrays& a);
@@ -102,6 +104,9 @@ class Forest {
         return *split_ids_;
     }
 
+    // The trees as a sweep reads them; null where it cannot, or where it does not pay (sweep_trees.hpp).
+    const SweepTrees* sweep_trees() const;
+
     std::vector<Node> nodes;
     std::vector<int32_t> set_start;
     std::vector<uint32_t> set_words;
@@ -113,6 +118,8 @@ class Forest {
     size_t n_columns_;
     mutable std::once_flag split_ids_once_;
     mutable std::unique_ptr<SplitIds> split_ids_;
+    mutable std::once_flag sweep_trees_once_;
+    mutable std::shared_ptr<const SweepTrees> sweep_trees_;
     void check_sizes(const ForestArrays& a) const;
     void check_sets(const ForestArrays& a) const;
     void check_node(const ForestArrays& a, size_t i) const;

@@ -19,8 +19,8 @@ class JumpLister {
     explicit JumpLister(const Forest& forest)
         : forest_(forest), splits_(forest.split_ids()), k_(forest.n_outputs()), jumps_(forest, splits_) {}
 
-    void append(const Trace& trace, size_t place, const double* start, const double* end, JumpList& out) {
-        jumps_.read(trace, place, start, end);
+    void append(const TracedPair& pair, const double* start, const double* end, JumpList& out) {
+        jumps_.read(pair, start, end);
         const size_t had = out.time.size(), n = jumps_.size();
         for (size_t begin = 0, stop; begin < n; begin = stop) {
             for (stop = begin + 1; stop < n && jumps_[stop].time - jumps_[stop - 1].time <= TIE;) ++stop;
@@ -94,9 +94,9 @@ inline std::vector<JumpList> jumps(const Forest& forest, const LaneKernel* kerne
     for_blocks(forest, starts, ends, n_threads, block_size, [&] {
         return [&, tracer = std::make_unique<Tracer>(forest, kernel), lister = JumpLister(forest)](size_t unit, size_t begin, size_t size,
                                                                                                 const Block& block) mutable {
-            tracer->pairs(block, size);
-            for (size_t i = 0; i < size; ++i)
-                lister.append(tracer->trace, i, starts.row(begin + i), ends.row(begin + i), lists[unit]);
+            tracer->pairs(block, size, [&](size_t i, const TracedPair& pair) {
+                lister.append(pair, starts.row(begin + i), ends.row(begin + i), lists[unit]);
+            });
         };
     });
     return lists;

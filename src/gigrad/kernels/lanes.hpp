@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "node.hpp"
+#include "sweep.hpp"
 
 namespace gigrad {
 
@@ -123,6 +124,7 @@ struct LaneKernel {
     void (*pairs)(LaneWalkJob&);       // all trees, credit of each pair
     void (*population_visits)(LaneWalkJob&);
     void (*pairs_visits)(LaneWalkJob&);
+    SweepWalk sweep;                   // one pair, all trees
 };
 
 }  // namespace gigrad

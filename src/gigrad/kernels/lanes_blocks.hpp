@@ -6,15 +6,10 @@
 
 #include "credits_sink.hpp"
 #include "lanes_exact.hpp"
+#include "sweeper.hpp"
 #include "trace.hpp"
 
 namespace gigrad {
-
-// Differences e - s that float32 can hold the inverse of, with room to spare.
-constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
-
-// Above so many nodes their splits are not even put in order: it would take longer than most walks.
-constexpr size_t MOST_NODES = 1 << 20;
 
 // An array that begins at a cache line: vectors that straddle two lines would cost the walk half of its speed.
 template <class T>

@@ -279,9 +279,9 @@ class LaneWalk : private LaneLeaves<Isa> {
 };
 
 template <class Isa>
-constexpr LaneKernel lane_kernel(const char* name) {
+constexpr LaneKernel lane_kernel(const char* name, SweepWalk sweep) {
     return {name, Isa::LANES, &LaneWalk<Isa>::population, &LaneWalk<Isa>::pairs, &LaneWalk<Isa>::population_visits,
-            &LaneWalk<Isa>::pairs_visits};
+            &LaneWalk<Isa>::pairs_visits, sweep};
 }
 
 }  // namespace

@@ -11,11 +11,10 @@ class LinkedCredit {
     LinkedCredit(const Forest& forest, const SplitIds& splits, const Link& link, const GameOptions& options)
         : forest_(forest), splits_(splits), link_(link), game_(link, options), k_(forest.n_outputs()), jumps_(forest, splits) {}
 
-    // Adds weight * credit of the pair at a place of the trace; `start`, `end` are its rows, `margin` the trees' outputs at
-    // the start.
-    void add(const Trace& trace, size_t place, const double* start, const double* end, const double* margin, double weight,
-             uint64_t salt, double* credit, double* error) {
-        jumps_.read(trace, place, start, end);
+    // Adds weight * credit of a pair; `start`, `end` are its rows, `margin` the trees' outputs at the start.
+    void add(const TracedPair& pair, const double* start, const double* end, const double* margin, double weight, uint64_t salt,
+             double* credit, double* error) {
+        jumps_.read(pair, start, end);
         margins_.resize(std::max(margins_.size(), (jumps_.size() + 1) * k_));
         std::copy(margin, margin + k_, margins_.begin());
         jumpers_.clear();
@@ -118,11 +117,12 @@ inline void check_link(const Forest& forest, const Link& link, const GameOptions
 }
 
 // A thread's means to credit pairs under a link.
-struct LinkedWorker : Tracer {
+struct LinkedWorker {
+    Tracer tracer;
     LinkedCredit credit;
 
     LinkedWorker(const Forest& f, const LaneKernel* kernel, const Link& link, const GameOptions& options)
-        : Tracer(f, kernel), credit(f, f.split_ids(), link, options) {}
+        : tracer(f, kernel), credit(f, f.split_ids(), link, options) {}
 };
 
 // values: (ends, columns, link outputs), the sum over starts of weight * credit; error: (ends, link outputs).
@@ -142,13 +142,11 @@ inline void linked_credits(const Forest& forest, const LaneKernel* kernel, const
         return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, link, options)](size_t begin, size_t n, size_t row,
                                                                                                  size_t n_rows, double* sum) {
             const Block block{crowd.columns.data() + begin, crowd.size, ends.row(row), 1, p};
-            const size_t step = worker->population(block, n, n_rows);
-            for (size_t r = 0; r < n_rows; ++r)
-                for (size_t i = 0; i < n; ++i) {
-                    const size_t start = crowd.order[begin + i];
-                    worker->credit.add(worker->trace, r * step + i, starts.row(start), ends.row(row + r), &margins[start * k],
-                                       crowd.weights[begin + i], start, sum + r * 2 * table, sum + r * 2 * table + table);
-                }
+            worker->tracer.population(block, n, n_rows, [&](size_t i, size_t r, const TracedPair& pair) {
+                const size_t start = crowd.order[begin + i];
+                worker->credit.add(pair, starts.row(start), ends.row(row + r), &margins[start * k], crowd.weights[begin + i], start,
+                                   sum + r * 2 * table, sum + r * 2 * table + table);
+            });
         };
     });
     for (size_t i = 0; i < ends.n_rows; ++i) {
@@ -169,14 +167,13 @@ inline void linked_credits_pairs(const Forest& forest, const LaneKernel* kernel,
     for_blocks(forest, starts, ends, n_threads, block_size, [&] {
         return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, link, options), errors = std::vector<double>(),
                 margins = std::vector<double>(block_size * k)](size_t, size_t begin, size_t size, const Block& block) mutable {
-            worker->pairs(block, size);
             predict(forest, Rows{starts.row(begin), size, starts.n_columns}, margins.data());
-            for (size_t i = 0; i < size; ++i) {
+            worker->tracer.pairs(block, size, [&](size_t i, const TracedPair& pair) {
                 errors.assign(table, 0.0);
-                worker->credit.add(worker->trace, i, starts.row(begin + i), ends.row(begin + i), &margins[i * k], 1.0, 0,
+                worker->credit.add(pair, starts.row(begin + i), ends.row(begin + i), &margins[i * k], 1.0, 0,
                                    values + (begin + i) * table, errors.data());
                 largest_error(errors.data(), forest.n_columns(), outputs, error + (begin + i) * outputs);
-            }
+            });
         };
     });
 }

@@ -6,6 +6,14 @@
 
 namespace gigrad {
 
+// What is known of a pair's way: the leaves that it passes, at a place of a trace; where it was swept, the trace has only
+// those that were in doubt, and the sweeper knows the others.
+struct TracedPair {
+    const Trace& trace;
+    size_t place;
+    const Sweeper* swept;
+};
+
 // All that happens at one split, in any tree, is one entry; a leaf that several variables open or close is another.
 class OrderedJumps {
   public:
@@ -20,8 +28,9 @@ class OrderedJumps {
         touched_[splits.size()] = 1;  // so that "none" is never an entry
     }
 
-    // The pair at a place of the trace, whose rows are `start` and `end`.
-    void read(const Trace& trace, size_t place, const double* start, const double* end) {
+    // A pair whose rows are `start` and `end`.
+    void read(const TracedPair& pair, const double* start, const double* end) {
+        const auto& [trace, place, swept] = pair;
         for (size_t i = 0; i < n_ids_; ++i) {
             touched_[ids_[i]] = 0;
             std::fill_n(delta_.data() + static_cast<size_t>(ids_[i]) * k_, k_, 0.0);
@@ -30,6 +39,7 @@ class OrderedJumps {
         corners_ = trace.corners(place).data();
         members_ = trace.members(place);
         sum_jumps(trace, place);
+        if (swept) sum_swept(*swept);
         time_entries(trace.corners(place).size(), start, end);
         sort_entries();
     }
@@ -121,6 +131,28 @@ class OrderedJumps {
         n_ids_ = n;
     }
 
+    // Splits at which nothing happens in the end are no entries.
+    void sum_swept(const Sweeper& swept) {
+        size_t n = n_ids_;
+        const double* const delta = delta_.data();
+        const char* const touched = touched_.data();
+        int32_t* const ids = ids_.data();
+        const auto note = [&](int32_t split, bool happens) {
+            ids[n] = split;
+            n += happens & !touched[split];
+        };
+        swept.add_split_jumps(delta_.data(), [&](int32_t begin, int32_t end) {
+            if (k_ == 1)
+                for (int32_t split = begin; split < end; ++split) note(split, delta[split] != 0.0);
+            else
+                for (int32_t split = begin; split < end; ++split) {
+                    const double* const mine = delta + static_cast<size_t>(split) * k_;
+                    note(split, std::any_of(mine, mine + k_, [](double d) { return d != 0.0; }));
+                }
+        });
+        n_ids_ = n;
+    }
+
     void time_entries(size_t n_corners, const double* start, const double* end) {
         for (size_t j = 0; j < way_.size(); ++j) {
             way_[j] = {start[j], end[j] - start[j], false};
@@ -172,44 +204,81 @@ class OrderedJumps {
 // Vectors whose traces are kept at once, and pairs without vectors: some twenty kilobytes for each pair.
 constexpr size_t TRACE_VECTORS = 32, TRACE_PAIRS = 64;
 
-// A thread's means to trace pairs.
-struct Tracer {
-    const Forest& forest;
-    const SplitIds& splits;
-    Trace trace;
-    Walk walk;
-    std::unique_ptr<LaneBlock> lanes;  // null for the portable walk
-
-    Tracer(const Forest& f, const LaneKernel* kernel)
-        : forest(f), splits(f.split_ids()), walk(f), lanes(kernel ? new LaneBlock(f, *kernel) : nullptr) {}
+// A thread's means to trace pairs: swept one by one, by vectors of lanes, or by the portable walk.
+class Tracer {
+  public:
+    Tracer(const Forest& forest, const LaneKernel* kernel) : forest_(forest), splits_(forest.split_ids()), walk_(forest) {
+        if (kernel && forest.sweep_trees())
+            sweeper_ = std::make_unique<Sweeper>(forest, *forest.sweep_trees(), *kernel);
+        else if (kernel)
+            lanes_ = std::make_unique<LaneBlock>(forest, *kernel);
+    }
 
     static size_t block_size(const LaneKernel* kernel, size_t n_pairs, size_t n_threads) {
         return kernel ? pair_block(*kernel, TRACE_VECTORS, n_pairs, n_threads) : TRACE_PAIRS;
     }
 
-    // Every start with every row; that of start i and row r is at place i + r * (what is returned).
-    size_t population(const Block& block, size_t n, size_t n_rows) {
-        if (lanes) {
-            lanes->trace_population(block, n, n_rows, splits, trace);
-            return lanes->row_step();
+    // Traces every start with every row, and calls each(start, row, traced).
+    template <class Each>
+    void population(const Block& block, size_t n, size_t n_rows, Each each) {
+        if (sweeper_) {
+            set_rows(block, n, n_rows);
+            for (size_t r = 0; r < n_rows; ++r)
+                for (size_t i = 0; i < n; ++i) each(i, r, swept(i, r));
+            return;
         }
-        portably(block, n, true);  // for_crowd gives a single row then
-        return 0;
+        size_t step = 0;
+        if (lanes_) {
+            lanes_->trace_population(block, n, n_rows, splits_, trace_);
+            step = lanes_->row_step();
+        } else {
+            portably(block, n, true);  // for_crowd gives a single row then
+        }
+        for (size_t r = 0; r < n_rows; ++r)
+            for (size_t i = 0; i < n; ++i) each(i, r, TracedPair{trace_, r * step + i, nullptr});
     }
 
-    // Start i with end i.
-    void pairs(const Block& block, size_t n) {
-        if (lanes)
-            lanes->trace_pairs(block, n, splits, trace);
+    // Start i with end i; calls each(pair, traced).
+    template <class Each>
+    void pairs(const Block& block, size_t n, Each each) {
+        if (sweeper_) {
+            set_rows(block, n, n);
+            for (size_t i = 0; i < n; ++i) each(i, swept(i, i));
+            return;
+        }
+        if (lanes_)
+            lanes_->trace_pairs(block, n, splits_, trace_);
         else
             portably(block, n, false);
+        for (size_t i = 0; i < n; ++i) each(i, TracedPair{trace_, i, nullptr});
     }
 
   private:
+    const Forest& forest_;
+    const SplitIds& splits_;
+    Trace trace_;
+    Walk walk_;
+    std::unique_ptr<LaneBlock> lanes_;
+    std::unique_ptr<Sweeper> sweeper_;
+    SweepRows starts_, ends_;
+
+    TracedPair swept(size_t start, size_t end) {
+        sweeper_->sweep(starts_, start, ends_, end);
+        sweeper_->trace_unclear(splits_, trace_);
+        return {trace_, 0, sweeper_.get()};
+    }
+
+    void set_rows(const Block& block, size_t n_starts, size_t n_ends) {
+        const SweepTrees& trees = *forest_.sweep_trees();
+        const auto at = [](size_t i) { return Pair{static_cast<int32_t>(i), static_cast<int32_t>(i)}; };
+        starts_.set(trees, n_starts, forest_.n_columns(), [&](size_t j, size_t i) { return block.start(static_cast<int32_t>(j), at(i)); });
+        ends_.set(trees, n_ends, forest_.n_columns(), [&](size_t j, size_t i) { return block.end(static_cast<int32_t>(j), at(i)); });
+    }
+
     void portably(const Block& block, size_t n, bool shared_end) {
-        trace.clear(n);
-        for (size_t t = 0; t < forest.n_trees(); ++t)
-            walk.tree(forest.roots[t], block, n, shared_end, TraceSink{forest, splits, trace, 0, static_cast<int32_t>(t)});
+        trace_.clear(n);
+        for (size_t t = 0; t < forest_.n_trees(); ++t)
+            walk_.tree(forest_.roots[t], block, n, shared_end, TraceSink{forest_, splits_, trace_, 0, static_cast<int32_t>(t)});
     }
 };
 

@@ -8,6 +8,9 @@ namespace gigrad {
 // Crossings closer than this in path time are one corner.
 constexpr double TIE = 1e-9;
 
+// Differences e - s that float32 can hold the inverse of, with room to spare.
+constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
+
 inline bool goes_left(const Forest& forest, const Node& node, double x) {
     if (std::isnan(x)) return node.missing_left;
     return node.set < 0 ? x <= node.threshold : forest.in_set(node.set, x);

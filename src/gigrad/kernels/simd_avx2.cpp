@@ -1,10 +1,12 @@
-// The vector walk for AVX2. Compiled with flags of its own, called only where the processor has what they ask for.
+// The vector walks for AVX2. Compiled with flags of its own, called only where the processor has what they ask for.
 #include "isa_avx2.hpp"
 #include "lanes_walk.hpp"
+#include "sweep_avx2.hpp"
+#include "sweep_walk.hpp"
 
 namespace gigrad {
 
 extern const LaneKernel LANES_AVX2;
-constexpr LaneKernel LANES_AVX2 = lane_kernel<IsaAvx2>("avx2");
+constexpr LaneKernel LANES_AVX2 = lane_kernel<IsaAvx2>("avx2", &Sweep<SweepAvx2>::run);
 
 }  // namespace gigrad

@@ -1,10 +1,12 @@
-// The vector walk for AVX-512. Compiled with flags of its own, called only where the processor has what they ask for.
+// The vector walks for AVX-512. Compiled with flags of its own, called only where the processor has what they ask for.
 #include "isa_avx512.hpp"
 #include "lanes_walk.hpp"
+#include "sweep_avx2.hpp"
+#include "sweep_walk.hpp"
 
 namespace gigrad {
 
 extern const LaneKernel LANES_AVX512;
-constexpr LaneKernel LANES_AVX512 = lane_kernel<IsaAvx512>("avx512");
+constexpr LaneKernel LANES_AVX512 = lane_kernel<IsaAvx512>("avx512", &Sweep<SweepAvx2>::run);
 
 }  // namespace gigrad

@@ -1,10 +1,12 @@
-// The vector walk in plain C++.
+// The vector walks in plain C++.
 #include "isa_plain.hpp"
 #include "lanes_walk.hpp"
+#include "sweep_plain.hpp"
+#include "sweep_walk.hpp"
 
 namespace gigrad {
 
 extern const LaneKernel LANES_PLAIN;
-constexpr LaneKernel LANES_PLAIN = lane_kernel<IsaPlain>("lanes");
+constexpr LaneKernel LANES_PLAIN = lane_kernel<IsaPlain>("lanes", &Sweep<SweepPlain>::run);
 
 }  // namespace gigrad

@@ -1,0 +1,65 @@
+// Eight lanes of int32 with AVX2; see sweep_plain.hpp for what each function means.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gigrad {
+namespace {
+
+// For each set of lanes, where they come from when they are moved together.
+struct Together {
+    alignas(32) int32_t from[256][8];
+    constexpr Together() : from{} {
+        for (int bits = 0; bits < 256; ++bits)
+            for (int i = 0, n = 0; i < 8; ++i)
+                if (bits >> i & 1) from[bits][n++] = i;
+    }
+};
+constexpr Together TOGETHER;
+
+struct SweepAvx2 {
+    static constexpr size_t LANES = 8;
+    using Vec = __m256i;
+
+    static Vec load(const int32_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+    static void store(int32_t* p, Vec v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+    using Order = __m256i;
+    static Order together(uint32_t bits) { return load(TOGETHER.from[bits]); }
+    static Vec arrange(Vec v, Order from) { return _mm256_permutevar8x32_epi32(v, from); }
+    static Vec all(uint32_t x) { return _mm256_set1_epi32(static_cast<int32_t>(x)); }
+    static Vec all(int32_t x) { return _mm256_set1_epi32(x); }
+    // Eight loads are quicker than one gather on some processors, and as quick on the others.
+    template <class T>
+    static Vec pick(const T* table, Vec at) {
+        alignas(32) uint32_t i[8];
+        _mm256_store_si256(reinterpret_cast<__m256i*>(i), at);
+        const auto one = [&](int lane) { return static_cast<int32_t>(table[i[lane]]); };
+        return _mm256_setr_epi32(one(0), one(1), one(2), one(3), one(4), one(5), one(6), one(7));
+    }
+
+    static Vec plus(Vec a, Vec b) { return _mm256_add_epi32(a, b); }
+    static Vec minus(Vec a, Vec b) { return _mm256_sub_epi32(a, b); }
+    static Vec size(Vec a) { return _mm256_abs_epi32(a); }
+    static Vec least(Vec a, Vec b) { return _mm256_min_epi32(a, b); }
+    static Vec largest(Vec a, Vec b) { return _mm256_max_epi32(a, b); }
+    static Vec both(Vec a, Vec b) { return _mm256_and_si256(a, b); }
+    static Vec either(Vec a, Vec b) { return _mm256_or_si256(a, b); }
+    static Vec less_bits(Vec a, Vec b) { return _mm256_andnot_si256(b, a); }
+    static Vec up(Vec a, Vec by) { return _mm256_sllv_epi32(a, by); }
+    using Shift = __m128i;
+    static Shift shift(int by) { return _mm_cvtsi32_si128(by); }
+    static Vec down(Vec a, Shift by) { return _mm256_srl_epi32(a, by); }
+    template <int BY>
+    static Vec down(Vec a) {
+        return _mm256_srli_epi32(a, BY);
+    }
+    static Vec more(Vec a, Vec b) { return _mm256_cmpgt_epi32(a, b); }
+    static Vec choose(Vec m, Vec yes, Vec no) { return _mm256_blendv_epi8(no, yes, m); }
+    static uint32_t bits(Vec a) { return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(a))); }
+};
+
+}  // namespace
+}  // namespace gigrad

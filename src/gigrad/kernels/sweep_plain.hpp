@@ -1,0 +1,74 @@
+// Eight lanes of int32 in plain C++: what an instruction set must offer to the sweep, spelled out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gigrad {
+namespace {
+
+struct SweepPlain {
+    static constexpr size_t LANES = 8;
+    struct Vec {
+        int32_t lane[LANES];
+    };
+
+    template <class F>
+    static Vec each(F f) {
+        Vec out;
+        for (size_t i = 0; i < LANES; ++i) out.lane[i] = static_cast<int32_t>(f(i));
+        return out;
+    }
+    static uint32_t unsign(int32_t x) { return static_cast<uint32_t>(x); }
+
+    static Vec load(const int32_t* p) { return each([&](size_t i) { return p[i]; }); }
+    static void store(int32_t* p, Vec v) {
+        for (size_t i = 0; i < LANES; ++i) p[i] = v.lane[i];
+    }
+    // Moves the lanes of `bits` to the front; what follows them is anything.
+    using Order = Vec;
+    static Order together(uint32_t bits) {
+        Vec from{};
+        for (size_t i = 0, n = 0; i < LANES; ++i)
+            if (bits >> i & 1) from.lane[n++] = static_cast<int32_t>(i);
+        return from;
+    }
+    static Vec arrange(Vec v, Order from) { return each([&](size_t i) { return v.lane[from.lane[i]]; }); }
+    static Vec all(uint32_t x) { return each([&](size_t) { return x; }); }
+    static Vec all(int32_t x) { return each([&](size_t) { return x; }); }
+    template <class T>
+    static Vec pick(const T* table, Vec at) {
+        return each([&](size_t i) { return table[at.lane[i]]; });
+    }
+
+    // Sums and differences go round at the ends of int32.
+    static Vec plus(Vec a, Vec b) { return each([&](size_t i) { return unsign(a.lane[i]) + unsign(b.lane[i]); }); }
+    static Vec minus(Vec a, Vec b) { return each([&](size_t i) { return unsign(a.lane[i]) - unsign(b.lane[i]); }); }
+    static Vec size(Vec a) { return each([&](size_t i) { return a.lane[i] < 0 ? 0u - unsign(a.lane[i]) : unsign(a.lane[i]); }); }
+    static Vec least(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]; }); }
+    static Vec largest(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; }); }
+    static Vec both(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] & b.lane[i]; }); }
+    static Vec either(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] | b.lane[i]; }); }
+    static Vec less_bits(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] & ~b.lane[i]; }); }
+    static Vec up(Vec a, Vec by) { return each([&](size_t i) { return unsign(a.lane[i]) << by.lane[i]; }); }
+    using Shift = int;
+    static Shift shift(int by) { return by; }
+    static Vec down(Vec a, Shift by) { return each([&](size_t i) { return unsign(a.lane[i]) >> by; }); }
+    template <int BY>
+    static Vec down(Vec a) {
+        return down(a, BY);
+    }
+
+    // Truth is -1 in a lane.
+    static Vec more(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] > b.lane[i] ? -1 : 0; }); }
+    static Vec choose(Vec m, Vec yes, Vec no) { return each([&](size_t i) { return m.lane[i] ? yes.lane[i] : no.lane[i]; }); }
+    // The signs of the lanes.
+    static uint32_t bits(Vec a) {
+        uint32_t out = 0;
+        for (size_t i = 0; i < LANES; ++i) out |= (unsign(a.lane[i]) >> 31) << i;
+        return out;
+    }
+};
+
+}  // namespace
+}  // namespace gigrad

@@ -1,0 +1,131 @@
+// The trees as a sweep reads them: small nodes in the order of their levels, and the distinct tests that they ask.
+#pragma once
+
+#include "side.hpp"
+#include "sweep.hpp"
+#include "trace.hpp"
+
+namespace gigrad {
+
+// Above so many nodes their splits are not even put in order: it would take longer than most walks.
+constexpr size_t MOST_NODES = 1 << 20;
+
+class SweepTrees {
+  public:
+    // A distinct question of a node: thresholds (or categories) and the side of missing values. Tests of a column follow
+    // one another: thresholds in order, then categories.
+    struct Test {
+        Node node;      // one of those that ask it
+        int32_t split;  // of SplitIds
+    };
+
+    // Null where the trees do not fit, or where each pair's table of tests would cost more than the walk.
+    static std::unique_ptr<const SweepTrees> make(const Forest& forest) {
+        if (forest.nodes.size() > MOST_NODES || !forest.split_ids().repeat()) return nullptr;
+        std::unique_ptr<SweepTrees> out(new SweepTrees(forest));
+        const bool fits = out->fits_ && out->tests.size() <= SWEEP_MAX_TESTS && out->tests.size() <= MOST_TESTS * forest.n_trees();
+        return fits ? std::move(out) : nullptr;
+    }
+
+    size_t n_leaves() const { return n_leaves_; }
+    // Stands for the path's own ends, and for the test of a leaf.
+    uint32_t none() const { return static_cast<uint32_t>(tests.size()); }
+    // Of the deepest leaf.
+    size_t depth() const { return depth_; }
+
+    std::vector<Test> tests;
+    std::vector<double> threshold;           // of each test; NaN for categories
+    std::vector<char> missing_left;          // of each test
+    std::vector<int32_t> split_of;           // of each test, and of none
+    std::vector<int32_t> column_begin, categories_begin;  // of each column, (columns + 1) and (columns)
+
+    std::vector<uint32_t> nodes;             // place 0 is a leaf that no tree has
+    std::vector<int32_t> roots;
+    std::vector<VisitValue> gives;           // of leaves, by place
+    std::vector<int32_t> tree_of, node_of, parent;  // of each place: its tree and node in the forest, the place above; -1 for none
+
+  private:
+    static constexpr size_t MOST_TESTS = 32;  // for each tree: some eleven nodes of a tree of depth 6 are met
+    bool fits_ = true;
+    size_t n_leaves_ = 0, depth_ = 0;
+
+    explicit SweepTrees(const Forest& forest) {
+        const std::vector<int32_t> test_of = find_tests(forest);
+        place(-1, -1, -1);
+        std::vector<char> seen(forest.nodes.size(), 0);
+        for (size_t t = 0; t < forest.n_trees() && fits_; ++t) {
+            roots.push_back(static_cast<int32_t>(nodes.size()));
+            place(static_cast<int32_t>(t), forest.roots[t], -1);
+            for (auto at = static_cast<size_t>(roots.back()); at < nodes.size() && fits_; ++at) put(forest, test_of, at, seen);
+        }
+    }
+
+    std::vector<int32_t> find_tests(const Forest& forest) {
+        const auto& all = forest.nodes;
+        std::vector<int32_t> order, test_of(all.size(), -1);
+        for (size_t i = 0; i < all.size(); ++i)
+            if (!all[i].is_leaf()) order.push_back(static_cast<int32_t>(i));
+        const auto key = [&](int32_t i) {
+            const Node& n = all[i];
+            return std::make_tuple(n.feature, n.set, n.set >= 0 ? 0.0 : n.threshold, n.missing_left);
+        };
+        std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
+        for (size_t i = 0; i < order.size(); ++i) {
+            const Node& node = all[order[i]];
+            if (i == 0 || key(order[i]) != key(order[i - 1])) {
+                tests.push_back({node, forest.split_ids().of_node[order[i]]});
+                threshold.push_back(node.set >= 0 ? std::numeric_limits<double>::quiet_NaN() : node.threshold);
+                missing_left.push_back(node.missing_left);
+                split_of.push_back(tests.back().split);
+            }
+            test_of[order[i]] = static_cast<int32_t>(tests.size()) - 1;
+        }
+        split_of.push_back(forest.split_ids().none());
+        column_begin.assign(forest.n_columns() + 1, 0);
+        for (const Test& test : tests) ++column_begin[static_cast<size_t>(test.node.feature) + 1];
+        for (size_t j = 0; j < forest.n_columns(); ++j) column_begin[j + 1] += column_begin[j];
+        categories_begin.assign(column_begin.begin(), column_begin.end() - 1);
+        for (const Test& test : tests) categories_begin[test.node.feature] += test.node.set < 0;
+        return test_of;
+    }
+
+    void place(int32_t tree, int32_t index, int32_t above) {
+        nodes.push_back(none() | SWEEP_LEFT_LEAF | SWEEP_RIGHT_LEAF);  // a leaf, until it is put there
+        tree_of.push_back(tree);
+        node_of.push_back(index);
+        parent.push_back(above);
+        gives.push_back(VisitValue{});
+    }
+
+    // Completes the node at a place, and adds its children after all that are there.
+    void put(const Forest& forest, const std::vector<int32_t>& test_of, size_t at, std::vector<char>& seen) {
+        const int32_t index = node_of[at], tree = tree_of[at];
+        const Node& node = forest.nodes[index];
+        if (seen[index]++) fits_ = false;  // a child of two parents has no single way from the root
+        if (node.is_leaf()) {
+            ++n_leaves_;
+            size_t depth = 0;
+            for (int32_t above = parent[at]; above >= 0; above = parent[above]) ++depth;
+            depth_ = std::max(depth_, depth);
+            if (forest.n_outputs() == 1)
+                gives[at].number = forest.values[node.value];
+            else
+                gives[at].place = {node.value, tree};
+            return;
+        }
+        const size_t offset = nodes.size() - at;
+        if (offset > SWEEP_MAX_OFFSET) fits_ = false;
+        const auto is_leaf = [&](int32_t child) { return static_cast<uint32_t>(forest.nodes[child].is_leaf()); };
+        nodes[at] = static_cast<uint32_t>(test_of[index]) | static_cast<uint32_t>(offset) << SWEEP_OFFSET_SHIFT |
+                    is_leaf(node.left) * SWEEP_LEFT_LEAF | is_leaf(node.right) * SWEEP_RIGHT_LEAF;
+        for (const int32_t child : {node.left, node.right}) place(tree, child, static_cast<int32_t>(at));
+    }
+};
+
+// Made when first asked for; by several threads at once, if need be.
+inline const SweepTrees* Forest::sweep_trees() const {
+    std::call_once(sweep_trees_once_, [this] { sweep_trees_ = SweepTrees::make(*this); });
+    return sweep_trees_.get();
+}
+
+}  // namespace gigrad

@@ -1,0 +1,142 @@
+// The sweep, written once for every instruction set. Include it only where that set may be used: everything here stays
+// inside the including file.
+//
+// Level by level, every part of the path goes on to one child, in its own place. Only where a path crosses a split
+// between entering and leaving the node is there a second part: the one beyond, which joins the end of the list.
+#pragma once
+
+#include <cstring>
+
+#include "sweep.hpp"
+
+namespace gigrad {
+namespace {
+
+template <class Isa>
+class Sweep {
+  public:
+    static void run(SweepJob& job) { Sweep(job).all_levels(); }
+
+  private:
+    static constexpr size_t LANES = Isa::LANES;
+    using Vec = typename Isa::Vec;
+
+    SweepJob& job_;
+    size_t n_, n_extra_ = 0, n_leaf_ = 0;  // parts; those that a level adds; those that are leaves
+
+    explicit Sweep(SweepJob& job) : job_(job), n_(job.n_trees) {}
+
+    void all_levels() {
+        job_.n_leaves = 0;
+        for (size_t t = 0; t < n_; ++t) {
+            job_.parts.place[t] = job_.roots[t];
+            job_.parts.lo[t] = job_.first;
+            job_.parts.hi[t] = job_.last;
+        }
+        for (;;) {
+            level();
+            append(job_.parts, n_, job_.extra, n_extra_);
+            if (n_leaf_ == n_) break;
+            // Leaves wait for the others, which costs less than to put them aside, unless they are many.
+            if (4 * n_leaf_ > n_) set_leaves_aside();
+        }
+        append(job_.leaves, job_.n_leaves, job_.parts, n_);
+        tell_apart();
+    }
+
+    // Leaves beyond doubt, with the tests that open and close them in place of keys; and those in doubt.
+    void tell_apart() {
+        const SweepParts leaves = job_.leaves;
+        const Vec doubt = Isa::all(job_.doubt), id = Isa::all((1 << job_.id_bits) - 1), sign = Isa::all(SWEEP_LEAF);
+        size_t clear = 0, unclear = 0;
+        for (size_t i = 0, n = job_.n_leaves; i < n; i += LANES) {
+            const Vec place = Isa::less_bits(Isa::load(leaves.place + i), sign), lo = Isa::load(leaves.lo + i), hi = Isa::load(leaves.hi + i);
+            const Vec opens = Isa::both(lo, id), closes = Isa::both(hi, id);
+            const Vec known = Isa::both(Isa::both(Isa::more(id, opens), Isa::more(id, closes)), Isa::more(hi, Isa::plus(lo, doubt)));
+            const uint32_t there = lanes_of(n - i), good = Isa::bits(known) & there;
+            store_some(leaves, clear, place, opens, closes, good);
+            if (good != there) store_some(job_.extra, unclear, place, lo, hi, there & ~good);
+        }
+        job_.n_leaves = clear;
+        job_.n_unclear = unclear;
+    }
+
+    void level() {
+        fill_up();
+        const SweepParts parts = job_.parts, extra = job_.extra;
+        const uint32_t* const nodes = job_.nodes;
+        const int32_t* const keys = job_.keys;
+        const typename Isa::Shift id_bits = Isa::shift(job_.id_bits);
+        const Vec doubt = Isa::all(job_.doubt), id = Isa::all((1 << job_.id_bits) - 1), one = Isa::all(1), sign = Isa::all(SWEEP_LEAF);
+        const Vec test = Isa::all(SWEEP_TEST), offset = Isa::all(SWEEP_MAX_OFFSET);
+        size_t n_extra = 0, n_leaf = 0;
+        for (size_t i = 0, n = n_; i < n; i += LANES) {
+            const Vec place = Isa::less_bits(Isa::load(parts.place + i), sign), lo = Isa::load(parts.lo + i), hi = Isa::load(parts.hi + i);
+            const Vec node = Isa::pick(nodes, place), key = Isa::pick(keys, Isa::both(node, test));
+            const Vec side = Isa::both(Isa::down(key, id_bits), one), other = Isa::minus(one, side);
+            const Vec left = Isa::plus(place, Isa::both(Isa::template down<SWEEP_OFFSET_SHIFT>(node), offset));
+            const Vec near = Isa::either(Isa::plus(left, side), Isa::both(Isa::up(node, side), sign));
+            const Vec far = Isa::either(Isa::plus(left, other), Isa::both(Isa::up(node, other), sign));
+            Vec near_hi = Isa::least(hi, key), far_lo = Isa::largest(lo, key);
+            const Vec close_hi = Isa::more(doubt, Isa::size(Isa::minus(hi, key))), close_lo = Isa::more(doubt, Isa::size(Isa::minus(lo, key)));
+            if (Isa::bits(Isa::either(close_hi, close_lo))) {  // the id of such a key is not known
+                near_hi = Isa::either(near_hi, Isa::both(close_hi, id));
+                far_lo = Isa::either(far_lo, Isa::both(close_lo, id));
+            }
+            const Vec is_near = Isa::more(Isa::plus(key, doubt), lo), is_far = Isa::more(Isa::plus(hi, doubt), key);
+            const uint32_t parting = Isa::bits(Isa::both(is_near, is_far));
+            const Vec next = Isa::choose(is_near, near, far);
+            store_some(extra, n_extra, far, far_lo, hi, parting);
+            Isa::store(parts.place + i, next);
+            Isa::store(parts.hi + i, Isa::choose(is_near, near_hi, hi));
+            n_leaf += count(Isa::bits(next)) + count(Isa::bits(far) & parting);
+        }
+        n_extra_ = n_extra;
+        n_leaf_ = n_leaf - (n_ + LANES - 1) / LANES * LANES + n_;  // those that fill up are leaves
+    }
+
+    static size_t count(uint32_t bits) { return static_cast<size_t>(__builtin_popcount(bits)); }
+
+    // The first n of a vector's lanes.
+    static uint32_t lanes_of(size_t n) { return n >= LANES ? (1u << LANES) - 1 : (1u << n) - 1; }
+
+    // Up to a whole vector, with leaves that no path meets.
+    void fill_up() {
+        for (size_t i = n_; i % LANES; ++i) {
+            job_.parts.place[i] = SWEEP_LEAF;  // node 0 is such a leaf
+            job_.parts.lo[i] = job_.last;
+            job_.parts.hi[i] = job_.first;
+        }
+    }
+
+    void set_leaves_aside() {
+        size_t kept = 0, found = job_.n_leaves;
+        for (size_t i = 0; i < n_; i += LANES) {
+            const Vec place = Isa::load(job_.parts.place + i), lo = Isa::load(job_.parts.lo + i), hi = Isa::load(job_.parts.hi + i);
+            const uint32_t there = lanes_of(n_ - i), leaf = Isa::bits(place) & there;
+            store_some(job_.leaves, found, place, lo, hi, leaf);
+            store_some(job_.parts, kept, place, lo, hi, there & ~leaf);
+        }
+        n_ = kept;
+        job_.n_leaves = found;
+    }
+
+    // The parts in some lanes, one after the other; up to a whole vector is overwritten.
+    static void store_some(const SweepParts& to, size_t& at, Vec place, Vec lo, Vec hi, uint32_t lanes) {
+        const typename Isa::Order together = Isa::together(lanes);
+        Isa::store(to.place + at, Isa::arrange(place, together));
+        Isa::store(to.lo + at, Isa::arrange(lo, together));
+        Isa::store(to.hi + at, Isa::arrange(hi, together));
+        at += count(lanes);
+    }
+
+    static void append(const SweepParts& to, size_t& at, const SweepParts& from, size_t n) {
+        std::memcpy(to.place + at, from.place, n * sizeof(int32_t));
+        std::memcpy(to.lo + at, from.lo, n * sizeof(int32_t));
+        std::memcpy(to.hi + at, from.hi, n * sizeof(int32_t));
+        at += n;
+    }
+};
+
+}  // namespace
+}  // namespace gigrad

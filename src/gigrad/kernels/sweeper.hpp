@@ -1,0 +1,270 @@
+// A pair swept through all trees: when it crosses each test, the leaves that its path passes, and what they give.
+#pragma once
+
+#include "credits_sink.hpp"
+#include "lanes.hpp"
+#include "sweep_trees.hpp"
+
+namespace gigrad {
+
+// Rows as a sweep reads them: row by row, and each value's place among its column's thresholds.
+struct SweepRows {
+    std::vector<double> values;
+    std::vector<uint16_t> ranks;  // thresholds below the value
+    size_t n_columns = 0;
+
+    template <class Value>
+    void set(const SweepTrees& trees, size_t n_rows, size_t columns, Value value) {
+        n_columns = columns;
+        values.resize(n_rows * columns);
+        ranks.resize(n_rows * columns);
+        for (size_t j = 0; j < columns; ++j) {
+            const double* const begin = trees.threshold.data() + trees.column_begin[j];
+            const double* const end = trees.threshold.data() + trees.categories_begin[j];
+            for (size_t i = 0; i < n_rows; ++i) {
+                const double x = value(j, i);
+                values[i * columns + j] = x;
+                ranks[i * columns + j] = static_cast<uint16_t>(below(begin, end - begin, x));
+            }
+        }
+    }
+    static std::ptrdiff_t below(const double* threshold, std::ptrdiff_t n, double x) {
+        const double* base = threshold;
+        while (n > 0) {  // without branches that depend on the values
+            const std::ptrdiff_t half = n / 2;
+            const bool beyond = base[half] < x;
+            base += beyond ? half + 1 : 0;
+            n = beyond ? n - half - 1 : half;
+        }
+        return base - threshold;
+    }
+    const double* row(size_t i) const { return values.data() + i * n_columns; }
+    const uint16_t* rank(size_t i) const { return ranks.data() + i * n_columns; }
+};
+
+class Sweeper {
+  public:
+    Sweeper(const Forest& forest, const SweepTrees& trees, const LaneKernel& kernel)
+        : forest_(forest), trees_(trees), sweep_(kernel.sweep), keys_(trees.tests.size() + 1),
+          delta_((trees.tests.size() + 1) * forest.n_outputs(), 0.0) {
+        int bits = 1;
+        while ((1u << bits) < trees.tests.size() + 2) ++bits;
+        unit_ = 2 << bits;
+        none_ = static_cast<int32_t>(trees.none());
+        units_ = static_cast<double>((1u << 31) / static_cast<uint32_t>(unit_) - 8);  // the last of them must fit, too
+        never_[0] = -HALF - 16 * unit_;
+        never_[1] = HALF + 16 * unit_;
+        keys_.back() = never_[1] + none_;
+        job_.nodes = trees.nodes.data();
+        job_.keys = keys_.data();
+        job_.roots = trees.roots.data();
+        job_.n_trees = trees.roots.size();
+        job_.id_bits = bits;
+        job_.doubt = 2 * unit_;  // a code is off by less than a unit
+        job_.first = -HALF - 8 * unit_ + none_;
+        job_.last = HALF + 8 * unit_ + none_;
+        constexpr size_t vector = 16;  // room for a whole one after the last part
+        const size_t room = std::max(trees.n_leaves(), trees.roots.size()) + vector;
+        store_.resize(9 * room);
+        SweepParts* const lists[] = {&job_.parts, &job_.extra, &job_.leaves};
+        for (size_t i = 0; i < 3; ++i) {
+            int32_t* const at = store_.data() + 3 * i * room;
+            *lists[i] = {at, at + room, at + 2 * room};
+        }
+    }
+    Sweeper(const Sweeper&) = delete;
+    Sweeper& operator=(const Sweeper&) = delete;
+
+    // Takes a pair through all trees.
+    void sweep(const SweepRows& starts, size_t start, const SweepRows& ends, size_t end) {
+        s_ = starts.row(start);
+        e_ = ends.row(end);
+        set_keys(starts.rank(start), ends.rank(end));
+        sweep_(job_);
+    }
+
+    // What can be said of the pair that was swept last:
+
+    // Adds weight * credit to `credit` (columns, outputs).
+    void add_credit(double weight, double* credit) {
+        add_jumps([](int32_t test) { return static_cast<size_t>(test); }, delta_.data());
+        add_columns(weight, credit);
+        settle([&](size_t tree) {
+            return CreditSink{forest_, forest_.n_outputs(), forest_.width(tree), forest_.first(tree), credit, 0, &weight};
+        });
+    }
+
+    // Adds what happens at each split to delta (splits + 1, outputs), but for the leaves in doubt, and calls each(begin, end)
+    // for ranges of splits among which are all that are crossed.
+    template <class Each>
+    void add_split_jumps(double* delta, Each each) const {
+        const int32_t* const split = trees_.split_of.data();
+        add_jumps([=](int32_t test) { return static_cast<size_t>(split[test]); }, delta);
+        for (const Crossed& crossed : crossed_) each(split[crossed.begin], split[crossed.end - 1] + 1);
+    }
+
+    // The leaves in doubt, as the only pair of a trace.
+    void trace_unclear(const SplitIds& splits, Trace& trace) {
+        trace.clear(1);
+        settle([&](size_t tree) { return TraceSink{forest_, splits, trace, 0, static_cast<int32_t>(tree)}; });
+    }
+
+  private:
+    static constexpr int32_t HALF = 1 << 30;  // keys of times reach from -HALF to HALF
+    // What a pair does in one column.
+    struct Move {
+        double s, e;
+        int32_t s_rank, e_rank;  // the first test that sends each left
+        int32_t column;
+    };
+    struct Crossed {
+        int32_t begin, end, column;
+    };
+    const Forest& forest_;
+    const SweepTrees& trees_;
+    const SweepWalk sweep_;
+    LeafCorner corner_;
+    std::vector<int32_t> keys_, store_;
+    std::vector<double> delta_;      // (tests + 1, outputs): what happens when each test is crossed
+    std::vector<Crossed> crossed_;   // tests among which all are that the pair crosses
+    SweepJob job_;
+    const double *s_ = nullptr, *e_ = nullptr;  // the pair
+    int32_t unit_, none_, never_[2];
+    double units_;  // in the whole of the path's time
+
+    void set_keys(const uint16_t* s_rank, const uint16_t* e_rank) {
+        const double *s = s_, *e = e_;
+        crossed_.clear();
+        for (size_t j = 0; j < forest_.n_columns(); ++j) {
+            const int32_t begin = trees_.column_begin[j], categories = trees_.categories_begin[j], stop = trees_.column_begin[j + 1];
+            const Move move{s[j], e[j], begin + s_rank[j], begin + e_rank[j], static_cast<int32_t>(j)};
+            const double size = std::abs(e[j] - s[j]);
+            if ((size > LEAST_WAY || size == 0.0) && size < LARGEST_WAY)
+                plain_keys(begin, categories, move);
+            else if (!std::isfinite(s[j]) || !std::isfinite(e[j]))
+                jump_keys(begin, categories, move);
+            else
+                odd_keys(begin, categories, move);
+            if (categories < stop) odd_keys(categories, stop, move);
+        }
+    }
+
+    // Keys of thresholds begin .. stop-1. The side that comes first is the start's: left (0) where the value rises.
+    void plain_keys(int32_t begin, int32_t stop, const Move& move) {
+        const bool falls = move.e < move.s;
+        const int32_t from = std::min(move.s_rank, move.e_rank), to = std::max(move.s_rank, move.e_rank), side = falls ? unit_ / 2 : 0;
+        const int32_t below = never_[falls] + side, above = never_[!falls] + side, first = side - HALF;
+        const int shift = job_.id_bits + 1;
+        int32_t* const keys = keys_.data();
+        const double* const threshold = trees_.threshold.data();
+        const double s = move.s, scale = units_ / (move.e - s);
+        for (int32_t t = begin; t < from; ++t) keys[t] = below + t;
+        for (int32_t t = from; t < to; ++t)
+            keys[t] = static_cast<int32_t>(static_cast<uint32_t>(static_cast<int32_t>((threshold[t] - s) * scale)) << shift) + first + t;
+        for (int32_t t = to; t < stop; ++t) keys[t] = above + t;
+        if (from < to) crossed_.push_back({from, to, move.column});
+    }
+
+    // A value that is missing or infinite: all that changes changes at one half.
+    void jump_keys(int32_t begin, int32_t stop, const Move& move) {
+        const bool s_missing = std::isnan(move.s), e_missing = std::isnan(move.e);
+        const int32_t half = static_cast<int32_t>(0.5 * units_) * unit_ - HALF;
+        for (int32_t t = begin; t < stop; ++t) {
+            const bool missing_left = trees_.missing_left[t];
+            const bool s_left = s_missing ? missing_left : t >= move.s_rank, e_left = e_missing ? missing_left : t >= move.e_rank;
+            keys_[t] = (s_left == e_left ? never_[s_left] : half + (s_left ? 0 : unit_ / 2)) + t;
+        }
+        if (begin < stop) crossed_.push_back({begin, stop, move.column});
+    }
+
+    // By the one rule for sides and times: categories, and differences too small or too large for the others.
+    void odd_keys(int32_t begin, int32_t stop, const Move& move) {
+        for (int32_t t = begin; t < stop; ++t) {
+            const Node& node = trees_.tests[t].node;
+            const bool s_left = goes_left(forest_, node, move.s), e_left = goes_left(forest_, node, move.e);
+            if (s_left == e_left)
+                keys_[t] = never_[s_left] + t;
+            else
+                keys_[t] = static_cast<int32_t>(crossing_time(node, move.s, move.e) * units_) * unit_ - HALF + (s_left ? 0 : unit_ / 2) + t;
+        }
+        if (begin < stop) crossed_.push_back({begin, stop, move.column});
+    }
+
+    // Adds what every leaf beyond doubt gives to the jumps of the tests that open and close it.
+    template <class Place>
+    void add_jumps(Place place, double* delta) const {
+        const SweepParts leaves = job_.leaves;
+        const VisitValue* const gives = trees_.gives.data();
+        const size_t n = job_.n_leaves, k = forest_.n_outputs();
+        if (k == 1) {
+            for (size_t i = 0; i < n; ++i) {
+                const double value = gives[leaves.place[i]].number;
+                delta[place(leaves.lo[i])] += value;
+                delta[place(leaves.hi[i])] -= value;
+            }
+            return;
+        }
+        for (size_t i = 0; i < n; ++i) {
+            const auto [value, tree] = gives[leaves.place[i]].place;
+            const size_t first = forest_.first(tree), width = forest_.width(tree);
+            double *opens = delta + place(leaves.lo[i]) * k + first, *closes = delta + place(leaves.hi[i]) * k + first;
+            for (size_t o = 0; o < width; ++o) {
+                opens[o] += forest_.values[value + o];
+                closes[o] -= forest_.values[value + o];
+            }
+        }
+    }
+
+    static double sum(const double* x, size_t n) {  // in four parts, which may be added at once
+        double parts[4] = {};
+        size_t i = 0;
+        for (; i + 4 <= n; i += 4)
+            for (size_t part = 0; part < 4; ++part) parts[part] += x[i + part];
+        for (; i < n; ++i) parts[0] += x[i];
+        return (parts[0] + parts[1]) + (parts[2] + parts[3]);
+    }
+
+    // Credit by column from what happens at its tests, which are left at zero.
+    void add_columns(double weight, double* credit) {
+        const size_t k = forest_.n_outputs();
+        for (const Crossed& crossed : crossed_) {
+            double* const begin = delta_.data() + static_cast<size_t>(crossed.begin) * k;
+            const auto n = static_cast<size_t>(crossed.end - crossed.begin) * k;
+            double* const to = credit + static_cast<size_t>(crossed.column) * k;
+            if (k == 1)
+                *to += weight * sum(begin, n);
+            else
+                for (size_t i = 0; i < n; ++i) to[i % k] += weight * begin[i];
+            std::fill_n(begin, n, 0.0);
+        }
+        std::fill_n(delta_.data() + static_cast<size_t>(none_) * k, k, 0.0);
+    }
+
+    // Tells the sink of each tree what the leaves in doubt give, by exact times.
+    template <class SinkOf>
+    void settle(SinkOf sink_of) {
+        for (size_t i = 0; i < job_.n_unclear; ++i) {
+            const int32_t place = job_.extra.place[i];
+            if (find_corner(place))
+                sink_of(static_cast<size_t>(trees_.tree_of[place])).corner(Pair{0, 0}, corner_, forest_.nodes[trees_.node_of[place]]);
+        }
+    }
+
+    // All crossings on the way to a leaf, from there up to its root. Splits that are not crossed were decided beyond doubt.
+    bool find_corner(int32_t leaf) {
+        corner_.begin(trees_.depth());
+        for (int32_t at = leaf, above; (above = trees_.parent[at]) >= 0; at = above) {
+            const uint32_t node = trees_.nodes[above], test = node & SWEEP_TEST;
+            const int32_t key = keys_[test];
+            if (key < job_.first || key > job_.last) continue;
+            const bool is_left = static_cast<uint32_t>(at - above) == (node >> SWEEP_OFFSET_SHIFT & SWEEP_MAX_OFFSET);
+            const bool start_left = (key >> job_.id_bits & 1) == 0;
+            const Node& split = trees_.tests[test].node;
+            corner_.add(crossing_time(split, s_[split.feature], e_[split.feature]), split.feature, trees_.node_of[above],
+                        is_left != start_left);
+        }
+        return corner_.settle();
+    }
+};
+
+}  // namespace gigrad
