@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import gigrad as gig
-from gigrad import checks
+from gigrad import checks, importers
 from gigrad.adverse.statements import read_statements
+from gigrad.testing import brute_force, check_importer
+from gigrad.testing import importers as checking
 
 RNG = np.random.default_rng(0)
 X = pd.DataFrame(RNG.normal(size=(60, 3)), columns=["age", "income", "debt"])
@@ -24,6 +27,11 @@ RISK = MODEL.predict_proba(X)[:, 1]
 APPROVED = gig.references.approved(X, RISK, 0.5, higher_is_better=False)
 REFUSED = X[RISK > 0.5].head(4)
 ecdf = gig.SmoothedECDF
+
+
+def first_column(x: Any) -> Any:
+    """A function that is its first column, and no gradient of anything."""
+    return x[:, 0]
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +119,23 @@ def test_numbers_of_numpy_are_numbers() -> None:
         (lambda: ecdf.fit([1, 2, 3], knots=2.5), "knots must be a whole number, at least 2; 2.5 came"),
         (lambda: ecdf([0, 1], [0, np.inf]), "needs finite knots"),
         (lambda: read_statements({"age": {"statement": "x", "below": "nan"}}), "must be a finite number; 'nan' came"),
+        (lambda: ecdf.fit([1, 2])("high"), "scores must be numbers; 'high' came"),
+        (lambda: ecdf("a", "b"), "scores must be numbers; 'a' came"),
+        (lambda: gig.function(first_column, None, 2), 'gradient must be a function or "autograd"; None came'),
+        (lambda: gig.function(first_column, first_column, 2.0), "columns must be the number of columns or their names"),
+        (lambda: gig.function(first_column, first_column, 0), "columns must be a positive whole number; 0 came"),
+        (
+            lambda: gig.function(first_column, first_column, 2, outputs="score"),
+            "outputs must be .* their names.*; 'score' came",
+        ),
+        (
+            lambda: gig.function(first_column, first_column, 2, outputs=0),
+            "outputs must be a positive whole number; 0 came",
+        ),
+        (lambda: gig.import_model(MODEL).with_columns("abc"), "with_columns needs a list of names; 'abc' came"),
+        (lambda: gig.register_importer("Model"), "its dotted one, \"package.Class\"; 'Model' came"),
+        (lambda: brute_force(MODEL, [1.0], [0.0, 1.0, 2.0]), "start must be one encoded row of 3 numbers"),
+        (lambda: brute_force(MODEL, "low", "high"), "start must be one encoded row, numbers only; 'low' came"),
         (lambda: checks.whole(1, "n", least=2), "n must be a whole number, at least 2; 1 came"),
     ],
 )
@@ -191,3 +216,38 @@ def test_an_explanation_with_a_hostile_head_is_refused(e: gig.Explanation, tmp_p
     pq.write_table(table.replace_schema_metadata({b"gigrad": head}), path)
     with pytest.raises(gig.InputError, match="it is damaged"):
         gig.Explanation.load(path)
+
+
+def test_an_importer_must_give_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Own:
+        pass
+
+    monkeypatch.setitem(importers._REGISTRY, f"{Own.__module__}.{Own.__qualname__}", lambda model: 3)
+    with pytest.raises(gig.UnsupportedModelError, match=r"must give a gigrad\.Graph; it gave a int"):
+        gig.import_model(Own())
+
+
+def test_lazy_layers_that_have_seen_nothing_are_not_fitted() -> None:
+    torch = pytest.importorskip("torch", reason="lazy layers are torch's")
+    with pytest.raises(gig.NotFittedError, match="lazy layers"):
+        gig.import_model(torch.nn.LazyLinear(1).eval())
+
+
+def test_credits_that_are_no_numbers_are_no_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A NaN is not larger than any tolerance; it must not pass for that reason."""
+    nothing = gig.function(lambda x: x[:, 0] * x[:, 1], lambda x: x * np.nan, 2)
+    with pytest.warns(gig.AccuracyWarning, match="up to nan"):
+        gig.explain_pairs(nothing, [[1.0, 2.0]], [[3.0, 4.0]])
+    with pytest.warns(gig.AccuracyWarning, match="up to nan"):
+        gig.explain_gap(nothing, [[1.0, 2.0]], [[3.0, 4.0]], bootstrap=0)
+    with pytest.raises(gig.InputError, match="brute_force needs finite gradients"):
+        brute_force(nothing, [1.0, 2.0], [3.0, 4.0])
+    real = checking.explain_pairs
+
+    def lost(*arguments: Any, **options: Any) -> gig.Explanation:
+        e = real(*arguments, **options)
+        return replace(e, values=e.values * np.nan, gap=e.gap * np.nan)
+
+    monkeypatch.setattr(checking, "explain_pairs", lost)
+    with pytest.raises(gig.ModelMismatchError, match="the gap is nan and the difference nan"):
+        check_importer(MODEL, X)

@@ -17,7 +17,7 @@ SOURCE = Path(gigrad.__file__).parent
 ALLOWED = {
     "kernels": {"kernels"},
     "graph": {"graph", "errors", "kernels", "tables", "portable"},
-    "importers": {"importers", "graph", "errors", "tables", "kernels", "compose", "optional"},
+    "importers": {"importers", "checks", "graph", "errors", "tables", "kernels", "compose", "optional"},
     "engine": {"engine", "graph", "errors", "kernels"},
     "plots": {"plots", "checks", "explanation", "paths", "frames", "views", "display", "optional", "errors"},
     "reporting": {

@@ -190,8 +190,8 @@ class SmoothedECDF(Transform):
     """
 
     def __init__(self, x: Any, u: Any) -> None:
-        self.x: Array = np.array(x, dtype=np.float64)
-        self.u: Array = np.array(u, dtype=np.float64)
+        self.x: Array = _numbers(x, "scores").copy()
+        self.u: Array = _numbers(u, "ranks").copy()
         if self.x.ndim != 1 or self.x.shape != self.u.shape or len(self.x) < 2:
             raise InputError("SmoothedECDF needs two or more knots, as many scores as ranks.")
         if not all(np.isfinite(v).all() and (np.diff(v) > 0).all() for v in (self.x, self.u)):
@@ -205,10 +205,7 @@ class SmoothedECDF(Transform):
 
         Tied scores make one knot at the middle of their ranks; the ends are rank 0 and 1.
         """
-        try:
-            values = np.sort(np.asarray(scores, dtype=np.float64).ravel())
-        except (TypeError, ValueError):
-            raise InputError(f"scores must be numbers; {scores!r:.60} came.") from None
+        values = np.sort(_numbers(scores, "scores").ravel())
         knots = checks.whole(knots, "knots", least=2)
         if not np.isfinite(values).all():
             raise InputError("scores must be finite; some are NaN or infinite.")
@@ -223,11 +220,11 @@ class SmoothedECDF(Transform):
 
     def __call__(self, scores: Any) -> NDArray[np.float64]:
         """The rank, in [0, 1], of every score."""
-        return np.asarray(np.interp(np.asarray(scores, dtype=np.float64), self.x, self.u))
+        return np.asarray(np.interp(_numbers(scores, "scores"), self.x, self.u))
 
     def inverse(self, ranks: Any) -> NDArray[np.float64]:
         """The score of every rank in [0, 1]."""
-        ranks = np.asarray(ranks, dtype=np.float64)
+        ranks = _numbers(ranks, "ranks")
         if not ((ranks >= 0) & (ranks <= 1)).all():
             raise InputError("ranks must lie in [0, 1].")
         return np.asarray(np.interp(ranks, self.u, self.x))
@@ -258,6 +255,13 @@ class SmoothedECDF(Transform):
 
     def __repr__(self) -> str:
         return f"SmoothedECDF({len(self.x)} knots from {self.x[0]:.6g} to {self.x[-1]:.6g})"
+
+
+def _numbers(values: Any, what: str) -> Array:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be numbers; {values!r:.60} came.") from None
 
 
 def _nearest(sorted_values: Array, wanted: Array) -> NDArray[np.int64]:

@@ -234,7 +234,7 @@ def _interval(samples: Array, level: float) -> tuple[Array, Array]:
 
 def _warn_of(error: float, allowed: float) -> None:
     """Say that the tolerance was not reached, where it was not."""
-    if error > allowed:
+    if error > allowed or np.isnan(error):
         warnings.warn(
             f"The tolerance was not reached: the estimated error of a mean credit is up to {error:.3g} where "
             f"{allowed:.3g} was allowed; see `error`.",

@@ -90,7 +90,7 @@ def _share(allowed: Array, matrix: Array) -> Array:
 
 
 def _warn(error: Array, allowed: Array) -> None:
-    over = np.nonzero((error > allowed).any(axis=1))[0]
+    over = np.nonzero(((error > allowed) | np.isnan(error)).any(axis=1))[0]
     if len(over):
         named = ", ".join(map(str, over[:10].tolist())) + (", ..." if len(over) > 10 else "")
         warnings.warn(

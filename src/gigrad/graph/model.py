@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -147,7 +147,9 @@ class Graph:
 
     def with_columns(self, names: Sequence[str]) -> Graph:
         """The same model with names for its columns, in order: tables are then read by name."""
-        names = tuple(names)
+        if isinstance(names, str) or not isinstance(names, Iterable):
+            raise InputError(f"with_columns needs a list of names; {names!r} came.")
+        names = tuple(map(str, names))
         if len(names) != len(self.columns) or len(set(names)) < len(names):
             raise InputError(
                 f"with_columns needs {len(self.columns)} different names, one for each column of {self.label}; "

@@ -10,7 +10,7 @@ from importlib import import_module
 from types import MethodType
 from typing import Any
 
-from ..errors import UnsupportedModelError
+from ..errors import InputError, UnsupportedModelError
 from ..graph import Graph
 
 Importer = Callable[[Any], Graph]
@@ -152,6 +152,9 @@ def register_importer(name: str) -> Callable[[Importer], Importer]:
     array([[6.]])
     """
 
+    if not isinstance(name, str) or "." not in name:
+        raise InputError(f'The name of a class must be its dotted one, "package.Class"; {name!r} came.')
+
     def register(function: Importer) -> Importer:
         _REGISTRY[name] = function
         return function
@@ -209,7 +212,12 @@ def import_model(model: Any) -> Graph:
         full, short = f"{cls.__module__}.{cls.__qualname__}", f"{cls.__module__.split('.')[0]}.{cls.__qualname__}"
         entry = _REGISTRY.get(full) or _REGISTRY.get(short)
         if entry is not None:
-            return _load(entry)(model)
+            graph = _load(entry)(model)
+            if not isinstance(graph, Graph):
+                raise UnsupportedModelError(
+                    f"The importer of {full} must give a gigrad.Graph; it gave a {type(graph).__name__}."
+                )
+            return graph
         if short in _REFUSED:
             raise UnsupportedModelError(_REFUSED[short])
     raise UnsupportedModelError(_unknown(model))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .. import checks
 from ..errors import InputError
 from ..graph import Array, Column, Graph, Input, Opaque, Witness
 from ..optional import require
@@ -57,13 +58,13 @@ def function(
     array([[6., 4.]])
     """
     names, read = _columns(columns)
-    output_names = plain_outputs(outputs) if isinstance(outputs, int) else tuple(map(str, outputs))
+    output_names = _names(outputs, "outputs") or plain_outputs(checks.whole(outputs, "outputs"))
     label = label or _name(value)
     if not callable(value):
         raise InputError(f"value must be a function of rows; a {type(value).__name__} came.")
+    if not callable(gradient) and gradient != "autograd":
+        raise InputError(f'gradient must be a function or "autograd"; {gradient!r} came.')
     if isinstance(gradient, str):
-        if gradient != "autograd":
-            raise InputError(f'gradient must be a function or "autograd"; {gradient!r} came.')
         return _by_autograd(value, read, names is not None, output_names, label)
     source = Input(len(read))
     size = len(output_names)
@@ -92,14 +93,19 @@ def _by_autograd(value: Any, columns: tuple[Column, ...], named: bool, names: tu
 
 
 def _columns(columns: int | Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
-    if isinstance(columns, int):
-        if columns < 1:
-            raise InputError(f"columns must be the number of columns or their names; {columns} came.")
-        return None, tuple(Column(f"x{j}", missing=False) for j in range(columns))
-    names = tuple(map(str, columns))
-    if not names or isinstance(columns, str) or len(set(names)) < len(names):
-        raise InputError(f"columns must be the number of columns or their names, all different; {columns!r} came.")
-    return names, tuple(Column(n, missing=False) for n in names)
+    names = _names(columns, "columns")
+    made_up = () if names else tuple(f"x{j}" for j in range(checks.whole(columns, "columns")))
+    return names, tuple(Column(n, missing=False) for n in names or made_up)
+
+
+def _names(given: int | Sequence[str], what: str) -> tuple[str, ...] | None:
+    """Names, all different; None for a number of them."""
+    if checks.is_whole(given):
+        return None
+    names = () if isinstance(given, str) or not isinstance(given, Iterable) else tuple(map(str, given))
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"{what} must be the number of {what} or their names, all different; {given!r} came.")
+    return names
 
 
 def _name(value: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, UnsupportedModelError
+from ..errors import InputError, NotFittedError, UnsupportedModelError
 from ..graph import Array
 from ..tables import Rows
 
@@ -18,6 +18,10 @@ def double_copy(module: Any) -> Any:
     """The module in float64 on the CPU, in eval mode, its parameters fixed. The given one is left alone."""
     import torch
 
+    if any(torch.nn.parameter.is_lazy(p) for p in (*module.parameters(), *module.buffers())):
+        raise NotFittedError(
+            f"This {type(module).__name__} has lazy layers that have not seen a row; call it on some, and train it."
+        )
     out = copy.deepcopy(module).cpu().double().eval().requires_grad_(False)
     for layer in out.modules():
         if type(layer) is torch.nn.Softplus:

@@ -78,7 +78,7 @@ def brute_force(
     """
     graph = import_model(model)
     node, _ = pick(*graph.output(output), target)
-    start, end = np.asarray(start, np.float64), np.asarray(end, np.float64)
+    start, end = (_one_row(row, graph, what) for row, what in ((start, "start"), (end, "end")))
     ask = score or (lambda x: evaluate((node,), {graph.input: x})[node])
     jumping = jumping_columns(graph, start, end)
     corners = list(find_corners(graph, node, start, end))
@@ -108,6 +108,17 @@ def brute_force(
     if over_scores:
         _check_complete(credit, ask(np.stack([start, end])))
     return credit
+
+
+def _one_row(row: Any, graph: Graph, what: str) -> Array:
+    """One encoded row, (p,)."""
+    try:
+        out = np.asarray(row, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what} must be one encoded row, numbers only; {row!r:.60} came.") from None
+    if out.shape != (graph.input.width,):
+        raise InputError(f"{what} must be one encoded row of {graph.input.width} numbers; its shape is {out.shape}.")
+    return out
 
 
 def _check_complete(credit: Array, scores: Array) -> None:
@@ -230,6 +241,8 @@ def _segment_credit(
         x = np.stack([_along(start, end, jumping, t, t > 0.5) for t in times])
         columns = [gradient(node, graph.input, x, k) for k in range(node.width)]
         slopes = np.stack(columns, axis=2) * move[None, :, None]
+        if not np.isfinite(slopes).all():  # which no halving would ever bring to an end
+            raise InputError(f"brute_force needs finite gradients; one is not between the times {a:.6g} and {b:.6g}.")
         whole = np.tensordot(weights, slopes[:8], 1) * (b - a) / 2
         steepest = float(np.abs(slopes).max())
         astray = np.abs(np.tensordot(ends, slopes[:8], 1) - slopes[8:]).max()
