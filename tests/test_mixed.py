@@ -108,6 +108,8 @@ def numbers(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.integers(0, 7, (n, 3)) / 2.0
 
 
+# At such a tolerance the estimate of the error is too careful for one model in a hundred: it warns, and is right.
+@pytest.mark.filterwarnings("ignore::gigrad.errors.AccuracyWarning")
 @given(seeds, st.sampled_from(["tanh", "relu"]))
 @settings(max_examples=12, deadline=None)
 def test_compositions_in_rank_space_equal_the_definition(seed: int, activation: str) -> None:
