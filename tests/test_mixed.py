@@ -165,6 +165,16 @@ def test_mixtures_are_linear_blind_to_null_variables_and_strongly_symmetric(seed
     np.testing.assert_allclose(credit(both), 2.0 * of_f - 3.0 * credit(other), rtol=0, atol=1e-8)
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_output_that_is_nothing_at_both_ends_raises_no_warning() -> None:
+    """No error is allowed for it, and what the other output reads is none of its business."""
+    source = Input(2)
+    score = Elementwise(Affine(source, np.array([[1.0, 1.0], [1.0, -1.0]]), np.zeros(2)), "tanh")
+    e = gig.explain_pairs(graph_of(XY, source, score), [[1.0, -1.0]], [[-1.0, 1.0]])
+    np.testing.assert_allclose(e.values[0, :, 1], -np.tanh(2.0), rtol=1e-6)
+    assert np.abs(e.values[0, :, 0].sum()) < 1e-12
+
+
 def test_an_affine_head_of_weight_one_changes_nothing() -> None:
     rng = np.random.default_rng(5)
     columns = random_columns(rng, 4)

@@ -84,7 +84,7 @@ def _scale(node: Node, source: Input, paths: Paths) -> Array:
 def _share(allowed: Array, matrix: Array) -> Array:
     """The error that each output of a term may have, (n, term outputs), for outputs that may have `allowed` (n, k)."""
     weight = np.abs(matrix)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0: nothing is allowed, and nothing is read either
         each = allowed[:, :, None] / (weight * np.maximum((weight > 0).sum(axis=1), 1)[:, None])
     return np.asarray(np.nan_to_num(each, nan=np.inf).min(axis=1))
 
