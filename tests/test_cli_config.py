@@ -116,3 +116,20 @@ def test_a_configuration_that_makes_no_sense(
     assert done.exit_code == 3
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_may_be_called_reference(tmp_path: Path) -> None:
+    """Only the scores of a whole run can be the reference's own; elsewhere the word is a path like any other."""
+    from gigrad.cli.config import Config, Ensemble, Member, read_config, write_config
+
+    ensemble = Ensemble("average", (Member("reference", "reference"),), head="reference")
+    config = Config(model="reference", reference="reference", scores="reference", ensemble=ensemble)
+    (tmp_path / "conf").mkdir()
+    write_config(config, tmp_path / "conf" / "run.toml")
+    again = read_config(tmp_path / "conf" / "run.toml")
+    assert again.scores == "reference"
+    assert again.ensemble is not None
+    member = again.ensemble.members[0]
+    for path in (again.model, again.reference, member.file, member.scores, again.ensemble.head):
+        assert path is not None
+        assert Path(path).resolve() == (Path.cwd() / "reference").resolve()

@@ -130,10 +130,11 @@ def write_config(config: Config, path: Path) -> None:
 
 def _moved(config: Config, move: Any) -> Config:
     def moved(p: str | None) -> str | None:
-        return None if p is None or p == "reference" else str(move(p))
+        return None if p is None else str(move(p))
 
-    changed: dict[str, Any] = {name: moved(getattr(config, name)) for name in PATHS if name != "scores"}
-    changed["scores"] = "reference" if config.scores == "reference" else moved(config.scores)
+    changed: dict[str, Any] = {name: moved(getattr(config, name)) for name in PATHS}
+    if config.scores == "reference":  # which is no path: the scores are the reference's own
+        changed["scores"] = "reference"
     if config.ensemble is not None:
         members = tuple(Member(str(move(m.file)), moved(m.scores)) for m in config.ensemble.members)
         changed["ensemble"] = replace(config.ensemble, members=members, head=moved(config.ensemble.head))
