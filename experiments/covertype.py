@@ -226,11 +226,13 @@ def main() -> None:
         name: run.stage(f"credits {name}".replace(" ", "_"), lambda g=graph, n=name: credits(g, rows, reference, n))
         for name, graph in found.items()
     }
-    report(run, found, results, test, y_test, rows, reference)
+    show_quality(run, found, results, test, y_test, rows, reference)
+    show_sizes(run, results)
+    claim_sums(run, found["ETF"], results, rows, reference)
     run.finish()
 
 
-def report(
+def show_quality(
     run: Run,
     found: dict[str, gig.Graph],
     results: dict[str, dict[str, np.ndarray]],
@@ -239,8 +241,6 @@ def report(
     rows: np.ndarray,
     reference: np.ndarray,
 ) -> None:
-    labels = names()
-    values = {name: r["values"] for name, r in results.items()}
     some = slice(0, 2_000)
     run.table(
         "Every model: quality, completeness, time",
@@ -253,6 +253,12 @@ def report(
             for (name, graph), r in zip(found.items(), results.values(), strict=True)
         ],
     )  # fmt: skip
+
+
+def show_sizes(run: Run, results: dict[str, dict[str, np.ndarray]]) -> None:
+    """What is large in which model, and that sizes and order change from one to the other."""
+    labels = names()
+    values = {name: r["values"] for name, r in results.items()}
     top_table(run, 1, "MLP and ETF (mean credit)", values, labels)
     top_table(run, 2, "MLP and its rank (mean |credit|)", values, labels)
     top_table(run, 3, "Ranked ensembles (mean |credit|)", values, labels)
@@ -272,12 +278,18 @@ def report(
     )  # fmt: skip
     reordered = sum(r < 1 for r in rank.values())
     run.claim("order changes", "order changes", f"in {reordered} of {len(pairs)} pairs", reordered > len(pairs) // 2)
+
+
+def claim_sums(
+    run: Run, forest: gig.Graph, results: dict[str, dict[str, np.ndarray]], rows: np.ndarray, reference: np.ndarray
+) -> None:
+    """That credits add up everywhere, and that corners are rare."""
     gap = max(float(np.abs(r["gap"]).max()) for r in results.values())
     error = max(float(r["error"].max()) for r in results.values())
     run.claim(
         "completeness for every model", "efficient", f"largest gap {gap:.1e}, largest error {error:.1e}", gap < 1e-5
     )
-    total, corners = radix(found["ETF"], rows, reference)
+    total, corners = radix(forest, rows, reference)
     share = corners / total
     run.claim(
         "corners are rare", "no more than a few intersections in a thousand have radix above 1",

@@ -182,13 +182,14 @@ def test_reasons_from_an_explainer_are_for_those_below_its_cutoff(
 
 
 def test_report_save_and_check_as_typed(office: Path, tmp_path: Path) -> None:
-    line = "gigrad report ready.gig new.csv --id number --rows 10"
+    line = "gigrad report ready.gig new.csv --id number --id age --rows 10"
     done = typed(f"{line} --title <b>Past&new</b> -o {tmp_path}/report.html", office)
     assert done.returncode == 0, done.stderr
     assert "first 10 of 250 rows" in done.stderr
     page = (tmp_path / "report.html").read_text()
     assert "&lt;b&gt;Past&amp;new&lt;/b&gt;" in page
-    assert "A-0150" in page
+    age = pd.read_csv(office / "new.csv", dtype=str)["age"][0]
+    assert f"A-0150 / {age}" in page, "rows are called as in every other output"
     done = typed(f"gigrad save model.json --reference past.csv --output margin -o {tmp_path}/e.gig", office)
     assert done.returncode == 0, done.stderr
     assert "a portable explainer" in typed(f"gigrad info {tmp_path}/e.gig", office).stdout

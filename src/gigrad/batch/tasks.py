@@ -119,7 +119,7 @@ class Task:
                 bad |= more
                 finite = np.flatnonzero(~np.isin(kept, list(more)))
                 explanation, kept = explanation[finite], kept[finite]
-            found, about, records = self.lines(self._named(explanation, table, kept, numbers))
+            found, about, records = self.lines(self.named(explanation, table, kept, numbers))
             about = kept[about]
         if on_error == "null" and bad:
             nulls = pa.table([pa.nulls(len(bad), f.type) for f in found.schema], schema=found.schema)
@@ -129,7 +129,7 @@ class Task:
         ids = table.select(list(self.layout.ids)).take(pa.array(about))
         return Outcome(pa.table([*ids.columns, *found.columns], schema=self.schema), bad, records)
 
-    def _named(self, e: Explanation, table: Any, kept: Ints, numbers: Sequence[int] | None) -> Explanation:
+    def named(self, e: Explanation, table: Any, kept: Ints, numbers: Sequence[int] | None) -> Explanation:
         """The explanation with its rows called by their ids, or by where they stand in the source."""
         columns = [table.column(name).to_pylist() for name in self.layout.ids]
         names: Sequence[Any] = range(table.num_rows) if numbers is None else numbers

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -180,9 +179,7 @@ def report(config: Config, quiet: bool) -> None:
         row, why = next(iter(bad.items()))
         raise InputError(f"Row {row} of {source.path} cannot be explained: {why.rstrip('.')}.")
     explanation = explainer(task.layout.model_table(piece.table, explainer.scorer.graph), paths=min(50, rows))
-    if config.id:
-        ids = piece.table.column(config.id[0]).to_pylist()
-        explanation = replace(explanation, ids=np.array([str(v) for v in ids], dtype=object))
+    explanation = task.named(explanation, piece.table, np.arange(len(explanation)), piece.numbers)
     explanation.report(out, title=config.title)
     note(f"{out}: {len(explanation):,} rows.", quiet)
 
