@@ -1,29 +1,17 @@
-// Predictions, cells and credits of a sum of trees, over plain row-major arrays.
+// Cells and credits of a sum of trees, over plain row-major arrays.
 #pragma once
 
 #include "dispatch.hpp"
 #include "lanes_blocks.hpp"
 #include "parallel.hpp"
+#include "predict.hpp"
 
 namespace gigrad {
-
-// A row-major matrix that somebody else owns.
-struct Rows {
-    const double* data;
-    size_t n_rows, n_columns;
-    const double* row(size_t i) const { return data + i * n_columns; }
-};
 
 // Pairs walked together: enough to fill the lists of a tree's nodes, few enough for their columns to stay in cache.
 constexpr size_t BLOCK = 1024;
 // Pairs that are swept one after the other.
 constexpr size_t SWEEP_BLOCK = 64;
-
-inline void check_columns(const Forest& forest, const Rows& rows, const char* name) {
-    if (rows.n_columns != forest.n_columns())
-        refuse(std::string(name) + " must have the trees' " + std::to_string(forest.n_columns()) + " columns; there are " +
-               std::to_string(rows.n_columns) + ".");
-}
 
 inline void check_pairs(const Forest& forest, const Rows& starts, const Rows& ends) {
     check_columns(forest, starts, "starts");
@@ -53,42 +41,6 @@ void add_leaves(const Forest& forest, GoesLeft goes, double* out) {
         const Node* node = &forest.nodes[forest.roots[t]];
         while (!node->is_leaf()) node = &forest.nodes[goes(*node) ? node->left : node->right];
         for (size_t k = 0; k < forest.width(t); ++k) out[forest.first(t) + k] += forest.values[node->value + k];
-    }
-}
-
-// The leaves of rows begin..begin+n. Each row's way is a chain of loads; those of several rows overlap.
-inline void find_leaves(const Forest& forest, int32_t root, const Rows& x, size_t begin, size_t n, const Node** at) {
-    for (size_t r = 0; r < n; ++r) at[r] = &forest.nodes[root];
-    for (bool going = true; going;) {
-        going = false;
-        for (size_t r = 0; r < n; ++r) {
-            const Node& node = *at[r];
-            if (node.is_leaf()) continue;
-            const double v = x.row(begin + r)[node.feature];
-            const bool left = node.set >= 0 ? goes_left(forest, node, v) : (v <= node.threshold) | ((v != v) & node.missing_left);
-            const int32_t mask = -static_cast<int32_t>(left);  // no branch: nobody can foretell it
-            at[r] = forest.nodes.data() + ((node.left & mask) | (node.right & ~mask));
-            going = true;
-        }
-    }
-}
-
-inline void predict(const Forest& forest, const Rows& x, double* out) {
-    check_columns(forest, x, "x");
-    constexpr size_t together = 8, block = 64;  // rows that go down a tree side by side; rows for which a tree is fetched once
-    const size_t outputs = forest.n_outputs();
-    for (size_t begin = 0; begin < x.n_rows; begin += block) {
-        const size_t stop = std::min(x.n_rows, begin + block);
-        for (size_t i = begin; i < stop; ++i) std::copy(forest.base.begin(), forest.base.end(), out + i * outputs);
-        for (size_t t = 0; t < forest.n_trees(); ++t)
-            for (size_t i = begin; i < stop; i += together) {
-                const size_t n = std::min(together, stop - i);
-                const Node* at[together];
-                find_leaves(forest, forest.roots[t], x, i, n, at);
-                for (size_t r = 0; r < n; ++r)
-                    for (size_t k = 0; k < forest.width(t); ++k)
-                        out[(i + r) * outputs + forest.first(t) + k] += forest.values[at[r]->value + k];
-            }
     }
 }
 

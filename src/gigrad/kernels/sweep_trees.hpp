@@ -30,6 +30,17 @@ class SweepTrees {
     size_t n_leaves() const { return n_leaves_; }
     // Stands for the path's own ends, and for the test of a leaf.
     uint32_t none() const { return static_cast<uint32_t>(tests.size()); }
+    // How many of a column's thresholds lie below x.
+    std::ptrdiff_t thresholds_below(size_t column, double x) const {
+        const double *const begin = threshold.data() + column_begin[column], *base = begin;
+        for (std::ptrdiff_t n = categories_begin[column] - column_begin[column]; n > 0;) {  // no branch depends on the values
+            const std::ptrdiff_t half = n / 2;
+            const bool beyond = base[half] < x;
+            base += beyond ? half + 1 : 0;
+            n = beyond ? n - half - 1 : half;
+        }
+        return base - begin;
+    }
     // Of the deepest leaf.
     size_t depth() const { return depth_; }
 

@@ -18,25 +18,12 @@ struct SweepRows {
         n_columns = columns;
         values.resize(n_rows * columns);
         ranks.resize(n_rows * columns);
-        for (size_t j = 0; j < columns; ++j) {
-            const double* const begin = trees.threshold.data() + trees.column_begin[j];
-            const double* const end = trees.threshold.data() + trees.categories_begin[j];
+        for (size_t j = 0; j < columns; ++j)
             for (size_t i = 0; i < n_rows; ++i) {
                 const double x = value(j, i);
                 values[i * columns + j] = x;
-                ranks[i * columns + j] = static_cast<uint16_t>(below(begin, end - begin, x));
+                ranks[i * columns + j] = static_cast<uint16_t>(trees.thresholds_below(j, x));
             }
-        }
-    }
-    static std::ptrdiff_t below(const double* threshold, std::ptrdiff_t n, double x) {
-        const double* base = threshold;
-        while (n > 0) {  // without branches that depend on the values
-            const std::ptrdiff_t half = n / 2;
-            const bool beyond = base[half] < x;
-            base += beyond ? half + 1 : 0;
-            n = beyond ? n - half - 1 : half;
-        }
-        return base - threshold;
     }
     const double* row(size_t i) const { return values.data() + i * n_columns; }
     const uint16_t* rank(size_t i) const { return ranks.data() + i * n_columns; }
