@@ -15,7 +15,8 @@ from forests import random_columns, random_forest, random_rows
 from pyarrow import csv
 
 import gigrad as gig
-from gigrad import batch
+from gigrad import batch, spreadsheet
+from gigrad.batch import targets
 from gigrad.graph import Graph, Input
 
 
@@ -248,3 +249,11 @@ def test_formulas_are_made_harmless_in_csv_and_kept_in_parquet(explainer: gig.Ex
         batch.run(explainer, path, tmp_path / name, id_cols=["id"])
     assert pq.read_table(tmp_path / "out.parquet")["id"].to_pylist() == hostile
     assert read(tmp_path / "out.csv")["id"].to_pylist() == ["'" + h if i < 5 else h for i, h in enumerate(hostile)]
+
+
+@pytest.mark.parametrize(
+    "text", ["=1", "-1", "-1\n", "+.5e-3", "-inf", "-1_0", "@a", "\ta", "\ra", "1-", "", "-", "a=1", "+é"]
+)
+def test_texts_and_columns_are_made_harmless_by_one_rule(text: str) -> None:
+    assert targets.harmless(pa.array([text])).to_pylist() == [spreadsheet.harmless(text)]
+    assert spreadsheet.harmless(text) in (text, f"'{text}")

@@ -32,7 +32,18 @@ ALLOWED = {
         "optional",
         "durable",
     },
-    "adverse": {"adverse", "checks", "durable", "references", "explanation", "display", "optional", "errors", "graph"},
+    "adverse": {
+        "adverse",
+        "checks",
+        "durable",
+        "spreadsheet",
+        "references",
+        "explanation",
+        "display",
+        "optional",
+        "errors",
+        "graph",
+    },
     "references": {"references", "checks", "display", "errors", "graph", "tables"},
 }
 

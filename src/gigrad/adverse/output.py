@@ -12,6 +12,7 @@ from .. import checks
 from ..durable import replacing
 from ..errors import MissingDependencyError
 from ..optional import require
+from ..spreadsheet import harmless
 
 if TYPE_CHECKING:
     from .build import Reasons
@@ -77,18 +78,8 @@ def to_csv(found: Reasons, path: str | Path) -> None:
     with replacing(Path(path)) as aside, aside.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        writer.writerows([_harmless(cell) for cell in line] for line in zip(*made.values(), strict=True))
-
-
-def _harmless(cell: Any) -> Any:
-    """A text that a spreadsheet would take for a formula, quoted; numbers stay numbers."""
-    if not isinstance(cell, str) or not cell.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return cell
-    try:
-        float(cell)
-    except ValueError:
-        return "'" + cell
-    return cell
+        for line in zip(*made.values(), strict=True):
+            writer.writerow([harmless(cell) if isinstance(cell, str) else cell for cell in line])
 
 
 def to_json(found: Reasons, path: str | Path | None) -> str:

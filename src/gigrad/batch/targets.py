@@ -15,12 +15,11 @@ from typing import Any
 from ..durable import flush, has_utf8_name, replacing, writing
 from ..errors import InputError, OutputError
 from ..optional import require
+from ..spreadsheet import FORMULA, NUMBER
 from .sources import FORMATS, format_of
 from .workspace import LOCK, RECORD
 
 _GROUP_BYTES = 16 * 2**20
-_FORMULA = r"^[=+\-@\t\r]"
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 @dataclass(frozen=True)
@@ -141,11 +140,11 @@ def with_head(schema: Any, head: dict[str, Any]) -> Any:
 
 
 def harmless(column: Any) -> Any:
-    """Text that a spreadsheet would run as a formula, with an apostrophe before it; numbers written as text stay."""
+    """A column of a table, by the rule of `spreadsheet.harmless`."""
     pa, pc = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
-    risky = pc.and_(pc.match_substring_regex(column, _FORMULA), pc.invert(pc.match_substring_regex(column, _NUMBER)))
+    risky = pc.and_(pc.match_substring_regex(column, FORMULA), pc.invert(pc.match_substring_regex(column, NUMBER)))
     quoted = pc.binary_join_element_wise(pa.scalar("'", column.type), column, pa.scalar("", column.type))
     return pc.if_else(risky, quoted, column)
 
