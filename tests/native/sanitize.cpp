@@ -1,5 +1,5 @@
-// Walks random and corrupt forests under AddressSanitizer and UndefinedBehaviorSanitizer (`make sanitize`).
-// Values on a coarse grid make ties; huge, tiny, infinite and missing ones try the arithmetic.
+// Walks random and corrupt forests, and layers along lines, under AddressSanitizer and UndefinedBehaviorSanitizer
+// (`make sanitize`). Values on a coarse grid make ties; huge, tiny, infinite and missing ones try the arithmetic.
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
@@ -7,6 +7,7 @@
 
 #include "jumps.hpp"
 #include "linked.hpp"
+#include "units.hpp"
 
 using namespace gigrad;
 
@@ -188,6 +189,44 @@ bool corrupt(Arrays a) {
     return false;
 }
 
+std::vector<double> some_values(size_t n) {
+    std::vector<double> out(n);
+    for (double& x : out) x = some_value(true);
+    return out;
+}
+
+// Layers along a line: rows of `columns` units on a coarse grid of `points`, bent at a kink in the middle of every piece,
+// asked at nodes and pulled back. Arrays are exactly as long as they need to be.
+void follow_layers() {
+    const size_t points = 2 + static_cast<size_t>(below(4)), columns = 1 + static_cast<size_t>(below(20)), fine = 2 * points - 1;
+    const std::vector<double> coarse = some_values(points * columns), matrix = some_values(3 * columns), bends = some_values(points - 1);
+    std::vector<int64_t> at(fine), kink, unit, first;
+    std::vector<double> time(fine), bent(fine * columns), late(points - 1), sums((points - 1) * columns);
+    for (size_t i = 0; i < fine; ++i) at[i] = static_cast<int64_t>(i / 2), time[i] = static_cast<double>(i);
+    for (size_t i = 1; i < fine; i += 2) kink.push_back(static_cast<int64_t>(i)), unit.push_back(below(3));
+    bend_rows(coarse.data(), columns, at.data(), time.data(), fine, kink.data(), bends.data(), unit.data(), kink.size(), matrix.data(),
+              bent.data());
+    std::vector<int64_t> end;
+    for (size_t i = 0; i + 1 < points; ++i) first.push_back(static_cast<int64_t>(2 * i)), end.push_back(static_cast<int64_t>(2 * i + 2));
+    suffix_products(bent.data(), columns, kink.data(), end.data(), unit.data(), kink.size(), matrix.data(), late.data());
+    sum_groups(bent.data(), fine - 1, columns, first.data(), first.size(), sums.data());
+    add_rows(sums.data(), first.data(), bent.data(), 1, columns);
+
+    const size_t panels = fine - 1, nodes = 1 + static_cast<size_t>(below(5)), width = 1 + static_cast<size_t>(below(3));
+    const size_t degrees = std::min(nodes, MAX_TOPS), n = panels * nodes;
+    std::vector<int64_t> left(n), begin(panels);
+    std::vector<double> part(n), units(n * columns), out(n * width), line(panels * columns), total(degrees * panels), squares(degrees * panels);
+    for (size_t p = 0; p < panels; ++p) begin[p] = static_cast<int64_t>(p);
+    for (size_t i = 0; i < n; ++i) left[i] = begin[i / nodes], part[i] = uniform();
+    const std::vector<double> weight = some_values(width * columns), node_weight = some_values(n), top = some_values(degrees * nodes),
+                              share = some_values(panels);
+    for (const Unit kind : {Unit::tanh, Unit::sigmoid}) {
+        units_at(kind, bent.data(), columns, left.data(), part.data(), n, weight.data(), width, units.data(), out.data());
+        units_back(kind, units.data(), columns, panels, nodes, out.data(), weight.data(), width, node_weight.data(), top.data(), degrees,
+                   bent.data(), begin.data(), share.data(), {line.data(), total.data(), squares.data()});
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -198,6 +237,7 @@ int main() {
         walk_everything(a.forest(), true);
         walk_linked(a.forest());
         for (int c = 0; c < 6; ++c) refused += corrupt(a);
+        follow_layers();
     }
     must(refused > 300, "too few corrupt forests were refused: the test does not test");
     std::printf("sanitize: 500 forests walked, %d of 1500 corrupt ones refused, nothing wrong\n", refused);

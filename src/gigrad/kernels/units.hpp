@@ -35,10 +35,8 @@ constexpr size_t MAX_TOPS = 4;
 typedef double Four __attribute__((vector_size(4 * sizeof(double))));
 
 template <class Lanes>
-[[gnu::always_inline]] inline Lanes load(const double* from) {
-    Lanes out;
-    std::memcpy(&out, from, sizeof out);
-    return out;
+[[gnu::always_inline]] inline void load(const double* from, Lanes& to) {
+    std::memcpy(&to, from, sizeof to);
 }
 
 // Some columns, from j on, of one panel: units (nodes, columns), cotangent (nodes, width), factors (1 + degrees, nodes) with
@@ -49,14 +47,20 @@ template <class Lanes, Unit unit, size_t degrees>
                                                 double share, double* line, Lanes* sum, Lanes* squares) {
     Lanes total[1 + degrees] = {};
     for (size_t q = 0; q < nodes; ++q) {
-        Lanes g{};
-        for (size_t k = 0; k < width; ++k) g += cotangent[q * width + k] * load<Lanes>(weight + k * columns + j);
-        const Lanes y = load<Lanes>(units + q * columns + j);
+        Lanes g{}, w, y;
+        for (size_t k = 0; k < width; ++k) {
+            load(weight + k * columns + j, w);
+            g += cotangent[q * width + k] * w;
+        }
+        load(units + q * columns + j, y);
         g *= unit == Unit::tanh ? 1.0 - y * y : y * (1.0 - y);
         for (size_t d = 0; d <= degrees; ++d) total[d] += factors[d * nodes + q] * g;
     }
     std::memcpy(line + j, total, sizeof(Lanes));
-    const Lanes move = share * (load<Lanes>(from + columns + j) - load<Lanes>(from + j));
+    Lanes here, there;
+    load(from + j, here);
+    load(from + columns + j, there);
+    const Lanes move = share * (there - here);
     for (size_t d = 0; d < degrees; ++d) {
         const Lanes part = total[1 + d] * move;
         sum[d] += part;
