@@ -260,12 +260,13 @@ class LaneBlock {
         }
     }
 
-    // CODE_UNIT / (e - s), 0 for lanes that do not move.
+    // CODE_UNIT / (e - s), 0 for lanes that do not move; adds to `rough` where float32 cannot hold it.
     static float inverse(double s, double e, bool& rough) {
         const double way = e - s, size = std::abs(way);
-        if (way == 0.0) return 0.0f;
-        if (!(size > LEAST_WAY && size < LARGEST_WAY)) rough = true;
-        return static_cast<float>(static_cast<double>(CODE_UNIT) / way);
+        const bool moves = way != 0.0;
+        rough |= moves & !((size > LEAST_WAY) & (size < LARGEST_WAY));
+        const double inverse = static_cast<double>(CODE_UNIT) / (moves ? way : 1.0);
+        return moves ? static_cast<float>(inverse) : 0.0f;
     }
 
     // Four lanes of the first half of a vector, then four of the second: the order Isa::times wants.
@@ -279,14 +280,19 @@ class LaneBlock {
     void shared_inverses(int32_t feature, Store& store, LaneColumn& column) {
         store.inverse.assign(n_rows_ * padded(), 0.0f);
         natural_.assign(padded(), 0.0f);
+        const double* const starts = block_.starts + static_cast<size_t>(feature) * block_.start_step;
+        float* const natural = natural_.data();
         for (size_t r = 0; r < n_rows_; ++r) {
             const double e = end_value(feature, r);
-            for (size_t i = 0; i < n_starts_; ++i)
-                if (!std::isfinite(e))
-                    natural_[i] = CODE_UNIT;  // the walk takes one half of it
-                else if (!store.jumps[i])
-                    natural_[i] = inverse(start_value(feature, i), e, column.rough);
-            write_inverses(natural_.data(), store.inverse.data() + r * padded());
+            bool rough = false;
+            if (!std::isfinite(e))
+                std::fill_n(natural, n_starts_, CODE_UNIT);  // the walk takes one half of it
+            else if (column.jumps)
+                for (size_t i = 0; i < n_starts_; ++i) natural[i] = store.jumps[i] ? 0.0f : inverse(starts[i], e, rough);
+            else
+                for (size_t i = 0; i < n_starts_; ++i) natural[i] = inverse(starts[i], e, rough);
+            column.rough |= rough;
+            write_inverses(natural, store.inverse.data() + r * padded());
         }
         column.inverse = store.inverse.data();
     }
