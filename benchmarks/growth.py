@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import workloads
 
-SIZES = {
+SIZES = {  # from sizes at which lanes are full and what a call does once no longer counts: smaller ones cost more each
     "rows": [50, 100, 200, 400],
-    "references": [50, 100, 200, 400],
-    "trees": [125, 250, 500, 1000],
+    "references": [128, 256, 512, 1024],
+    "trees": [250, 500, 1000, 2000],
     "depth": [3, 4, 6, 8],
 }
 QUICK = {"rows": [8, 16], "references": [8, 16], "trees": [10, 20], "depth": [2, 3]}

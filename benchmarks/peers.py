@@ -31,10 +31,23 @@ class Peer:
     same_question: bool = False
 
 
-def gigrad(output: object = "margin", threads: int = 1) -> Callable[[Work], Callable[[], np.ndarray]]:
+def gigrad(
+    output: object = "margin", threads: int = 1, simd: str | None = None
+) -> Callable[[Work], Callable[[], np.ndarray]]:
+    """gigrad itself, with the walk that it chooses or another one."""
+
     def prepare(work: Work) -> Callable[[], np.ndarray]:
         explainer = gig.Explainer(gig.import_model(work.model), work.reference, output=output, n_threads=threads)
-        return lambda: explainer(work.rows).values
+
+        def explain() -> np.ndarray:
+            chosen = gig.config.simd
+            gig.config.simd = simd or chosen
+            try:
+                return explainer(work.rows).values
+            finally:
+                gig.config.simd = chosen
+
+        return explain
 
     return prepare
 

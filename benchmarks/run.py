@@ -64,6 +64,10 @@ ROWS = [
         "XGBoost 500 x depth 6, 30 columns, 100 rows x 100 references, margin", boosted(100, 100), peers.gigrad(),
         [(INTERVENTIONAL, 15.0), (TREEIG, 20.0), (UNIFIEDIG, None)],
     ),
+    Row(
+        "the same, by the portable walk, without vectors", boosted(100, 100), peers.gigrad(simd="portable"),
+        [(INTERVENTIONAL, 2.5)],
+    ),
     Row("the same, probability", boosted(100, 100), peers.gigrad(None), [(PROBABILITY, 8.0)]),
     Row("the same, margin, half of the columns binary", boosted(100, 100, 15), peers.gigrad(), [(INTERVENTIONAL, 8.0)]),
     Row(
@@ -80,6 +84,7 @@ ROWS = [
         "XGBoost 500 x depth 6, 1,000 rows x 1,000 references, two threads", boosted(1000, 1000),
         peers.gigrad(threads=2), [(WOODELF, 1.0)],
     ),
+    Row("XGBoost 500 x depth 6, 1,000 rows x 2 references", boosted(1000, 2), peers.gigrad(), [(INTERVENTIONAL, None)]),
     Row("XGBoost 500 x depth 6, one row x 100 references", boosted(1, 100), peers.gigrad(), [(PATH_DEPENDENT, 2.0)]),
 ]  # fmt: skip
 
