@@ -73,14 +73,15 @@ class EndValues:
         widths = sum(n.width for n in (*roles.lines, *roles.curves, *roles.steps, *roles.head))
         step = max(ASKED // max(widths, 1), 1)
 
-        def ask(rows: Array) -> dict[Node, Array]:
+        def ask(known: dict[Node, Array]) -> dict[Node, Array]:
             parts: list[dict[Node, Array]] = []
-            for first in range(0, max(len(rows), 1), step):
-                values = roles.evaluate(wanted, {roles.source: rows[first : first + step]})
+            for first in range(0, max(len(known[roles.source]), 1), step):
+                values = roles.evaluate(wanted, {n: v[first : first + step] for n, v in known.items()})
                 parts.append({n: values[n] for n in wanted})
             return {n: np.concatenate([p[n] for p in parts]) for n in wanted}
 
-        return cls(ask(paths.starts), ask(paths.ends))
+        at_starts, at_ends = paths.known(roles.output, roles.source)
+        return cls(ask(at_starts), ask(at_ends))
 
 
 def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | None) -> Corners:

@@ -9,14 +9,36 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..graph import Array
+from ..graph import Array, Input, Node, TreeEnsemble, topological
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 
+class Ends:
+    """What is known at all starts and at all ends of some paths: asked once, whoever needs it."""
+
+    starts: Array
+    ends: Array
+
+    def known(self, output: Node, source: Input) -> tuple[dict[Node, Array], dict[Node, Array]]:
+        """The rows of all starts and of all ends, and what the trees below `output` that read them give there."""
+        at_starts: dict[Node, Array] = {source: self.starts}
+        at_ends: dict[Node, Array] = {source: self.ends}
+        for tree in topological(output):
+            if isinstance(tree, TreeEnsemble) and tree.source is source:
+                if tree not in self._trees:
+                    self._trees[tree] = (tree.forward(self.starts), tree.forward(self.ends))
+                at_starts[tree], at_ends[tree] = self._trees[tree]
+        return at_starts, at_ends
+
+    @cached_property
+    def _trees(self) -> dict[Node, tuple[Array, Array]]:
+        return {}
+
+
 @dataclass(frozen=True, eq=False)
-class Population:
+class Population(Ends):
     """Every end against all starts: the mean credit, by weight.
 
     Attributes
@@ -45,7 +67,7 @@ class Population:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(Ends):
     """Every end against the start of the same row; both (n, p)."""
 
     starts: Array
@@ -63,7 +85,7 @@ class Pairs:
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
+class Chosen(Ends):
     """Some paths picked from others; their credit counts for the rows of those.
 
     Attributes

@@ -76,8 +76,7 @@ def _add_differences(
 
 def _scale(node: Node, source: Input, paths: Paths) -> Array:
     """The larger of |prediction| and |base|, (n, k)."""
-    ends = value_of(node, {source: paths.ends})
-    starts = value_of(node, {source: paths.starts})
+    starts, ends = (value_of(node, known) for known in paths.known(node, source))
     return np.maximum(np.abs(ends), np.abs(paths.base(starts)))
 
 
