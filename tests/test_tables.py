@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
+from sklearn.tree import DecisionTreeRegressor
 
+import gigrad as gig
 from gigrad import InputError
 from gigrad.graph import Column, Graph, Input
 from gigrad.tables import read_rows
@@ -108,3 +111,56 @@ def test_models_without_names_read_by_position() -> None:
     rows = read_rows(pd.DataFrame({"b": [1.0], "a": [2.0]}), graph, what="X")
     np.testing.assert_array_equal(rows.matrix, [[1.0, 2.0]])
     assert rows.names == ("b", "a")
+
+
+# ---------------------------------------------------------------- models that know their columns by position
+
+
+ROWS = np.random.default_rng(0).normal(size=(40, 3))
+NAMELESS = DecisionTreeRegressor(max_depth=3, random_state=0).fit(ROWS, ROWS[:, 0] + ROWS[:, 1])
+NAMED = pd.DataFrame(ROWS, columns=["age", "income", "debt"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "reference", "names"),
+    [
+        (NAMED, NAMED, ("age", "income", "debt")),
+        (ROWS, NAMED, ("age", "income", "debt")),
+        (NAMED, ROWS, ("x0", "x1", "x2")),
+    ],
+)
+def test_a_table_without_names_takes_those_of_the_other(rows: Any, reference: Any, names: Any, tmp_path: Path) -> None:
+    e = gig.explain(NAMELESS, rows[:2], reference)
+    assert e.feature_names == e.columns == names
+    np.testing.assert_array_equal(e.values, gig.explain(NAMELESS, ROWS[:2], ROWS).values)
+    np.testing.assert_array_equal(e.raw(names[1]), ROWS[:2, 1])
+    found = gig.reasons(e, higher_is_better=True)
+    assert all(r.value is not None and r.typical is not None for applicant in found for r in applicant.reasons)
+    assert gig.verify_reasons(found.audit()[0], NAMELESS, reference).ok
+    e.report(tmp_path / "e.html")
+
+
+def test_two_tables_with_names_must_agree() -> None:
+    """Nothing else could tell that the columns of one stand in another order."""
+    turned = NAMED[["income", "age", "debt"]]
+    message = "'age' came where {} has 'income'.*with_columns"
+    with pytest.raises(gig.InputError, match=f"^X must have the columns of.*{message.format('the reference')}"):
+        gig.explain(NAMELESS, NAMED[:2], turned)
+    with pytest.raises(gig.InputError, match=f"^start must have the columns of.*{message.format('end')}"):
+        gig.explain_pairs(NAMELESS, NAMED[:2], turned[:2])
+    with pytest.raises(gig.InputError, match=f"^group_b must have the columns of.*{message.format('group_a')}"):
+        gig.explain_gap(NAMELESS, turned, NAMED, bootstrap=0)
+    named = gig.import_model(NAMELESS).with_columns(["age", "income", "debt"])
+    np.testing.assert_array_equal(
+        gig.explain(named, NAMED[:2], turned).values, gig.explain(NAMELESS, ROWS[:2], ROWS).values
+    )
+
+
+def test_a_name_that_lightgbm_wrote_otherwise_is_the_tables_own() -> None:
+    import lightgbm
+
+    table = pd.DataFrame(ROWS, columns=["the age", "income", "debt"])
+    model = lightgbm.LGBMRegressor(n_estimators=3, min_child_samples=2, verbose=-1).fit(table, ROWS[:, 0])
+    e = gig.explain(model, ROWS[:2], table)
+    assert e.feature_names == e.columns == ("the age", "income", "debt")
+    np.testing.assert_array_equal(e.raw("the age"), ROWS[:2, 0])

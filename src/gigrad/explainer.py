@@ -17,7 +17,7 @@ from .graph import Array, Graph, Node, own_values, pick
 from .grouping import Grouping
 from .importers import import_model
 from .references.wiring import open_reference, reference_facts, reference_note
-from .tables import Rows, read_rows
+from .tables import Rows, read_rows, under_names
 from .tracing import Traced, chosen_rows, trace_pairs, trace_population
 
 _ROWS_FOR_RANGES = 64
@@ -131,7 +131,8 @@ class Explainer:
             For how many rows, from the first, or for which rows, to keep what happens on the way from the reference:
             what `plots.path` and the report draw.
         """
-        rows = read_rows(X, self.scorer.graph, what="X")
+        graph, known = self.scorer.graph, self.reference.names
+        rows = under_names(read_rows(X, graph, what="X"), known, graph, what="X", other="the reference")
         predictions = self.scorer.own(rows)
         asked = chosen_rows(paths, len(rows))
         population = Population(self.reference.matrix, self.weights, rows.matrix)
@@ -277,6 +278,7 @@ def explain_pairs(
     ends = read_rows(end, scorer.graph, what="end")
     if len(starts) != len(ends):
         raise InputError(f"start and end must have the same number of rows; they have {len(starts)} and {len(ends)}.")
+    starts = under_names(starts, ends.names, scorer.graph, what="start", other="end")
     grouping = Grouping.of(ends.names, groups)
     settings = replace(settings, players=grouping.players)
     asked = chosen_rows(paths, len(ends))

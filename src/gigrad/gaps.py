@@ -18,7 +18,7 @@ from .grouping import Grouping
 from .optional import require
 from .references.wiring import open_reference, reference_note
 from .resampling import bootstrap_weights, credits_by_start
-from .tables import Rows, read_rows
+from .tables import Rows, read_rows, under_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +148,7 @@ def explain_gap(
         raise InputError(f"A gap is about one score; this model has the outputs {outputs}. Pick one with target=.")
     a = _Group.read("group_a", group_a, weights_a, scorer)
     b = _Group.read("group_b", group_b, weights_b, scorer)
+    under_names(b.rows, a.rows.names, scorer.graph, what="group_b", other="group_a")
     grouping = Grouping.of(a.rows.names, groups)
     random = np.random.default_rng(seed)
     # Sample 0 is the groups as they are, the others are the bootstrap's.

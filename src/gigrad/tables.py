@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -82,6 +82,23 @@ def read_rows(X: Any, graph: Graph, *, what: str) -> Rows:
     if isinstance(opened, nw.DataFrame):
         return _read_frame(opened, graph, what)
     return _read_array(opened, graph.columns, what)
+
+
+def under_names(rows: Rows, names: tuple[str, ...], graph: Graph, *, what: str, other: str) -> Rows:
+    """The same rows under the names of another table of the model, (p,), so that both speak of the same columns.
+
+    A model without names knows its columns by position: two tables that both name theirs must then agree.
+    """
+    if rows.names == names:
+        return rows
+    if not graph.named and graph.feature_names not in (rows.names, names):
+        own, there = next((a, b) for a, b in zip(rows.names, names, strict=True) if a != b)
+        raise InputError(
+            f"{what} must have the columns of {other}, in its order, for {graph.label} knows them by position only; "
+            f"{own!r} came where {other} has {there!r}. Rename or reorder them, or give the model their names: "
+            "gigrad.import_model(model).with_columns([...])."
+        )
+    return replace(rows, names=names)
 
 
 _HINTS = {

@@ -166,8 +166,10 @@ def make_task(
 ) -> Task:
     """A task for tables of a schema. Its result is tried on no rows, so that everything that can clash does it now."""
     pa = require("pyarrow", "cli")
-    layout = match(schema.names, explainer.scorer.graph, id_cols, columns)
     graph = explainer.scorer.graph
+    layout = match(schema.names, graph, id_cols, columns)
+    if columns is not None and not graph.named:  # it was said which columns these are, whatever the table calls them
+        layout = replace(layout, names=explainer.reference.names)
     none = layout.model_table(schema.empty_table().select(layout.needed), graph)
     given, *_ = lines(explainer(read_rows(none, graph, what="the table")))
     clash = [name for name in layout.ids if name in given.schema.names]
