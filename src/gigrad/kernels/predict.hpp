@@ -64,7 +64,7 @@ inline void set_sides(const Forest& forest, const SweepTrees& trees, const doubl
             std::fill(right + begin, right + middle, uint8_t{1});
             std::fill(right + middle, right + categories, uint8_t{0});
         }
-        for (int32_t t = categories; t < stop; ++t) right[t] = !goes_left(forest, trees.tests[t].node, x[j]);
+        for (int32_t t = categories; t < stop; ++t) right[t] = !goes_left(forest, trees.tests[t], x[j]);
     }
     right[trees.none()] = 0;
 }

@@ -12,13 +12,6 @@ constexpr size_t MOST_NODES = 1 << 20;
 
 class SweepTrees {
   public:
-    // A distinct question of a node: thresholds (or categories) and the side of missing values. Tests of a column follow
-    // one another: thresholds in order, then categories.
-    struct Test {
-        Node node;      // one of those that ask it
-        int32_t split;  // of SplitIds
-    };
-
     // Null where the trees do not fit, or where each pair's table of tests would cost more than the walk.
     static std::unique_ptr<const SweepTrees> make(const Forest& forest) {
         if (forest.nodes.size() > MOST_NODES || !forest.split_ids().repeat()) return nullptr;
@@ -44,10 +37,12 @@ class SweepTrees {
     // Of the deepest leaf.
     size_t depth() const { return depth_; }
 
-    std::vector<Test> tests;
+    // The distinct tests: column, threshold (or categories) and the side of missing values, as one of the nodes that ask
+    // each. Those of a column follow one another: thresholds in order, then categories.
+    std::vector<Node> tests;
     std::vector<double> threshold;           // of each test; NaN for categories
     std::vector<char> missing_left;          // of each test
-    std::vector<int32_t> split_of;           // of each test, and of none
+    std::vector<int32_t> split_of;           // of each test, and of none: its number in SplitIds
     std::vector<int32_t> column_begin, categories_begin;  // of each column, (columns + 1) and (columns)
 
     std::vector<uint32_t> nodes;             // place 0 is a leaf that no tree has
@@ -84,19 +79,19 @@ class SweepTrees {
         for (size_t i = 0; i < order.size(); ++i) {
             const Node& node = all[order[i]];
             if (i == 0 || key(order[i]) != key(order[i - 1])) {
-                tests.push_back({node, forest.split_ids().of_node[order[i]]});
+                tests.push_back(node);
                 threshold.push_back(node.set >= 0 ? std::numeric_limits<double>::quiet_NaN() : node.threshold);
                 missing_left.push_back(node.missing_left);
-                split_of.push_back(tests.back().split);
+                split_of.push_back(forest.split_ids().of_node[order[i]]);
             }
             test_of[order[i]] = static_cast<int32_t>(tests.size()) - 1;
         }
         split_of.push_back(forest.split_ids().none());
         column_begin.assign(forest.n_columns() + 1, 0);
-        for (const Test& test : tests) ++column_begin[static_cast<size_t>(test.node.feature) + 1];
+        for (const Node& test : tests) ++column_begin[static_cast<size_t>(test.feature) + 1];
         for (size_t j = 0; j < forest.n_columns(); ++j) column_begin[j + 1] += column_begin[j];
         categories_begin.assign(column_begin.begin(), column_begin.end() - 1);
-        for (const Test& test : tests) categories_begin[test.node.feature] += test.node.set < 0;
+        for (const Node& test : tests) categories_begin[test.feature] += test.set < 0;
         return test_of;
     }
 

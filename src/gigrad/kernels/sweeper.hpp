@@ -167,7 +167,7 @@ class Sweeper {
     // By the one rule for sides and times: categories, and differences too small or too large for the others.
     void odd_keys(int32_t begin, int32_t stop, const Move& move) {
         for (int32_t t = begin; t < stop; ++t) {
-            const Node& node = trees_.tests[t].node;
+            const Node& node = trees_.tests[t];
             const bool s_left = goes_left(forest_, node, move.s), e_left = goes_left(forest_, node, move.e);
             if (s_left == e_left)
                 keys_[t] = never_[s_left] + t;
@@ -246,7 +246,7 @@ class Sweeper {
             if (key < job_.first || key > job_.last) continue;
             const bool is_left = static_cast<uint32_t>(at - above) == (node >> SWEEP_OFFSET_SHIFT & SWEEP_MAX_OFFSET);
             const bool start_left = (key >> job_.id_bits & 1) == 0;
-            const Node& split = trees_.tests[test].node;
+            const Node& split = trees_.tests[test];
             corner_.add(crossing_time(split, s_[split.feature], e_[split.feature]), split.feature, trees_.node_of[above],
                         is_left != start_left);
         }
