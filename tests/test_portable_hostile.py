@@ -225,3 +225,24 @@ def test_ten_thousand_damaged_files_do_no_harm(batch: int, good: bytes) -> None:
         except gig.GigradError:
             refused += 1
     assert refused > 700
+
+
+@pytest.mark.parametrize("value", [None, 3, "x", []])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("model",), ("output",), ("reference",), ("settings",), ("versions",), ("model", "fingerprint"),
+        ("output", "fingerprint"), ("reference", "typical"), ("versions", "gigrad"),
+    ],
+)  # fmt: skip
+def test_a_record_that_nothing_can_be_read_from_is_refused(path: tuple[str, ...], value: Any, good: bytes) -> None:
+    """Reasons, reports and runs read the record; a file must not fail there that was taken here."""
+
+    def change(document: Any) -> None:
+        inside = document["provenance"]
+        for name in path[:-1]:
+            inside = inside[name]
+        inside[path[-1]] = 3.5 if isinstance(inside[path[-1]], type(value)) else value
+
+    with pytest.raises(gig.CorruptModelError, match=f"its provenance must .*'{path[-1]}'"):
+        portable.from_bytes(with_document(good, change), n_threads=1)

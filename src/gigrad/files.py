@@ -16,6 +16,7 @@ from .errors import InputError
 from .frames import raw_arrow, to_arrow
 from .optional import require
 from .paths import Paths
+from .provenance import fault_of
 
 if TYPE_CHECKING:
     from .explanation import Explanation
@@ -72,8 +73,9 @@ def load(path: str | Path) -> Explanation:
 def _explanation(pa: Any, table: Any, head: dict[str, Any]) -> Explanation:
     from .explanation import Explanation
 
-    if not isinstance(head["provenance"], dict):
-        raise TypeError("its provenance is no object")
+    fault = fault_of(head["provenance"], whole=False)
+    if fault is not None:
+        raise TypeError(fault)
     k = len(head["output_names"])
     n = table.num_rows // k
     shape = (n, k) if head["outputs_axis"] else (n,)

@@ -136,6 +136,38 @@ def library_version(model: Any) -> str:
     return f"{package} {found}" if found and package != "gigrad" else ""
 
 
+# What others read from a record, and of which kind it is; what must be there wherever an explainer is
+_KINDS: dict[str, dict[str, tuple[type, ...]]] = {
+    "model": {"fingerprint": (str,), "label": (str,), "library": (str,)},
+    "output": {"fingerprint": (str,), "asked": (str,)},
+    "reference": {
+        "fingerprint": (str,), "rows": (int,), "note": (str,), "typical": (dict,), "higher_is_better": (bool,),
+        "cutoff": (int, float), "cutoff_in_output_units": (bool,),
+    },
+    "settings": {"tol": (int, float), "seed": (int,)},
+    "versions": {"gigrad": (str,)},
+}  # fmt: skip
+_NEEDED = {
+    "model": ("fingerprint",), "output": ("fingerprint",), "reference": ("fingerprint", "rows"), "settings": (),
+    "versions": ("gigrad",),
+}  # fmt: skip
+
+
+def fault_of(record: Any, *, whole: bool) -> str | None:
+    """What is wrong with a record that was read from a file, in a few words; `whole` where it is an explainer's."""
+    if not isinstance(record, dict):
+        return "its provenance is no object"
+    for part, kinds in _KINDS.items():
+        content = record.get(part, None if whole else {})
+        if not isinstance(content, dict):
+            return f"its provenance must have {part!r} as an object"
+        absent = [name for name in _NEEDED[part] if whole and name not in content]
+        wrong = [n for n, kind in kinds.items() if n in content and not isinstance(content[n], kind)]
+        if absent or wrong:
+            return f"its provenance must say {(absent + wrong)[0]!r} of the {part}"
+    return None
+
+
 def _version(distribution: str) -> str:
     from importlib.metadata import PackageNotFoundError, version  # slow to import, and needed when explaining only
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import checks
+from .. import checks, provenance
 from ..engine import Settings
 from ..errors import CorruptModelError, InputError
 from ..graph import Graph
@@ -210,7 +210,10 @@ def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | Non
         grouping = Grouping.of(reference_names, {name: names(columns, "groups") for name, columns in groups.items()})
     except InputError as error:
         corrupt(f"its groups do not fit its columns ({error})")
-    record = of_type(document.get("provenance"), dict, "provenance") | {"loaded": {"predictions": _NOTE}}
+    fault = provenance.fault_of(document.get("provenance"), whole=True)
+    if fault is not None:
+        corrupt(fault)
+    record = document["provenance"] | {"loaded": {"predictions": _NOTE}}
     return Explainer.assembled(
         Scorer(graph, node, output_names, {k: v for k, v in record.items() if k not in ("reference", "settings")}),
         Rows(matrix, matrix, reference_names),
