@@ -123,3 +123,22 @@ def test_the_short_way_gives_the_credit_of_the_long_one(
     want = gig.explain_pairs(graph, starts, ends, tol=1e-9)
     np.testing.assert_allclose(got.values, want.values, atol=1e-12)
     np.testing.assert_allclose(got.error, want.error, rtol=1e-3, atol=1e-13)
+
+
+def test_rows_that_pass_a_level_are_those_of_numpy() -> None:
+    rng = np.random.default_rng(2)
+    rows = rng.integers(-2, 3, (9, 150)).astype(float)  # many lie on the level itself
+    rows[3, 5] = np.nan
+    left = np.array([0, 1, 2, 4, 7])
+    for level in (0.0, 1.0, 0.5):
+        before, after = rows[left], rows[left + 1]
+        want = np.nonzero(((before > level) & (after < level)) | ((before < level) & (after > level)))
+        np.testing.assert_array_equal(kernels.passed_rows(rows, left, level), want)
+    with pytest.raises(ValueError, match="beyond the rows"):
+        kernels.passed_rows(rows, np.array([8]), 0.0)
+
+
+@pytest.mark.parametrize("columns", [1, 8, 21])
+def test_largest_steps_are_those_of_numpy(columns: int) -> None:
+    rows, left = np.random.default_rng(3).normal(size=(6, columns)), np.array([0, 2, 4])
+    np.testing.assert_array_equal(kernels.largest_steps(rows, left), np.abs(rows[left + 1] - rows[left]).max(axis=1))

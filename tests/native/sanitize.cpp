@@ -211,6 +211,9 @@ void follow_layers() {
     suffix_products(bent.data(), columns, kink.data(), end.data(), unit.data(), kink.size(), matrix.data(), late.data());
     sum_groups(bent.data(), fine - 1, columns, first.data(), first.size(), sums.data());
     add_rows(sums.data(), first.data(), bent.data(), 1, columns);
+    std::vector<int64_t> piece, column;
+    passed_rows(bent.data(), columns, first.data(), first.size(), 1.0, piece, column);
+    must(piece.size() == column.size() && largest_step(bent.data(), bent.data() + columns, columns) >= 0.0, "levels passed");
 
     const size_t panels = fine - 1, nodes = 1 + static_cast<size_t>(below(5)), width = 1 + static_cast<size_t>(below(3));
     const size_t degrees = std::min(nodes, MAX_TOPS), n = panels * nodes;

@@ -19,7 +19,7 @@ from ..graph.functions import FUNCTIONS
 from .active import ActiveRows
 from .paths import Block, Bools, Ints
 from .roles import Roles
-from .roots import passed
+from .roots import passed, passed_along
 from .slopes import Fan
 
 CLOSEST = 1e-13
@@ -185,7 +185,10 @@ class Lines:
     def _kinks(self, node: Elementwise | PiecewiseLinear, level: int) -> int:
         """Cut the grid where units of a node have kinks; gives the level of the grid that has them all."""
         grid, z = self.grids[level], self._lifted(node.source, level)
-        piece, unit, kink = passed(np.array(node.kinks), z[grid.left], z[grid.left + 1])
+        if len(node.kinks) == 1:
+            piece, unit, kink = passed_along(node.kinks[0], z, grid.left)
+        else:
+            piece, unit, kink = passed(np.array(node.kinks), z[grid.left], z[grid.left + 1])
         if not len(piece):
             return level
         before, after = z[grid.left[piece], unit], z[grid.left[piece] + 1, unit]
@@ -201,7 +204,7 @@ class Lines:
         length = np.diff(grid.time)[grid.left[piece[order]]]
         # Units without a kink inside are judged in the middle: one that starts or ends on its kink may lie on either
         # side of it there, by rounding.
-        judged = 0.5 * (z[grid.left] + z[grid.left + 1])
+        judged = kernels.between_rows(z, grid.left, np.full(len(grid.left), 0.5))
         judged[piece[order], unit[order]] = before[order]
         bend = step * (after - before)[order] / length
         self.hinges[node] = Hinges(level, place[order], unit[order], step, bend, slope(judged, node.parameter))

@@ -135,7 +135,7 @@ def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tupl
         limits, orders = zip(*LENGTHS, strict=True)
         return parts, np.array(orders)[np.searchsorted(limits, panels.length / parts)]
     left = lines.grid.left[panels.piece]
-    way = np.max([_ways(v, left) for n, v in lines.ends.items() if n in read], axis=0)
+    way = np.max([kernels.largest_steps(v, left) for n, v in lines.ends.items() if n in read], axis=0)
     # Where there are few panels it pays to begin with too few nodes: what few need more is cheaper than more for all.
     # Estimates from very few nodes would be poor, though.
     digits = np.log(10.0 / tol)
@@ -153,12 +153,6 @@ def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tupl
         parts[more] += 1
     sizes = np.array([2, 3, 4, 6, 8, 10, HIGHEST])  # few sizes, since panels of one size are done together
     return parts, sizes[np.minimum(np.searchsorted(sizes, order(way / parts)), len(sizes) - 1)]
-
-
-def _ways(values: Array, left: Ints, step: int = 64) -> Array:
-    """The largest change of any column from row left[i] to the next, (n,); a few rows at a time stay in the cache."""
-    parts = (left[first : first + step] for first in range(0, len(left), step))
-    return np.concatenate([np.zeros(0), *(np.abs(values[i + 1] - values[i]).max(axis=1) for i in parts)])
 
 
 class Patch:

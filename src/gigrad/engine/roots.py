@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import kernels
 from ..graph import Array
 
 Ints = NDArray[np.int64]
@@ -43,10 +44,21 @@ def passed(levels: Array, first: Array, last: Array, closed: Bools | None = None
 def _passed_one(level: float, first: Array, last: Array) -> tuple[Ints, Ints, Array]:
     """`passed` for one level, the kink of a ReLU, which is asked for many units at a time."""
     row, column = np.nonzero(((first > level) & (last < level)) | ((first < level) & (last > level)))
-    a, b = first[row, column], last[row, column]
-    margin = MARGIN * np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(level))
-    inside = np.minimum(np.abs(a - level), np.abs(b - level)) > margin
+    inside = _inside(level, first[row, column], last[row, column])
     return row[inside], column[inside], np.full(int(inside.sum()), level)
+
+
+def passed_along(level: float, rows: Array, left: Ints) -> tuple[Ints, Ints, Array]:
+    """`passed` for one level, between row left[i] of `rows` and the next, without copies of them."""
+    piece, column = kernels.passed_rows(rows, left, level)
+    inside = _inside(level, rows[left[piece], column], rows[left[piece] + 1, column])
+    return piece[inside], column[inside], np.full(int(inside.sum()), level)
+
+
+def _inside(level: float, a: Array, b: Array) -> Bools:
+    """Whether a level between `a` and `b` is not as good as met at either."""
+    margin = MARGIN * np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(level))
+    return np.asarray(np.minimum(np.abs(a - level), np.abs(b - level)) > margin)
 
 
 def solve(

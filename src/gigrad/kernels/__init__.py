@@ -256,6 +256,16 @@ def add_rows(table: Array, row: NDArray[np.int64], values: Array) -> None:
     _native.add_rows(table, row, _rows(values))
 
 
+def passed_rows(rows: Array, left: NDArray[np.int64], level: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where a column passes `level` from row left[i] to the next: every such i and column, in order."""
+    return _native.passed_rows(_rows(rows), left, level)
+
+
+def largest_steps(rows: Array, left: NDArray[np.int64]) -> Array:
+    """The largest change of any column from row left[i] to the next, (n,)."""
+    return _native.largest_steps(_rows(rows), left)
+
+
 UNITS = frozenset({"tanh", "sigmoid"})
 """The units that `units_at` knows."""
 

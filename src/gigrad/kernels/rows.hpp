@@ -107,4 +107,43 @@ inline void add_rows(double* table, const int64_t* row, const double* values, si
     for (size_t i = 0; i < n; ++i) add_row(table + static_cast<size_t>(row[i]) * columns, 1.0, values + i * columns, columns);
 }
 
+// Whether any of eight columns lies on one side of `level` in one row, and on the other side in the next.
+GIGRAD_WIDE inline bool any_passes(const double* __restrict a, const double* __restrict b, double level, size_t columns) {
+    bool any = false;
+    for (size_t j = 0; j < columns; ++j) any |= ((a[j] < level) & (b[j] > level)) | ((a[j] > level) & (b[j] < level));
+    return any;
+}
+
+// Where a column passes `level` from row left[i] to the next: all such i, and the columns. Few do, so that most stretches
+// of columns are done with at one look.
+inline void passed_rows(const double* rows, size_t columns, const int64_t* left, size_t n, double level, std::vector<int64_t>& piece,
+                        std::vector<int64_t>& column) {
+    constexpr size_t STRETCH = 64;
+    for (size_t i = 0; i < n; ++i) {
+        const double *a = rows + static_cast<size_t>(left[i]) * columns, *b = a + columns;
+        for (size_t j = 0; j < columns; j += STRETCH) {
+            const size_t end = std::min(j + STRETCH, columns);
+            if (!any_passes(a + j, b + j, level, end - j)) continue;
+            for (size_t k = j; k < end; ++k)
+                if ((a[k] < level && b[k] > level) || (a[k] > level && b[k] < level)) {
+                    piece.push_back(static_cast<int64_t>(i));
+                    column.push_back(static_cast<int64_t>(k));
+                }
+        }
+    }
+}
+
+// The largest change of a column from one row to the next; a column that is not a number does not count.
+GIGRAD_WIDE inline double largest_step(const double* __restrict a, const double* __restrict b, size_t columns) {
+    double parts[8] = {};
+    size_t j = 0;
+    for (; j + 8 <= columns; j += 8)
+        for (size_t i = 0; i < 8; ++i) {
+            const double step = std::fabs(b[j + i] - a[j + i]);
+            parts[i] = step > parts[i] ? step : parts[i];
+        }
+    for (; j < columns; ++j) parts[0] = std::max(parts[0], std::fabs(b[j] - a[j]));
+    return *std::max_element(parts, parts + 8);
+}
+
 }  // namespace gigrad

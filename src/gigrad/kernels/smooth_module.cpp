@@ -126,6 +126,35 @@ void py_add_rows(const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device
     add_rows(table.data(), row.data(), values.data(), row.size(), table.shape(1));
 }
 
+void check_left(const Vector<int64_t>& left, size_t rows) {
+    for (size_t i = 0; i < left.size(); ++i)
+        if (left(i) < 0 || static_cast<size_t>(left(i)) + 1 >= rows) refuse("piece " + std::to_string(i) + " lies beyond the rows.");
+}
+
+nb::tuple py_passed_rows(const Matrix& rows, const Vector<int64_t>& left, double level) {
+    check_left(left, rows.shape(0));
+    std::vector<int64_t> piece, column;
+    {
+        nb::gil_scoped_release released;
+        passed_rows(rows.data(), rows.shape(1), left.data(), left.size(), level, piece, column);
+    }
+    const auto copied = [](const std::vector<int64_t>& from) {
+        return make<int64_t>({from.size()}, [&](int64_t* out) { std::copy(from.begin(), from.end(), out); });
+    };
+    return nb::make_tuple(copied(piece), copied(column));
+}
+
+Numpy<double> py_largest_steps(const Matrix& rows, const Vector<int64_t>& left) {
+    check_left(left, rows.shape(0));
+    const size_t columns = rows.shape(1);
+    return make<double>({left.size()}, [&](double* out) {
+        for (size_t i = 0; i < left.size(); ++i) {
+            const double* a = rows.data() + static_cast<size_t>(left(i)) * columns;
+            out[i] = largest_step(a, a + columns, columns);
+        }
+    });
+}
+
 Unit unit_named(const std::string& name) {
     if (name == "tanh") return Unit::tanh;
     if (name == "sigmoid") return Unit::sigmoid;
@@ -155,8 +184,7 @@ nb::tuple py_units_back(const std::string& name, const Matrix& units, const Matr
         refuse("units, cotangent and node_weight must have one row for each node of each panel.");
     if (weight.shape(1) != columns || rows.shape(1) != columns || cotangent.shape(1) != width || share.size() != panels)
         refuse("units, weight, rows, cotangent and share must go together.");
-    for (size_t p = 0; p < panels; ++p)
-        if (at(p) < 0 || at(p) + 1 >= static_cast<int64_t>(rows.shape(0))) refuse("panel " + std::to_string(p) + " lies beyond the rows.");
+    check_left(at, rows.shape(0));
     Numpy<double> sum = make<double>({degrees, panels}, [](double*) {});
     Numpy<double> squares = make<double>({degrees, panels}, [](double*) {});
     Numpy<double> line = make<double>({panels, columns}, [&](double* out) {
@@ -187,6 +215,8 @@ void bind_smooth(nb::module_& m) {
     m.def("suffix_products", &py_suffix_products);
     m.def("sum_groups", &py_sum_groups);
     m.def("add_rows", &py_add_rows);
+    m.def("passed_rows", &py_passed_rows);
+    m.def("largest_steps", &py_largest_steps);
     m.def("units_at", &py_units_at);
     m.def("units_back", &py_units_back);
 }
