@@ -308,7 +308,12 @@ def _through(used: NDArray[np.bool_], columns: list[set[int]]) -> list[set[int]]
     """What each output of a layer depends on; layers that are not as good as diagonal are not looked into."""
     if used.sum() > 2 * len(used):
         return [_union(columns[j] for j in np.nonzero(used.any(axis=0))[0])] * len(used)
-    return [_union(columns[j] for j in np.nonzero(row)[0]) for row in used]
+    found: dict[bytes, set[int]] = {}  # most units of a layer read the same
+    keys = [row.tobytes() for row in used]
+    for key, row in zip(keys, used, strict=True):
+        if key not in found:
+            found[key] = _union(columns[j] for j in np.nonzero(row)[0])
+    return [found[key] for key in keys]
 
 
 def _union(sets: Iterable[set[int]]) -> set[int]:
