@@ -121,8 +121,8 @@ struct LinkedWorker {
     Tracer tracer;
     LinkedCredit credit;
 
-    LinkedWorker(const Forest& f, const LaneKernel* kernel, const Link& link, const GameOptions& options)
-        : tracer(f, kernel), credit(f, f.split_ids(), link, options) {}
+    LinkedWorker(const Forest& f, const LaneKernel* kernel, bool alone, const Link& link, const GameOptions& options)
+        : tracer(f, kernel, alone), credit(f, f.split_ids(), link, options) {}
 };
 
 // values: (ends, columns, link outputs), the sum over starts of weight * credit; error: (ends, link outputs).
@@ -138,8 +138,11 @@ inline void linked_credits(const Forest& forest, const LaneKernel* kernel, const
     predict(forest, starts, margins.data());
     const LaneKernel& shape = kernel ? *kernel : LANES_PLAIN;
     const Crowd crowd(forest, starts, weights, static_cast<size_t>(shape.lanes));
+    // What happens at each split of a swept pair is looked for among all of them. With several outputs that is more than
+    // lanes cost that are full.
+    const bool alone = k == 1 || starts.n_rows <= FEW_STARTS;
     for_crowd(crowd, shape, kernel ? TRACE_VECTORS : 1, ends.n_rows, 2 * table, n_threads, both.data(), [&] {
-        return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, link, options)](size_t begin, size_t n, size_t row,
+        return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, alone, link, options)](size_t begin, size_t n, size_t row,
                                                                                                  size_t n_rows, double* sum) {
             const Block block{crowd.columns.data() + begin, crowd.size, ends.row(row), 1, p};
             worker->tracer.population(block, n, n_rows, [&](size_t i, size_t r, const TracedPair& pair) {
@@ -165,7 +168,7 @@ inline void linked_credits_pairs(const Forest& forest, const LaneKernel* kernel,
     const size_t block_size = Tracer::block_size(kernel, ends.n_rows, n_threads);
     std::fill(values, values + ends.n_rows * table, 0.0);
     for_blocks(forest, starts, ends, n_threads, block_size, [&] {
-        return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, link, options), errors = std::vector<double>(),
+        return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, true, link, options), errors = std::vector<double>(),
                 margins = std::vector<double>(block_size * k)](size_t, size_t begin, size_t size, const Block& block) mutable {
             predict(forest, Rows{starts.row(begin), size, starts.n_columns}, margins.data());
             worker->tracer.pairs(block, size, [&](size_t i, const TracedPair& pair) {

@@ -137,17 +137,18 @@ class OrderedJumps {
         const double* const delta = delta_.data();
         const char* const touched = touched_.data();
         int32_t* const ids = ids_.data();
-        const auto note = [&](int32_t split, bool happens) {
-            ids[n] = split;
-            n += happens & !touched[split];
-        };
         swept.add_split_jumps(delta_.data(), [&](int32_t begin, int32_t end) {
-            if (k_ == 1)
-                for (int32_t split = begin; split < end; ++split) note(split, delta[split] != 0.0);
+            if (k_ == 1 && n_ids_ == 0)
+                for (int32_t split = begin; split < end; ++split) {
+                    ids[n] = split;
+                    n += delta[split] != 0.0;
+                }
             else
                 for (int32_t split = begin; split < end; ++split) {
-                    const double* const mine = delta + static_cast<size_t>(split) * k_;
-                    note(split, std::any_of(mine, mine + k_, [](double d) { return d != 0.0; }));
+                    bool happens = false;
+                    for (size_t o = 0; o < k_; ++o) happens |= delta[static_cast<size_t>(split) * k_ + o] != 0.0;
+                    ids[n] = split;
+                    n += happens & !touched[split];
                 }
         });
         n_ids_ = n;
@@ -207,8 +208,9 @@ constexpr size_t TRACE_VECTORS = 32, TRACE_PAIRS = 64;
 // A thread's means to trace pairs: swept one by one, by vectors of lanes, or by the portable walk.
 class Tracer {
   public:
-    Tracer(const Forest& forest, const LaneKernel* kernel) : forest_(forest), splits_(forest.split_ids()), walk_(forest) {
-        if (kernel && forest.sweep_trees())
+    // `alone`: pairs are better swept one by one, where the trees allow it.
+    Tracer(const Forest& forest, const LaneKernel* kernel, bool alone) : forest_(forest), splits_(forest.split_ids()), walk_(forest) {
+        if (kernel && alone && forest.sweep_trees())
             sweeper_ = std::make_unique<Sweeper>(forest, *forest.sweep_trees(), *kernel);
         else if (kernel)
             lanes_ = std::make_unique<LaneBlock>(forest, *kernel);

@@ -12,8 +12,8 @@ constexpr double TIE = 1e-9;
 constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
 
 inline bool goes_left(const Forest& forest, const Node& node, double x) {
-    if (std::isnan(x)) return node.missing_left;
-    return node.set < 0 ? x <= node.threshold : forest.in_set(node.set, x);
+    if (node.set < 0) return (x <= node.threshold) | ((x != x) & node.missing_left);  // no branch: nobody can foretell it
+    return std::isnan(x) ? node.missing_left : forest.in_set(node.set, x);
 }
 
 // When the path from s to e passes the split; only asked when they lie on different sides of it. A value that is not

@@ -23,16 +23,19 @@ class SweepTrees {
     size_t n_leaves() const { return n_leaves_; }
     // Stands for the path's own ends, and for the test of a leaf.
     uint32_t none() const { return static_cast<uint32_t>(tests.size()); }
+    // Whether every split is asked in one way only: the side of missing values and the categories make no difference.
+    bool tests_are_splits() const { return static_cast<size_t>(split_of.back()) == tests.size(); }
     // How many of a column's thresholds lie below x.
     std::ptrdiff_t thresholds_below(size_t column, double x) const {
         const double *const begin = threshold.data() + column_begin[column], *base = begin;
-        for (std::ptrdiff_t n = categories_begin[column] - column_begin[column]; n > 0;) {  // no branch depends on the values
+        std::ptrdiff_t n = categories_begin[column] - column_begin[column];
+        if (n == 0) return 0;
+        while (n > 1) {  // as many steps for every x, and no branch that depends on it
             const std::ptrdiff_t half = n / 2;
-            const bool beyond = base[half] < x;
-            base += beyond ? half + 1 : 0;
-            n = beyond ? n - half - 1 : half;
+            base += base[half - 1] < x ? half : 0;
+            n -= half;
         }
-        return base - begin;
+        return base - begin + (*base < x);
     }
     // Of the deepest leaf.
     size_t depth() const { return depth_; }

@@ -63,16 +63,41 @@ class Sweep {
 
     void level() {
         fill_up();
-        const SweepParts parts = job_.parts, extra = job_.extra;
+        n_extra_ = n_leaf_ = 0;
+        for (size_t i = 0; i < n_; i += FETCHED) {
+            const size_t n = n_ - i < FETCHED ? n_ - i : FETCHED;
+            fetch(i, n);
+            go_on(i, n);
+        }
+        n_leaf_ -= (LANES - n_ % LANES) % LANES;  // those that fill up are leaves
+    }
+
+    // Nodes and keys lie anywhere: a short loop that only fetches them waits for many at once.
+    static constexpr size_t FETCHED = 32 * LANES;
+    alignas(64) int32_t node_[FETCHED];
+    alignas(64) int32_t key_[FETCHED];
+
+    void fetch(size_t begin, size_t n) {
+        const int32_t* const place = job_.parts.place + begin;
         const uint32_t* const nodes = job_.nodes;
         const int32_t* const keys = job_.keys;
+        const Vec test = Isa::all(SWEEP_TEST), sign = Isa::all(SWEEP_LEAF);
+        for (size_t i = 0; i < n; i += LANES) {
+            const Vec node = Isa::pick(nodes, Isa::less_bits(Isa::load(place + i), sign));
+            Isa::store(node_ + i, node);
+            Isa::store(key_ + i, Isa::pick(keys, Isa::both(node, test)));
+        }
+    }
+
+    void go_on(size_t begin, size_t n) {
+        const SweepParts extra = job_.extra, parts{job_.parts.place + begin, job_.parts.lo + begin, job_.parts.hi + begin};
         const typename Isa::Shift id_bits = Isa::shift(job_.id_bits);
         const Vec doubt = Isa::all(job_.doubt), id = Isa::all((1 << job_.id_bits) - 1), one = Isa::all(1), sign = Isa::all(SWEEP_LEAF);
-        const Vec test = Isa::all(SWEEP_TEST), offset = Isa::all(SWEEP_MAX_OFFSET);
-        size_t n_extra = 0, n_leaf = 0;
-        for (size_t i = 0, n = n_; i < n; i += LANES) {
+        const Vec offset = Isa::all(SWEEP_MAX_OFFSET);
+        size_t n_extra = n_extra_, n_leaf = n_leaf_;
+        for (size_t i = 0; i < n; i += LANES) {
             const Vec place = Isa::less_bits(Isa::load(parts.place + i), sign), lo = Isa::load(parts.lo + i), hi = Isa::load(parts.hi + i);
-            const Vec node = Isa::pick(nodes, place), key = Isa::pick(keys, Isa::both(node, test));
+            const Vec node = Isa::load(node_ + i), key = Isa::load(key_ + i);
             const Vec side = Isa::both(Isa::down(key, id_bits), one), other = Isa::minus(one, side);
             const Vec left = Isa::plus(place, Isa::both(Isa::template down<SWEEP_OFFSET_SHIFT>(node), offset));
             const Vec near = Isa::either(Isa::plus(left, side), Isa::both(Isa::up(node, side), sign));
@@ -92,7 +117,7 @@ class Sweep {
             n_leaf += count(Isa::bits(next)) + count(Isa::bits(far) & parting);
         }
         n_extra_ = n_extra;
-        n_leaf_ = n_leaf - (n_ + LANES - 1) / LANES * LANES + n_;  // those that fill up are leaves
+        n_leaf_ = n_leaf;
     }
 
     static size_t count(uint32_t bits) { return static_cast<size_t>(__builtin_popcount(bits)); }

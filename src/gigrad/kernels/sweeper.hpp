@@ -1,6 +1,7 @@
 // A pair swept through all trees: when it crosses each test, the leaves that its path passes, and what they give.
 #pragma once
 
+#include "aligned.hpp"
 #include "credits_sink.hpp"
 #include "lanes.hpp"
 #include "sweep_trees.hpp"
@@ -50,9 +51,11 @@ class Sweeper {
         job_.doubt = 2 * unit_;  // a code is off by less than a unit
         job_.first = -HALF - 8 * unit_ + none_;
         job_.last = HALF + 8 * unit_ + none_;
-        constexpr size_t vector = 16;  // room for a whole one after the last part
-        const size_t room = std::max(trees.n_leaves(), trees.roots.size()) + vector;
-        store_.resize(9 * room);
+        // Room for a whole vector after the last part. Every list begins at a cache line, and no two at addresses that are
+        // the same in their lowest twelve bits, where a processor takes a load for the echo of a store.
+        constexpr size_t line = 16;
+        const size_t lines = (std::max(trees.n_leaves(), trees.roots.size()) + line - 1) / line + 1, room = line * (lines | 1);
+        store_.assign(9 * room, 0);
         SweepParts* const lists[] = {&job_.parts, &job_.extra, &job_.leaves};
         for (size_t i = 0; i < 3; ++i) {
             int32_t* const at = store_.data() + 3 * i * room;
@@ -86,7 +89,10 @@ class Sweeper {
     template <class Each>
     void add_split_jumps(double* delta, Each each) const {
         const int32_t* const split = trees_.split_of.data();
-        add_jumps([=](int32_t test) { return static_cast<size_t>(split[test]); }, delta);
+        if (trees_.tests_are_splits())
+            add_jumps([](int32_t test) { return static_cast<size_t>(test); }, delta);
+        else
+            add_jumps([=](int32_t test) { return static_cast<size_t>(split[test]); }, delta);
         for (const Crossed& crossed : crossed_) each(split[crossed.begin], split[crossed.end - 1] + 1);
     }
 
@@ -111,7 +117,8 @@ class Sweeper {
     const SweepTrees& trees_;
     const SweepWalk sweep_;
     LeafCorner corner_;
-    std::vector<int32_t> keys_, store_;
+    std::vector<int32_t> keys_;
+    Aligned<int32_t> store_;
     std::vector<double> delta_;      // (tests + 1, outputs): what happens when each test is crossed
     std::vector<Crossed> crossed_;   // tests among which all are that the pair crosses
     SweepJob job_;
