@@ -24,7 +24,7 @@ from ..importers import import_model
 from ..optional import require
 from ..tables import Rows
 from .lightgbm_text import check_lightgbm
-from .rehearsal import rehearse
+from .rehearsal import prepare, rehearse
 from .ubj import read_ubj
 
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
@@ -99,6 +99,7 @@ def load_model(path: str | os.PathLike[str], *, trust_pickle: bool = False, trus
             "weights, and save what gigrad makes of it: gigrad.import_model(module).save('net.gig')."
         )
     kind = _kind(path, trusted)
+    prepare(kind.package)
     require(kind.package, kind.extra)
     rehearse(path, kind.name, trusted)
     return kind.load(path)

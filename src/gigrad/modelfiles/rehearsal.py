@@ -7,6 +7,7 @@ next file, and told which to read by a line of JSON; its answer is another.
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
 import select
@@ -26,6 +27,13 @@ _SECONDS = 60.0
 _SECONDS_A_MEGABYTE = 1.0
 _BYTES = 4 * 2**30
 _BYTES_A_BYTE = 50
+
+
+def prepare(package: str) -> None:
+    """Begin the child, which imports `package` while the caller does: that takes either of them seconds."""
+    global _child
+    if _child is None:
+        _child = _Child(package)
 
 
 def rehearse(path: Path, name: str, trusted: Sequence[str]) -> None:
@@ -50,10 +58,10 @@ def rehearse(path: Path, name: str, trusted: Sequence[str]) -> None:
 class _Child:
     """One child process, and how many files it has read."""
 
-    def __init__(self) -> None:
+    def __init__(self, package: str | None = None) -> None:
         self.read = 0
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from gigrad.modelfiles.rehearsal import serve; serve()"],
+            [sys.executable, "-c", f"from gigrad.modelfiles.rehearsal import serve; serve({package!r})"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -135,12 +143,15 @@ def _raise(kind: str, text: str, path: Path, name: str) -> NoReturn:
     raise errors.CorruptModelError(f"{path} cannot be read by {name}: {first[:300]}")
 
 
-def serve() -> None:
-    """In the child: read files as they are named, until there are no more."""
+def serve(package: str | None) -> None:
+    """In the child: import `package`, then read files as they are named, until there are no more."""
     from . import try_file
 
     answers = os.dup(1)  # libraries write to where print goes; the answers go elsewhere
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    if package is not None:
+        with suppress(ImportError):  # said when it is needed
+            importlib.import_module(package)
     for line in sys.stdin:
         request = json.loads(line)
         path = Path(request["path"])
