@@ -108,7 +108,7 @@ def numbers(rng: np.random.Generator, n: int) -> np.ndarray:
     return rng.integers(0, 7, (n, 3)) / 2.0
 
 
-# At such a tolerance the estimate of the error is too careful for one model in a hundred: it warns, and is right.
+# Where a kink of the net lies on a knot of the ECDF, the estimate of the error cannot get below some 1e-8, and says so.
 @pytest.mark.filterwarnings("ignore::gigrad.errors.AccuracyWarning")
 @given(seeds, st.sampled_from(["tanh", "relu"]))
 @settings(max_examples=12, deadline=None)
@@ -118,7 +118,9 @@ def test_compositions_in_rank_space_equal_the_definition(seed: int, activation: 
     starts, ends = numbers(rng, 2), numbers(rng, 2)
     got = gig.explain_pairs(graph, starts, ends, tol=1e-10)
     for i in range(2):
-        np.testing.assert_allclose(got.values[i], brute_force(graph, starts[i], ends[i])[:, 0], atol=1e-8)
+        off = np.abs(got.values[i] - brute_force(graph, starts[i], ends[i])[:, 0]).max()
+        assert off <= 1e-8
+        assert off <= got.error[i] + 1e-9  # what the definition's own bisection may be off by
 
 
 @given(seeds)
