@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from forests import graph_of, random_columns, random_forest, random_rows
+from forests import graph_of, random_columns, random_forest, random_rows, random_tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -198,6 +198,30 @@ def test_a_bystander_that_starts_on_a_threshold_earns_nothing() -> None:
     both = Sum((trees, replace(far, source=trees.source)))
     graph = graph_of((Column("a"), Column("b")), trees.source, both)
     np.testing.assert_array_equal(gig.explain_pairs(graph, [[0.0, 0.0]], [[-1.0, 1.0]]).values, [[0.0, 1.0]])
+
+
+def test_trees_are_packed_alike_in_batches_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(5)
+    columns = random_columns(rng, 4)
+    trees = [random_tree(rng, columns, 5, 2, output) for output in (0, -1, 1, 1, -1, 0)]
+    shared = Tree(  # both children of the root have the same right child; the last node belongs to nobody
+        np.array([0, 1, 2, -1, -1, -1, -1]), np.arange(7.0), np.array([2, 4, 3, -1, -1, -1, -1]),
+        np.array([1, 5, 5, -1, -1, -1, -1]), np.zeros(7, bool), np.arange(7.0),
+    )  # fmt: skip
+    trees.insert(3, shared)
+    packed = {}
+    for size in (1, 40, 1 << 20):
+        monkeypatch.setattr("gigrad.graph.assembly._BATCH", size)
+        packed[size] = assemble(Input(4), iter(trees), np.array([1.0, 2.0]))
+        broken = replace(shared, left=np.array([2, 4, 7, -1, -1, -1, -1]))
+        with pytest.raises(gig.CorruptModelError, match="Tree 7 has a child outside of its 7 nodes"):
+            assemble(Input(4), [*trees, broken], np.zeros(2))
+    assert len(packed[1].feature) == sum(len(t.feature) for t in trees) - 1
+    for field in fields(TreeEnsemble):
+        if field.name != "source":
+            one = getattr(packed[1 << 20], field.name)
+            for size in (1, 40):
+                np.testing.assert_array_equal(getattr(packed[size], field.name), one, strict=True)
 
 
 def test_answers_are_the_same_to_the_bit_for_any_number_of_threads_and_from_several_threads_at_once() -> None:

@@ -1,5 +1,6 @@
 """One small language for every model: a graph of trees, smooth layers and column encoders."""
 
+from .assembly import Tree, assemble
 from .columns import Column
 from .encode import Fill, IsMissing, Lookup
 from .kernel_machine import Factor, KernelMachine
@@ -9,7 +10,7 @@ from .node import Array, Concat, Input, Node, Select, Smooth, evaluate, needed, 
 from .polynomials import PiecewisePolynomial
 from .rewire import attach, rewire
 from .smooth import Affine, Elementwise, LogSoftmax, Opaque, PiecewiseLinear, Product, Shares, Softmax, Sum
-from .trees import Tree, TreeEnsemble, assemble
+from .trees import TreeEnsemble
 from .witness import Witness, own_values
 
 __all__ = [

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from .assembly import Tree, assemble
 from .columns import Column
 from .encode import Lookup
 from .node import Array, Concat, Input, Node, Select
 from .sets import contains, pack
-from .trees import Tree, TreeEnsemble, assemble
+from .trees import TreeEnsemble
 
 _LARGEST = float(np.finfo(np.float64).max)
 

@@ -66,7 +66,7 @@ def import_trees(model: Any) -> Graph:
     takes_missing = members[0]._support_missing_values(np.zeros((1, model.n_features_in_)))
     source = Input(model.n_features_in_)
     outputs = _Outputs.of(model, "ClassifierMixin" in kinds)
-    trees = [read_tree(m.tree_, outputs.leaf_values(m.tree_.value) / len(members)) for m in members]
+    trees = (read_tree(m.tree_, outputs.leaf_values(m.tree_.value) / len(members)) for m in members)
     score = assemble(source, trees, np.zeros(len(outputs.names)))
     own = witness(score, outputs.own(model), label_of(model), DOUBLE, sum_error(score, DOUBLE))
     return Graph(
@@ -131,11 +131,11 @@ def import_gradient_boosting(model: Any) -> Graph:
     rate = model.learning_rate
     trees = assemble(
         source,
-        [
+        (
             read_tree(t.tree_, rate * t.tree_.value[:, 0, 0], k)
             for stage in model.estimators_
             for k, t in enumerate(stage)
-        ],
+        ),
         np.zeros(model.estimators_.shape[1]) if start is None else start,
     )
     graph = boosted_graph(model, tree_columns(model, missing=False), source, trees, link)

@@ -97,11 +97,10 @@ inline void portable_credits(const Forest& forest, const Rows& starts, const dou
 
 // Starts that turn the same way at the splits that matter most, side by side: their lanes then meet the same nodes.
 inline std::vector<size_t> alike(const Forest& forest, const Rows& starts, size_t lanes) {
-    std::vector<size_t> order(starts.n_rows), uses(forest.n_columns(), 0), features(forest.n_columns());
+    const std::vector<size_t>& uses = forest.uses;
+    std::vector<size_t> order(starts.n_rows), features(forest.n_columns());
     for (size_t i = 0; i < order.size(); ++i) order[i] = i;
     for (size_t j = 0; j < features.size(); ++j) features[j] = j;
-    for (const Node& node : forest.nodes)
-        if (!node.is_leaf()) uses[node.feature] += node.below;
     std::stable_sort(features.begin(), features.end(), [&](size_t a, size_t b) { return uses[a] > uses[b]; });
     struct Part {
         size_t begin, end, level;

@@ -113,6 +113,7 @@ class Forest {
     std::vector<double> values;
     std::vector<int32_t> roots, tree_output;
     std::vector<double> base;
+    std::vector<size_t> uses;  // of each column: how many nodes lie below its splits. A call must not ask every node
 
   private:
     size_t n_columns_;
@@ -141,9 +142,12 @@ inline Forest::Forest(const ForestArrays& a) {
                         leaf ? -1 : a.right[i],   leaf ? -1 : a.category_set[i], leaf ? a.value[i] : -1,
                         a.missing_left[i],        0};
     }
+    uses.assign(n_columns_, 0);
     for (size_t i = n; i-- > 0;)
-        if (!nodes[i].is_leaf())
+        if (!nodes[i].is_leaf()) {
             nodes[i].below = static_cast<uint8_t>(std::min(255, 2 + nodes[nodes[i].left].below + nodes[nodes[i].right].below));
+            uses[nodes[i].feature] += nodes[i].below;
+        }
     set_start.assign(a.set_start.data, a.set_start.data + a.set_start.size);
     set_words.assign(a.set_words.data, a.set_words.data + a.set_words.size);
     values.assign(a.values.data, a.values.data + a.values.size);

@@ -1,0 +1,252 @@
+"""Trees as importers read them, packed into one TreeEnsemble.
+
+Trees are packed a batch at a time: what packing needs fits the processor's cache then, so that a forest of millions of
+nodes costs as much a node as a small one, and no more memory than the packed trees and one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import CorruptModelError
+from .node import Array, Node
+from .sets import pack
+from .trees import Ints, TreeEnsemble
+
+_MOST_CODES = 1 << 26  # far above any table; a larger code is a damaged one, and its bits would fill the memory
+_BATCH = 1 << 17  # nodes that are packed at once
+
+
+@dataclass(frozen=True)
+class Tree:
+    """One tree as an importer reads it; `assemble` turns many of them into a TreeEnsemble.
+
+    `left`/`right` may be in any order; a node is a leaf where `feature` is negative. `values` is (nodes,) for a tree
+    that adds to output `output`, or (nodes, outputs) for vector leaves (`output=-1`). `categories` maps a node to the
+    codes that go left.
+    """
+
+    feature: NDArray[Any]
+    threshold: NDArray[Any]
+    left: NDArray[Any]
+    right: NDArray[Any]
+    missing_left: NDArray[Any]
+    values: NDArray[Any]
+    output: int = 0
+    categories: dict[int, NDArray[Any]] | None = None
+
+
+@dataclass(frozen=True)
+class _Packed:
+    """Some trees in the form of a TreeEnsemble, whose attributes say what these are, counted from 0."""
+
+    feature: Ints
+    threshold: Array
+    left: Ints
+    right: Ints
+    missing_left: NDArray[np.bool_]
+    category_set: Ints
+    words: list[NDArray[np.uint32]]
+    value: Ints
+    values: Array
+    roots: Ints
+
+
+def assemble(source: Node, trees: Iterable[Tree], base: Array) -> TreeEnsemble:
+    """Number the nodes of all trees parents-first, tree after tree, and pack them into one TreeEnsemble.
+
+    `trees` are read one after the other and not kept: a generator of them takes the least memory.
+    Raises CorruptModelError for a child out of range, a cycle, or trees the walk cannot take.
+    """
+    outputs: list[int] = []
+    parts: list[_Packed] = []
+    for batch in _batches(trees):
+        parts.append(_pack(batch, first=len(outputs)))
+        outputs += [t.output for t in batch]
+    nodes = starts([len(p.feature) for p in parts])
+    numbers = starts([len(p.values) for p in parts])
+    sets = starts([len(p.words) for p in parts])
+    words = [w for p in parts for w in p.words]
+    return TreeEnsemble(
+        source=source,
+        feature=_joined([p.feature for p in parts], np.int32),
+        threshold=_joined([p.threshold for p in parts], np.float64),
+        left=moved([p.left for p in parts], nodes),
+        right=moved([p.right for p in parts], nodes),
+        missing_left=_joined([p.missing_left for p in parts], np.bool_),
+        category_set=moved([p.category_set for p in parts], sets),
+        set_start=np.cumsum([0, *(len(w) for w in words)]).astype(np.int32),
+        set_words=_joined(words, np.uint32),
+        value=moved([p.value for p in parts], numbers),
+        values=_joined([p.values for p in parts], np.float64),
+        roots=moved([p.roots for p in parts], nodes),
+        tree_output=np.asarray(outputs, np.int32),
+        base=np.asarray(base, np.float64).ravel(),
+    )
+
+
+def _batches(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
+    """The trees in order, as many at a time as together reach `_BATCH` nodes."""
+    batch: list[Tree] = []
+    size = 0
+    for tree in trees:
+        batch.append(tree)
+        size += len(tree.feature)
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _pack(trees: Sequence[Tree], first: int) -> _Packed:
+    """A batch of trees packed; `first` is the number of its first tree, for messages."""
+    sizes = np.array([len(t.feature) for t in trees], np.int64)
+    if (sizes == 0).any():
+        raise CorruptModelError(f"Tree {first + int(np.argmin(sizes))} has no nodes.")
+    roots = np.cumsum(sizes) - sizes
+    tree = np.repeat(np.arange(len(trees)), sizes)
+    feature = _joined([np.asarray(t.feature) for t in trees], np.int64)
+    leaf = feature < 0
+    left, right = (
+        _children([np.asarray(c) for c in side], leaf, tree, sizes, roots, first)
+        for side in ([t.left for t in trees], [t.right for t in trees])
+    )
+    order = _parents_first(left, right, leaf, tree, roots, first)
+    new = np.full(len(feature), -1, np.int64)
+    new[order] = np.arange(len(order))
+    sets, words = _packed_sets(trees, roots, len(feature))
+    leaves = order[leaf[order]]
+    width = np.array([np.asarray(t.values).size // len(t.feature) for t in trees], np.int64)
+    value = np.full(len(feature), -1, np.int64)
+    value[leaves] = np.cumsum(width[tree[leaves]]) - width[tree[leaves]]
+    return _Packed(
+        feature=np.where(leaf, -1, feature)[order].astype(np.int32),
+        threshold=np.where(leaf, 0.0, _joined([np.asarray(t.threshold) for t in trees], np.float64))[order],
+        left=np.where(leaf, -1, new[left])[order].astype(np.int32),
+        right=np.where(leaf, -1, new[right])[order].astype(np.int32),
+        missing_left=(_joined([np.asarray(t.missing_left) for t in trees], np.bool_) & ~leaf)[order],
+        category_set=sets[order],
+        words=words,
+        value=value[order].astype(np.int32),
+        values=_leaf_values(trees, leaves, tree, roots, width),
+        roots=new[roots].astype(np.int32),
+    )
+
+
+def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
+    return np.concatenate(parts).astype(dtype, copy=False) if len(parts) else np.zeros(0, dtype)
+
+
+def moved(parts: Sequence[Ints], by: NDArray[np.int64]) -> Ints:
+    """Numbers counted on from part to part; negative ones mark that there is none."""
+    out: Ints = _joined([np.where(v < 0, v, v + np.int32(b)) for v, b in zip(parts, by, strict=True)], np.int32)
+    return out
+
+
+def starts(sizes: Sequence[int]) -> NDArray[np.int64]:
+    """What comes before each part."""
+    ends = np.cumsum(sizes, dtype=np.int64)
+    if len(ends) and ends[-1] > np.iinfo(np.int32).max:
+        raise CorruptModelError(f"Trees must have fewer than 2**31 nodes and numbers together; these have {ends[-1]}.")
+    return ends - np.asarray(sizes, np.int64)
+
+
+def _children(
+    parts: Sequence[NDArray[Any]],
+    leaf: NDArray[np.bool_],
+    tree: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    roots: NDArray[np.int64],
+    first: int,
+) -> NDArray[np.int64]:
+    """One child of every node, numbered over the batch; leaves point at themselves."""
+    child = _joined(parts, np.int64)
+    bad = ~leaf & ((child < 0) | (child >= sizes[tree]))
+    if bad.any():
+        index = int(tree[np.argmax(bad)])
+        raise CorruptModelError(f"Tree {first + index} has a child outside of its {sizes[index]} nodes.")
+    return np.where(leaf, np.arange(len(leaf)), child + roots[tree])
+
+
+def _parents_first(
+    left: NDArray[np.int64],
+    right: NDArray[np.int64],
+    leaf: NDArray[np.bool_],
+    tree: NDArray[np.int64],
+    roots: NDArray[np.int64],
+    first: int,
+) -> NDArray[np.int64]:
+    """The nodes that the roots reach, tree after tree, each after all of its parents.
+
+    All trees are peeled at once, level by level: a node comes when the last of its parents has come, so shared
+    children cost nothing extra and a cycle shows as nodes that never come.
+    """
+    scratch = np.empty(len(leaf), np.int64)
+    reached = np.zeros(len(leaf), bool)
+    level = roots
+    while len(level):
+        reached[level] = True
+        split = level[~leaf[level]]
+        children = np.concatenate([left[split], right[split]])
+        level = _once(children[~reached[children]], scratch)
+    split = np.nonzero(reached & ~leaf)[0]
+    waiting = np.bincount(np.concatenate([left[split], right[split]]), minlength=len(leaf))
+    depth = np.full(len(leaf), -1, np.int64)
+    level, steps = roots[waiting[roots] == 0], 0
+    while len(level):
+        depth[level] = steps
+        split = level[~leaf[level]]
+        children = np.concatenate([left[split], right[split]])
+        np.subtract.at(waiting, children, 1)
+        level = _once(children[waiting[children] == 0], scratch)
+        steps += 1
+    stuck = reached & (depth < 0)
+    if stuck.any():
+        index = first + int(tree[np.argmax(stuck)])
+        raise CorruptModelError(f"Tree {index} has a cycle: a node is its own descendant.")
+    found = np.nonzero(reached)[0]
+    return found[np.lexsort((depth[found], tree[found]))]
+
+
+def _once(nodes: NDArray[np.int64], scratch: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Every node one time, in any order, without sorting or hashing: the place that is written last is kept."""
+    places = np.arange(len(nodes))
+    scratch[nodes] = places
+    kept: NDArray[np.int64] = nodes[scratch[nodes] == places]
+    return kept
+
+
+def _packed_sets(trees: Sequence[Tree], roots: NDArray[np.int64], size: int) -> tuple[Ints, list[NDArray[np.uint32]]]:
+    """The category set of every node (-1 for none), and the sets' bits."""
+    sets = np.full(size, -1, np.int32)
+    words: list[NDArray[np.uint32]] = []
+    for root, tree in zip(roots.tolist(), trees, strict=True):
+        for node, codes in (tree.categories or {}).items():
+            if len(codes) and not 0 <= min(codes) <= max(codes) < _MOST_CODES:
+                raise CorruptModelError(f"A category set must hold codes from 0 to {_MOST_CODES - 1}; one does not.")
+            sets[root + node] = len(words)
+            words.append(pack(codes))
+    return sets, words
+
+
+def _leaf_values(
+    trees: Sequence[Tree],
+    leaves: NDArray[np.int64],
+    tree: NDArray[np.int64],
+    roots: NDArray[np.int64],
+    width: NDArray[np.int64],
+) -> Array:
+    """The numbers of the leaves, in the order of `leaves`, one or several a leaf."""
+    numbers = _joined([np.asarray(t.values, np.float64).ravel() for t in trees], np.float64)
+    ends = np.cumsum([np.asarray(t.values).size for t in trees], dtype=np.int64)
+    owner = tree[leaves]
+    first = ends[owner] - np.diff(ends, prepend=0)[owner] + (leaves - roots[owner]) * width[owner]
+    steps = width[owner]
+    out: Array = numbers[np.repeat(first - (np.cumsum(steps) - steps), steps) + np.arange(steps.sum())]
+    return out
