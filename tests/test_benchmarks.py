@@ -27,6 +27,9 @@ def test_the_tree_benchmarks_run_and_competitors_agree(tmp_path: Path) -> None:
         assert f"| {name} |" in page
     for line in (*record["scale"]["deep"], *record["scale"]["wide"].values()):
         assert line["trees"] < line["met"] <= line["trees"] * line["nodes"]
+    for line in record["scale"]["deep"]:
+        assert line["met"] / line["trees"] <= line["some"] <= line["nodes"]
+        assert line["gap"] < 1e-12
     assert (tmp_path / "growth.png").exists()
 
 

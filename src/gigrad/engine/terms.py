@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import AccuracyWarning
 from ..graph import Affine, Array, Concat, Elementwise, Input, Node, Select, Sum, value_of
-from . import links, mixed, scores
+from . import links
 from .paths import Bools, Ints, Paths
 from .roles import categories_read, own_columns
 from .settings import Credits, Settings
@@ -57,6 +57,8 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
 
 
 def _walked(term: Node, source: Input, paths: Paths, categories: Bools, allowed: Array, settings: Settings) -> Credits:
+    from . import mixed, scores  # half of the engine, which the first explanation of trees need not wait for
+
     score = scores.straight_score(term, source)
     if score is None:
         return mixed.attribute(term, source, paths, categories, allowed, settings)
