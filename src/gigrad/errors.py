@@ -19,6 +19,9 @@ A message says what must hold, what came, and what to do about it, in one senten
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 
 class GigradError(Exception):
     """Base of every error that gigrad raises on purpose."""
@@ -62,3 +65,12 @@ class AccuracyWarning(UserWarning):
 
 class StatementWarning(UserWarning):
     """Some reasons have no text in the book of statements; the message names the features."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called gigrad, however deep inside it the matter was noticed."""
+    package = __name__.partition(".")[0]
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,7 +10,7 @@ import numpy as np
 
 from . import checks, display, provenance
 from .engine import Settings
-from .errors import AccuracyWarning, InputError
+from .errors import AccuracyWarning, InputError, warn
 from .explainer import Scorer, checked_settings
 from .graph import Array
 from .grouping import Grouping
@@ -236,9 +235,8 @@ def _interval(samples: Array, level: float) -> tuple[Array, Array]:
 def _warn_of(error: float, allowed: float) -> None:
     """Say that the tolerance was not reached, where it was not."""
     if error > allowed or np.isnan(error):
-        warnings.warn(
+        warn(
             f"The tolerance was not reached: the estimated error of a mean credit is up to {error:.3g} where "
             f"{allowed:.3g} was allowed; see `error`.",
             AccuracyWarning,
-            stacklevel=3,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import checks, display
-from ..errors import InputError, StatementWarning
+from ..errors import InputError, StatementWarning, warn
 from ..explanation import Explanation
 from ..references.population import passing
 from .case import ApplicantReasons, Case, Context, Excluded, Reason, reasons_of
@@ -96,7 +95,7 @@ def reasons(
     found = Reasons(tuple(reasons_of(case, context) for case in cases), cases, context, explanation)
     if book and found.reasons_without_statement:
         listed = ", ".join(f"{name!r} ({n})" for name, n in found.reasons_without_statement.items())
-        warnings.warn(f"Some reasons have no statement (applicants): {listed}.", StatementWarning, stacklevel=2)
+        warn(f"Some reasons have no statement (applicants): {listed}.", StatementWarning)
     return found
 
 

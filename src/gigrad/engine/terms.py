@@ -7,13 +7,12 @@ closed form; everything else goes to the mixed engine.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from functools import cache
 
 import numpy as np
 
-from ..errors import AccuracyWarning
+from ..errors import AccuracyWarning, warn
 from ..graph import Affine, Array, Concat, Elementwise, Input, Node, Select, Sum, value_of
 from . import links
 from .paths import Bools, Ints, Paths
@@ -94,11 +93,10 @@ def _warn(error: Array, allowed: Array) -> None:
     over = np.nonzero(((error > allowed) | np.isnan(error)).any(axis=1))[0]
     if len(over):
         named = ", ".join(map(str, over[:10].tolist())) + (", ..." if len(over) > 10 else "")
-        warnings.warn(
+        warn(
             f"The tolerance was not reached on {len(over)} of {len(error)} rows ({named}): the estimated error of a "
             f"credit is up to {error[over].max():.3g} where {allowed[over].min():.3g} was allowed; see `error`.",
             AccuracyWarning,
-            stacklevel=3,
         )
 
 
