@@ -233,6 +233,51 @@ def test_pictures_of_many_rows_refuse_what_they_cannot_draw(name: str) -> None:
         MANY_ROWS[name](made()[:0])
 
 
+DRAWN: dict[str, Callable[[Any], Any]] = {
+    "waterfall": lambda ax: plots.waterfall(made()[0], ax=ax),
+    "bar": lambda ax: plots.bar(made(), ax=ax),
+    "bar of cohorts": lambda ax: plots.bar({"a": made(), "b": made(seed=1)}, ax=ax),
+    "beeswarm": lambda ax: plots.beeswarm(made(), ax=ax),
+    "scatter": lambda ax: plots.scatter(made(), 1, ax=ax),
+    "heatmap": lambda ax: plots.heatmap(made(), ax=ax),
+    "path": lambda ax: plots.path(made(paths=True)[0], ax=ax),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWN.values(), ids=DRAWN)
+def test_only_axes_can_be_drawn_on(draw: Callable[[Any], Any]) -> None:
+    figure, axes = plt.subplots(1, 2)
+    for wrong, said in {
+        "ax": "a str came. Leave it out to have new ones made",
+        figure: r"a Figure came. Pass what its gca\(\) gives",
+        plt: "a module came. Leave it out",
+        plt.figure().add_subplot(projection="3d"): "ax must be flat axes; three-dimensional ones came. Leave it out",
+    }.items():
+        with pytest.raises(InputError, match=said):
+            draw(wrong)
+    with pytest.raises(InputError, match=r"a ndarray came. Pass one of them, say axes\[0\]"):
+        draw(axes)
+    assert draw(axes[1]) is axes[1]
+    axes[0].remove()
+    with pytest.raises(InputError, match="removed"):
+        draw(axes[0])
+
+
+def test_surface_needs_one_solid_picture_and_three_flat_ones() -> None:
+    e, start = plane_explanation()
+    figure = plt.figure()
+    solid, *flat = (figure.add_subplot(2, 2, i, projection="3d" if i == 1 else None) for i in range(1, 5))
+    assert list(plots.surface(e, plane, start, ax=[solid, *flat])) == [solid, *flat]
+    for axes, said in [
+        ([*flat, solid], r"ax\[0\] must be axes of three dimensions; flat ones came"),
+        ([solid, solid, *flat[1:]], r"ax\[1\] must be flat axes; three-dimensional ones came"),
+        ([solid, *flat[:2], None], r"ax\[3\] must be matplotlib axes; a NoneType came"),
+        (figure, "four axes; 1 came"),
+    ]:
+        with pytest.raises(InputError, match=said):
+            plots.surface(e, plane, start, ax=axes)
+
+
 @pytest.mark.parametrize("top", [0, -1, 2.5, True, "5"])
 def test_counts_must_be_positive_whole_numbers(top: Any) -> None:
     with pytest.raises(InputError, match="top must be a positive whole number"):

@@ -53,8 +53,7 @@ def bar(e: Explanation | Mapping[str, Explanation], *, top: int = 15, ax: Any = 
     if len(gathered):
         labels.append(style.others(len(gathered)))
         sizes = np.append(sizes, credit[gathered].sum())
-    if ax is None:
-        ax = style.listed_axes(labels, 0.32, more=1.2)
+    ax = style.listed_axes(labels, 0.32, more=1.2) if ax is None else style.given_axes(ax)
     _draw(ax, sizes, signed)
     style.name_rows(ax, labels)
     style.few_ticks(ax)
@@ -91,8 +90,7 @@ def _cohorts(cohorts: dict[str, Explanation], top: int, ax: Any) -> Any:
     if len(gathered):
         table = np.column_stack([table, sizes[:, gathered].sum(axis=1)])
         labels.append(style.others(len(gathered)))
-    if ax is None:
-        ax = style.listed_axes(labels, max(0.34, 0.2 * len(parts)))
+    ax = style.listed_axes(labels, max(0.34, 0.2 * len(parts))) if ax is None else style.given_axes(ax)
     height = 0.8 / len(parts)
     for i, (name, part) in enumerate(cohorts.items()):
         y = np.arange(len(labels)) + (i - (len(parts) - 1) / 2) * height

@@ -43,8 +43,7 @@ def beeswarm(e: Explanation, *, top: int = 15, points: int = 2000, ax: Any = Non
     labels = [style.short_name(e, j) for j in shown]
     if len(gathered):
         labels.append(style.others(len(gathered)))
-    if ax is None:
-        ax = style.listed_axes(labels, 0.36)
+    ax = style.listed_axes(labels, 0.36) if ax is None else style.given_axes(ax)
     for y, j in enumerate(shown):
         raw = drawn.raw(int(j))
         _line(ax, y, drawn.values[:, j], None if raw is None else display.numbers(raw))

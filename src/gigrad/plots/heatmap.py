@@ -60,8 +60,7 @@ def heatmap(
     if len(gathered):
         table = np.vstack([table, drawn.values[:, gathered].sum(axis=1)])
         labels.append(style.others(len(gathered)))
-    if ax is None:
-        ax = style.listed_axes(labels, 0.3, more=2.4)
+    ax = style.listed_axes(labels, 0.3, more=2.4) if ax is None else style.given_axes(ax)
     _paint(ax, table, f"credit for {style.score_name(e)}")
     style.name_rows(ax, labels)
     ax.set_ylim(len(labels) - 0.5, -0.5)

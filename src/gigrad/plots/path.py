@@ -53,8 +53,7 @@ def path(e: Explanation, *, top: int = 6, jumps: int = 5, ax: Any = None) -> Any
             "path needs the row's path, and this explanation has none; explain(..., paths=n) keeps those of the first "
             "n rows."
         )
-    if ax is None:
-        ax = style.new_axes(9.0, 6.4)
+    ax = style.new_axes(9.0, 6.4) if ax is None else style.given_axes(ax)
     ax.set_axis_off()
     above, below = ax.inset_axes((0.0, 0.62, 1.0, 0.38)), ax.inset_axes((0.0, 0.0, 1.0, 0.55))
     _score(above, e, e.paths, checks.whole(jumps, "jumps"))

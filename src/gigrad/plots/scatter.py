@@ -45,8 +45,7 @@ def scatter(
     drawn, said = views.sampled(e, checks.whole(points, "points"))
     j = e.position(feature)
     column = _numbers(drawn, j)
-    if ax is None:
-        ax = style.new_axes(7.5, 4.6)
+    ax = style.new_axes(7.5, 4.6) if ax is None else style.given_axes(ax)
     x, y, size = _place(ax, column), drawn.values[:, j], 22 if len(drawn) <= 500 else 9
     if color is None:
         ax.scatter(x, y, s=size, color=style.NEGATIVE, alpha=0.75, linewidths=0, zorder=2)

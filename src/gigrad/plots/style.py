@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import display
+from ..errors import InputError
 from ..explanation import Explanation
 from ..optional import require
 from ..views import score_name as _score_name
@@ -22,6 +23,10 @@ NEUTRAL = "#767676"
 # apart from each other, and from NEUTRAL, for every kind of colour blindness; a test counts how far
 SERIES = (NEGATIVE, POSITIVE, "#00a878", "#e58ac3", "#dcb91e", "#67c1f2", "#a8442a", "#7d4fc4")
 NAME_WIDTH = 34
+_NEW = "Leave it out to have new ones made."
+_INSTEAD = {"Figure": "Pass what its gca() gives."} | dict.fromkeys(
+    ("ndarray", "list", "tuple"), "Pass one of them, say axes[0]."
+)
 
 
 def pyplot() -> Any:
@@ -37,6 +42,19 @@ def new_axes(width: float, height: float) -> Any:
 def listed_axes(labels: Sequence[str], line: float, more: float = 1.4) -> Any:
     """Axes for one line a label, `line` inches high, as wide as the longest label asks for."""
     return new_axes(max(7.0, 5.6 + 0.075 * max(map(len, labels))), more + line * len(labels))
+
+
+def given_axes(ax: Any, what: str = "ax", solid: bool = False) -> Any:
+    """The axes that a caller gave to draw on, which must be flat, or of three dimensions where `solid`."""
+    if not isinstance(ax, require("matplotlib.axes", "plot").Axes):
+        kind = type(ax).__name__
+        raise InputError(f"{what} must be matplotlib axes; a {kind} came. {_INSTEAD.get(kind, _NEW)}")
+    if ax.figure is None:
+        raise InputError(f"{what} must belong to a figure; these axes were removed from theirs.")
+    if (ax.name == "3d") != solid:
+        wanted, came = ("axes of three dimensions", "flat ones") if solid else ("flat axes", "three-dimensional ones")
+        raise InputError(f"{what} must be {wanted}; {came} came. {_NEW}")
+    return ax
 
 
 def low_to_high() -> Any:

@@ -54,9 +54,7 @@ def surface(e: Explanation, score: Callable[[NDArray[np.float64]], Any], start: 
     end = np.array([_value(e, j) for j in range(2)])
     if start.shape != (2,) or not np.isfinite([*start, *end]).all():
         raise InputError(f"surface needs two finite numbers at either end; {start} and {end} came.")
-    axes = _four_axes() if ax is None else np.asarray(ax, dtype=object).ravel()
-    if len(axes) != 4:
-        raise InputError(f"surface needs four axes; {len(axes)} came.")
+    axes = _four_axes() if ax is None else _given_axes(ax)
     times = np.linspace(0.0, 1.0, 801)
     line = start + times[:, None] * (end - start)
     along = np.asarray(score(line), dtype=np.float64).ravel()
@@ -65,6 +63,15 @@ def surface(e: Explanation, score: Callable[[NDArray[np.float64]], Any], start: 
     _draw_above(axes[1], e, grid, start, end)
     _draw_section(axes[2], e, times, along)
     _draw_credit(axes[3], e)
+    return axes
+
+
+def _given_axes(ax: Any) -> NDArray[Any]:
+    axes = np.asarray(ax, dtype=object).ravel()
+    if len(axes) != 4:
+        raise InputError(f"surface needs four axes; {len(axes)} came.")
+    for i, one in enumerate(axes):
+        style.given_axes(one, f"ax[{i}]", solid=i == 0)
     return axes
 
 

@@ -40,8 +40,7 @@ def waterfall(e: Explanation, *, top: int = 10, ax: Any = None) -> Any:
     ends = base + np.cumsum([credit for _, credit in bars])
     starts = np.concatenate([[base], ends[:-1]])
     labels = ["reference", *(label for label, _ in bars), "this row"]
-    if ax is None:
-        ax = style.listed_axes(labels, 0.34)
+    ax = style.listed_axes(labels, 0.34) if ax is None else style.given_axes(ax)
     places = display.decimals(max(abs(credit) for _, credit in bars))
     _frame(ax, base, prediction, ends, places)
     for i, (start, end, (_, credit)) in enumerate(zip(starts, ends, bars, strict=True), start=1):
