@@ -194,6 +194,41 @@ def test_broken_lines_of_a_csv_are_named_by_where_they_stand(explainer: gig.Expl
         assert pq.read_table(out)["id"].to_pylist() == [f"{i:05d}" for i in range(60)]
 
 
+def test_an_emptied_row_has_a_line_for_each_output_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explainer = gig.Explainer(graph(outputs=3), table(9, seed=1).select(list(NAMES)), n_threads=1)
+    content = table(60)
+    ages = content["age"].to_pylist()
+    for bad in (0, 31, 32, 59):
+        ages[bad] = float("inf")
+    path = write(tmp_path / "x.parquet", content.set_column(content.column_names.index("age"), "age", [ages]))
+    options: dict[str, Any] = {"id_cols": ["id"], "on_error": "null", "batch_rows": 16}
+    summary = batch.run(explainer, path, tmp_path / "whole.parquet", **options)
+    assert (summary.rows, summary.written, summary.rejected) == (60, 180, 4)
+    found = pq.read_table(tmp_path / "whole.parquet")
+    assert found["id"].to_pylist() == [f"{i:05d}" for i in range(60) for _ in range(3)]
+    assert found["output"].to_pylist() == ["y0", "y1", "y2"] * 60
+    empty = [i for i, v in enumerate(found["credit_age"].to_pylist()) if v is None]
+    assert empty == [3 * row + k for row in (0, 31, 32, 59) for k in range(3)]
+    loaded = gig.Explanation.load(tmp_path / "whole.parquet")
+    assert np.isnan(loaded.values).all(axis=(1, 2)).nonzero()[0].tolist() == [0, 31, 32, 59]
+    # broken off between two pieces, it goes on to the same bytes
+    real, done = batch.run.__globals__["_do"], []
+
+    def breaks(*arguments: Any) -> None:
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(real(*arguments))
+
+    with monkeypatch.context() as patch:
+        patch.setitem(batch.run.__globals__, "_do", breaks)
+        with pytest.raises(KeyboardInterrupt):
+            batch.run(explainer, path, tmp_path / "again.parquet", **options)
+    assert batch.run(explainer, path, tmp_path / "again.parquet", **options).resumed == 48
+    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "whole.parquet").read_bytes()
+
+
 def test_a_table_of_bad_rows_only(explainer: gig.Explainer, tmp_path: Path) -> None:
     content = table(10)
     path = write(tmp_path / "x.parquet", content.set_column(6, "debt", [[None] * 10]))

@@ -44,7 +44,8 @@ def explain_batch(
     columns : sequence of str, optional
         The model's columns by the batch's names, in the model's order. By default they are matched by name.
     on_error : "fail", "skip" or "null"
-        What to do about rows that cannot be explained: raise, leave them out, or keep them with empty cells.
+        What to do about rows that cannot be explained: raise, leave them out, or keep them with empty cells (in a
+        line for each output where there are several).
 
     Returns
     -------

@@ -80,7 +80,7 @@ def run(
         The model's columns by the source's names, in the model's order. By default they are matched by name.
     on_error : "fail", "skip" or "null"
         What to do about rows that cannot be explained: refuse the table before anything is written, leave them out, or
-        keep them with empty cells. The last two write a file that says which and why.
+        keep them with empty cells, a line for each output. The last two write a file that says which and why.
     rejects : path, optional
         That file; `<sink>.rejects.csv` by default.
     batch_rows : int, optional

@@ -82,6 +82,8 @@ class Task:
     reader : RowReader
     schema : pyarrow.Schema
         Of every result: the ids, then what `lines` gives.
+    blank : pyarrow.Table
+        What stands for a row without a result: as many lines as another row has, empty but for their output.
     lines : callable
     kind : str
         What the result is, for `gigrad info`.
@@ -94,6 +96,7 @@ class Task:
     explainer: Explainer
     reader: RowReader
     schema: Any
+    blank: Any
     lines: Lines
     kind: str
     record: dict[str, Any] = field(default_factory=dict)
@@ -109,7 +112,7 @@ class Task:
         rows, kept, bad = self.reader.read(table)
         if bad and on_error == "fail":
             fail(bad, len(bad))
-        found, about, records = Found(self._empty(), np.zeros(0, np.int64))
+        found, about, records = Found(self.blank.slice(0, 0), np.zeros(0, np.int64))
         if rows is not None:
             explanation = self.explainer(rows)
             more = not_finite(explanation.predictions, kept)
@@ -122,10 +125,10 @@ class Task:
             found, about, records = self.lines(self.named(explanation, table, kept, numbers))
             about = kept[about]
         if on_error == "null" and bad:
-            nulls = pa.table([pa.nulls(len(bad), f.type) for f in found.schema], schema=found.schema)
-            about = np.concatenate([about, np.array(list(bad), np.int64)])
+            about = np.concatenate([about, np.repeat(np.array(list(bad), np.int64), self.blank.num_rows)])
             order = np.argsort(about, kind="stable")
-            found, about = pa.concat_tables([found, nulls]).take(pa.array(order)), about[order]
+            found = pa.concat_tables([found, *[self.blank] * len(bad)]).take(pa.array(order))
+            about = about[order]
         ids = table.select(list(self.layout.ids)).take(pa.array(about))
         return Outcome(pa.table([*ids.columns, *found.columns], schema=self.schema), bad, records)
 
@@ -141,10 +144,6 @@ class Task:
         ids[:] = [names[i] for i in kept]
         data = e.provenance["data"] if self.data is None else self.data
         return replace(e, ids=ids, provenance={**e.provenance, "data": data})
-
-    def _empty(self) -> Any:
-        pa = require("pyarrow", "cli")
-        return pa.schema(list(self.schema)[len(self.layout.ids) :]).empty_table()
 
 
 def credit_task(
@@ -171,12 +170,21 @@ def make_task(
     if columns is not None and not graph.named:  # it was said which columns these are, whatever the table calls them
         layout = replace(layout, names=explainer.reference.names)
     none = layout.model_table(schema.empty_table().select(layout.needed), graph)
-    given, *_ = lines(explainer(read_rows(none, graph, what="the table")))
+    empty = explainer(read_rows(none, graph, what="the table"))
+    given, *_ = lines(empty)
     clash = [name for name in layout.ids if name in given.schema.names]
     if clash:
         raise InputError(f"The id column {clash[0]!r} has the name of a column of the result; rename it.")
-    whole = pa.schema([schema.field(name) for name in layout.ids] + list(given.schema))
-    return Task(explainer, RowReader(explainer.scorer, layout), whole.remove_metadata(), lines, kind, record or {})
+    whole = pa.schema([schema.field(name) for name in layout.ids] + list(given.schema)).remove_metadata()
+    blank = _blank(given.schema, empty.output_names)
+    return Task(explainer, RowReader(explainer.scorer, layout), whole, blank, lines, kind, record or {})
+
+
+def _blank(schema: Any, outputs: Sequence[str]) -> Any:
+    """A line for each output, empty but for its name, which lines have where there are several."""
+    pa = require("pyarrow", "cli")
+    columns = [pa.array(outputs, f.type) if f.name == "output" else pa.nulls(len(outputs), f.type) for f in schema]
+    return pa.table(columns, schema=schema)
 
 
 def credit_lines(explanation: Explanation) -> Found:
