@@ -16,6 +16,10 @@ hypothesis.settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     hypothesis.settings.load_profile("ci")
 
+# Threads of LightGBM and others wait for one another by spinning; where two workers share two cores that takes several
+# times as long as the work itself. Read when those libraries are loaded, here and in the processes that tests start.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
