@@ -5,6 +5,7 @@ that may never explain anything (a command's help, a worker that waits). No modu
 function: importing it would put the module in the function's place.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -97,7 +98,8 @@ __all__ = list(_HOMES)
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'gigrad' has no attribute {name!r}")
+        # with what Python needs to say which name may have been meant
+        raise AttributeError(f"module 'gigrad' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
     home = import_module(f".{_HOMES[name]}", __name__)
     value = home if name == _HOMES[name] else getattr(home, name)
     globals()[name] = value

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import checks, display
-from .errors import InputError, MissingDependencyError
+from .errors import InputError
 from .optional import require
 
 if TYPE_CHECKING:
@@ -198,12 +199,8 @@ def _library(e: Explanation, library: str | None) -> str:
     own = type(e.data).__module__.split(".")[0]
     if own in ("pandas", "polars"):
         return own
-    try:
-        require("pandas", "frames")
-    except MissingDependencyError:
-        require("polars", "frames")
-        return "polars"
-    return "pandas"
+    # without either, pandas is what the extra brings and what a message should name
+    return "polars" if find_spec("pandas") is None and find_spec("polars") is not None else "pandas"
 
 
 def _frame(columns: Columns, library: str) -> Any:

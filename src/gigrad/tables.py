@@ -7,7 +7,7 @@ knows names, by position elsewhere.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -106,6 +106,7 @@ _HINTS = {
     "LazyFrame": " Pass what its collect() gives.",
     "RecordBatch": " Pass pyarrow.Table.from_batches([batch]).",
     "Tensor": " Pass what its numpy() gives.",
+    "dict": " Pass pandas.DataFrame([row]) for one row, pandas.DataFrame(columns) for columns.",
 }
 
 
@@ -124,15 +125,16 @@ def open_table(table: Any, what: str) -> Any:
             "differs between libraries, so say which: pass X.toarray(), or an array with NaN in them."
         )
     if isinstance(table, (list, tuple)):
+        if any(isinstance(row, Mapping) for row in table):
+            raise InputError(f"{what} must have rows of cells; a list of dicts came. Pass pandas.DataFrame(rows).")
         try:
             table = np.asarray(table)
         except ValueError:
             raise InputError(f"{what} must have rows of one length; a list of rows of several lengths came.") from None
     if isinstance(table, np.ndarray):
         if table.ndim != 2:
-            raise InputError(
-                f"{what} must have two dimensions, rows and columns; it has {table.ndim}. For one row, pass [row]."
-            )
+            instead = "A mask chooses rows: pass table[mask]." if table.dtype == bool else "For one row, pass [row]."
+            raise InputError(f"{what} must have two dimensions, rows and columns; it has {table.ndim}. {instead}")
         return table
     try:
         return nw.from_native(table, eager_only=True)
@@ -170,7 +172,7 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
         if absent:
             raise InputError(
                 f"{what} must have the model's {len(names)} columns; {listed(absent)} "
-                f"{'is' if len(absent) == 1 else 'are'} missing."
+                f"{'is' if len(absent) == 1 else 'are'} missing.{_alike(absent, frame.columns)}"
             )
         frame = frame.select([place for place in found if place is not None])
     elif len(frame.columns) != len(columns):
@@ -310,6 +312,17 @@ def _check(matrix: Array, columns: Sequence[Column], what: str) -> None:
             f"{what} must have no missing value in column {columns[j].name!r}, which this model cannot take; "
             f"row {row} has one."
         )
+
+
+def _alike(absent: Sequence[str], given: Sequence[str]) -> str:
+    """A sentence about columns that may have been meant by those that are absent; nothing where there are none."""
+    import difflib
+
+    spelled = {str(name).strip().lower(): str(name) for name in given if name not in absent}
+    for name in absent:
+        if near := difflib.get_close_matches(name.strip().lower(), spelled, n=1, cutoff=0.8):
+            return f" For {name!r} there is {spelled[near[0]]!r}."
+    return ""
 
 
 def listed(names: Sequence[Any], most: int = 8) -> str:

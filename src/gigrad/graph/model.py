@@ -175,7 +175,8 @@ def pick(node: Node, names: tuple[str, ...], target: int | str | None) -> tuple[
     elif isinstance(target, (int, np.integer)) and not isinstance(target, bool) and 0 <= target < node.width:
         index = int(target)
     else:
+        where = f"a position from 0 to {node.width - 1}" if node.width > 1 else "left out, as there is no other"
         raise InputError(
-            f"target must be one of the outputs {', '.join(map(repr, names))}, or its position; {target!r} came."
+            f"target must be one of the outputs {', '.join(map(repr, names))}, or {where}; {target!r} came."
         )
     return (node if node.width == 1 else Select(node, (index,))), (names[index],)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from os import PathLike
 from types import MethodType
 from typing import Any
 
@@ -226,8 +227,8 @@ def import_model(model: Any) -> Graph:
 def _unknown(model: Any) -> str:
     """What to say about a model without an importer: what there is, and the way that fits what came."""
     name = f"{type(model).__module__}.{type(model).__qualname__}"
-    if isinstance(model, MethodType):
-        return f"A model must be handed over itself, not its method {model.__name__!r}: gigrad looks inside of it."
+    if said := _mistaken(model):
+        return said
     classes: dict[str, list[str]] = {}
     for full in sorted(_REGISTRY):
         classes.setdefault(full.split(".")[0], []).append(full.split(".")[-1])
@@ -242,6 +243,32 @@ def _unknown(model: Any) -> str:
         f'@gigrad.register_importer("{name}").'
     )
     return f"A {name} cannot be imported. Supported are {listed} (gigrad.supported() lists all). {how}"
+
+
+def _mistaken(model: Any) -> str:
+    """What to say about something that is no model at all; "" for a model of a library that is not known."""
+    if isinstance(model, MethodType):
+        return f"A model must be handed over itself, not its method {model.__name__!r}: gigrad looks inside of it."
+    if model is None:
+        return "A model must be a fitted object; None came."
+    if isinstance(model, type):
+        return f"A model must be a fitted object; the class {model.__name__} came. Pass {model.__name__}(...).fit(...)."
+    if isinstance(model, (str, PathLike)):
+        return (
+            f"A model must be a fitted object; the text or path {str(model)!r:.60} came. Load it with its own library "
+            "first; the command line (gigrad explain) reads model files itself."
+        )
+    if isinstance(model, (list, tuple)):
+        return (
+            f"A model must be one fitted object; a {type(model).__name__} of {len(model)} came. Join several with "
+            "gigrad.stack or gigrad.average."
+        )
+    if not callable(model) and type(model).__module__.split(".")[0] in ("numpy", "pandas", "polars", "pyarrow"):
+        return (
+            f"A model must be a fitted object; a {type(model).__name__} came. The model comes first, then the rows to "
+            "explain, then the reference."
+        )
+    return ""
 
 
 def _load(entry: str | Importer) -> Importer:

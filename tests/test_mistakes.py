@@ -1,0 +1,79 @@
+"""What newcomers get wrong first, and what they are told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+import gigrad as gig
+
+X = pd.DataFrame({"age": [20.0, 30.0, 40.0, 50.0], "credit_amount": [1.0, 5.0, 2.0, 4.0]})
+GOOD = np.array([0, 1, 0, 1])
+MODEL = DecisionTreeClassifier().fit(X, GOOD)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (None, r"a fitted object; None came"),
+        (DecisionTreeClassifier, r"the class DecisionTreeClassifier came\. Pass DecisionTreeClassifier\(\.\.\.\)\.fit"),
+        ("model.json", r"path 'model\.json' came\. Load it with its own library first"),
+        (Path("model.json"), r"path 'model\.json' came"),
+        ([MODEL, MODEL], r"a list of 2 came\. Join several with gigrad\.stack or gigrad\.average"),
+        (X, r"a DataFrame came\. The model comes first, then the rows"),
+        (X.to_numpy(), r"a ndarray came\. The model comes first, then the rows"),
+        (MODEL.predict_proba, r"not its method 'predict_proba'"),
+        ({"model": MODEL}, r"A builtins\.dict cannot be imported\. Supported are catboost"),
+    ],
+)
+def test_something_else_in_the_place_of_the_model(model: Any, said: str) -> None:
+    with pytest.raises(gig.UnsupportedModelError, match=said):
+        gig.explain(model, X, X)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ({"age": 20.0, "credit_amount": 1.0}, r"a dict came\. Pass pandas\.DataFrame\(\[row\]\) for one row"),
+        ([{"age": 20.0, "credit_amount": 1.0}], r"a list of dicts came\. Pass pandas\.DataFrame\(rows\)"),
+        (GOOD == 0, r"it has 1\. A mask chooses rows: pass table\[mask\]"),
+        (GOOD, r"it has 1\. For one row, pass \[row\]"),
+        (X.rename(columns={"age": "Age "}), r"'age' is missing\. For 'age' there is 'Age '\.$"),
+        (X.rename(columns={"credit_amount": "credit_amt"}), r"For 'credit_amount' there is 'credit_amt'\.$"),
+        (X.rename(columns={"age": "z"}), r"'age' is missing\.$"),
+    ],
+)
+def test_something_else_in_the_place_of_a_table(rows: Any, said: str) -> None:
+    with pytest.raises(gig.InputError, match=rf"X must .*{said}"):
+        gig.explain(MODEL, rows, X)
+    with pytest.raises(gig.InputError, match=rf"reference must .*{said}"):
+        gig.explain(MODEL, X, rows)
+
+
+def test_the_class_of_a_binary_model_as_its_target() -> None:
+    with pytest.raises(gig.InputError, match="one of the outputs '1', or left out, as there is no other; 1 came"):
+        gig.explain(MODEL, X, X, target=1)
+    three = DecisionTreeClassifier().fit(X, [0, 1, 2, 2])
+    with pytest.raises(gig.InputError, match="outputs '0', '1', '2', or a position from 0 to 2; 3 came"):
+        gig.explain(three, X, X, target=3)
+
+
+def test_python_says_which_name_may_have_been_meant() -> None:
+    asked = subprocess.run([sys.executable, "-c", "import gigrad; gigrad.explian"], capture_output=True, text=True)
+    assert asked.stderr.endswith("no attribute 'explian'. Did you mean: 'explain'?\n")
+
+
+def test_without_data_frames_the_extra_that_brings_them_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    e = gig.explain(MODEL, X.to_numpy(), X.to_numpy())
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    assert type(e.summary()).__module__.startswith("polars")
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(gig.MissingDependencyError, match=r'package pandas.*"gigrad\[frames\]"'):
+        e.summary()
