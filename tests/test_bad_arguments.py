@@ -223,7 +223,7 @@ def test_an_importer_must_give_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
         pass
 
     monkeypatch.setitem(importers._REGISTRY, f"{Own.__module__}.{Own.__qualname__}", lambda model: 3)
-    with pytest.raises(gig.UnsupportedModelError, match=r"must give a gigrad\.Graph; it gave a int"):
+    with pytest.raises(gig.UnsupportedModelError, match=r"must give a gigrad\.Graph; it gave an int"):
         gig.import_model(Own())
 
 

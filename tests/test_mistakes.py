@@ -27,8 +27,8 @@ MODEL = DecisionTreeClassifier().fit(X, GOOD)
         ("model.json", r"path 'model\.json' came\. Load it with its own library first"),
         (Path("model.json"), r"path 'model\.json' came"),
         ([MODEL, MODEL], r"a list of 2 came\. Join several with gigrad\.stack or gigrad\.average"),
-        (X, r"a DataFrame came\. The model comes first, then the rows"),
-        (X.to_numpy(), r"a ndarray came\. The model comes first, then the rows"),
+        (X, r"a DataFrame came\. The model comes first, tables after it"),
+        (X.to_numpy(), r"a ndarray came\. The model comes first, tables after it"),
         (MODEL.predict_proba, r"not its method 'predict_proba'"),
         ({"model": MODEL}, r"A builtins\.dict cannot be imported\. Supported are catboost"),
     ],
@@ -77,3 +77,33 @@ def test_without_data_frames_the_extra_that_brings_them_is_named(monkeypatch: py
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(gig.MissingDependencyError, match=r'package pandas.*"gigrad\[frames\]"'):
         e.summary()
+
+
+def test_a_file_of_another_kind_than_its_name_says(tmp_path: Path) -> None:
+    e = gig.explain(MODEL, X, X)
+    with pytest.raises(gig.InputError, match=r"a saved explanation must end in \.parquet, .*e\.csv came"):
+        e.save(tmp_path / "e.csv")
+    for wrong in (
+        lambda: e.report(tmp_path / "e.pdf"),
+        lambda: gig.report("no model, which is not even looked at", X, X, tmp_path / "e.pdf"),
+    ):
+        with pytest.raises(gig.InputError, match=r"a report must end in \.html, .*e\.pdf came"):
+            wrong()
+    with pytest.raises(gig.InputError, match="a report goes to a file, whose path must be text or a Path; an int came"):
+        e.report(3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_models_at_all() -> None:
+    with pytest.raises(gig.InputError, match="average must be given a list of one or more models; an empty one came"):
+        gig.average([])
+    with pytest.raises(gig.InputError, match="models; a DecisionTreeClassifier came"):
+        gig.stack(MODEL, head=[1.0])
+
+
+def test_a_gap_without_a_bootstrap_claims_no_intervals() -> None:
+    text = str(gig.explain_gap(MODEL, X[:2], X[2:], bootstrap=0))
+    assert "nan" not in text
+    assert "*" not in text
+    assert "interval" not in text
+    assert "95% interval" in str(gig.explain_gap(MODEL, X[:2], X[2:], bootstrap=5))

@@ -271,7 +271,7 @@ def test_surface_needs_one_solid_picture_and_three_flat_ones() -> None:
     for axes, said in [
         ([*flat, solid], r"ax\[0\] must be axes of three dimensions; flat ones came"),
         ([solid, solid, *flat[1:]], r"ax\[1\] must be flat axes; three-dimensional ones came"),
-        ([solid, *flat[:2], None], r"ax\[3\] must be matplotlib axes; a NoneType came"),
+        ([solid, *flat[:2], None], r"ax\[3\] must be matplotlib axes; None came"),
         (figure, "four axes; 1 came"),
     ]:
         with pytest.raises(InputError, match=said):

@@ -81,7 +81,7 @@ def test_unknown_labels_are_treated_as_the_library_does(unknown: Any, code: floa
         (np.array([["a", "b"]]), r"must hold real numbers"),
         (np.zeros((1, 2), dtype=complex), r"must hold real numbers"),
         ({"age": 1}, r"a dict came"),
-        (None, r"a NoneType came"),
+        (None, r"table; None came"),
         (pd.Series([1.0, 2.0]), r"a Series came. For one row of a pandas table, pass table.iloc\[\[i\]\]"),
         (pd.DataFrame([[1.0, 2.0]], columns=["age", "age"]), r"must name each column once: .*'age' 2 times"),
     ],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .errors import InputError
+from .errors import InputError, kind_of
 
 
 def is_whole(value: Any) -> bool:
@@ -45,7 +47,7 @@ def inside(value: Any, name: str) -> float:
 def mapping(value: Any, name: str, example: str) -> Mapping[Any, Any]:
     """A dict, or anything else that maps names to something."""
     if not isinstance(value, Mapping):
-        raise InputError(f"{name} must be a dict such as {example}; a {type(value).__name__} came.")
+        raise InputError(f"{name} must be a dict such as {example}; {kind_of(value)} came.")
     return value
 
 
@@ -72,3 +74,12 @@ def library(name: Any) -> str:
     if name not in ("pandas", "polars"):
         raise InputError(f'library must be "pandas" or "polars"; {name!r} came.')
     return str(name)
+
+
+def file_name(path: Any, what: str, *endings: str) -> Path:
+    """The path of a file to write, whose name must say what it is."""
+    if not isinstance(path, (str, PathLike)):
+        raise InputError(f"{what} goes to a file, whose path must be text or a Path; {kind_of(path)} came.")
+    if Path(path).suffix.lower() not in endings:
+        raise InputError(f"The name of {what} must end in {endings[0]}, by which it is known; {path} came.")
+    return Path(path)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from . import checks
 from .durable import replacing
-from .errors import CorruptModelError, InputError
+from .errors import CorruptModelError, InputError, kind_of
 from .graph import Affine, Array, Column, Concat, Graph, Input, Node, PiecewiseLinear, Transform, attach, merge
 from .importers import import_model
 
@@ -111,7 +111,8 @@ def average(models: Sequence[Any], weights: Any = None, *, output: Any = None) -
 
 def _imported(models: Sequence[Any], what: str) -> list[Graph]:
     if not isinstance(models, (list, tuple)) or not models:
-        raise InputError(f"{what} must be given a list of one or more models; a {type(models).__name__} came.")
+        came = "an empty one" if isinstance(models, (list, tuple)) else kind_of(models)
+        raise InputError(f"{what} must be given a list of one or more models; {came} came.")
     return [import_model(m) for m in models]
 
 

@@ -241,7 +241,7 @@ class Explanation:
         return frames.summary(self, library)
 
     def save(self, path: str | Path) -> None:
-        """Write everything to a Parquet file; `Explanation.load` reads it back."""
+        """Write everything to a .parquet file; `Explanation.load` reads it back."""
         from . import files
 
         files.save(self, path)
@@ -254,7 +254,7 @@ class Explanation:
         return files.load(path)
 
     def report(self, path: str | Path, *, title: str | None = None) -> None:
-        """Write one HTML file that shows everything, needs no network, and can be sent around."""
+        """Write one .html file that shows everything, needs no network, and can be sent around."""
         from .reporting import write
 
         write(self, path, title=title)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import checks
 from .durable import replacing
 from .errors import InputError
 from .frames import raw_arrow, to_arrow
@@ -27,6 +28,7 @@ _PATH_COLUMNS = ("path_score", "path_credit", "path_jump_time", "path_jump_featu
 
 def save(e: Explanation, path: str | Path) -> None:
     """See `Explanation.save`."""
+    path = checks.file_name(path, "a saved explanation", ".parquet")
     parquet = require("pyarrow.parquet", "frames")
     table = to_arrow(e, data=True)
     head = {
@@ -45,7 +47,7 @@ def save(e: Explanation, path: str | Path) -> None:
         for name, lists in _path_lists(e.paths, len(e), len(e.output_names)).items():
             table = table.append_column(name, [lists])
     metadata = {**(table.schema.metadata or {}), b"gigrad": json.dumps(head).encode()}
-    with replacing(Path(path)) as aside:
+    with replacing(path) as aside:
         parquet.write_table(table.replace_schema_metadata(metadata), str(aside), compression="zstd")
 
 

@@ -79,20 +79,22 @@ class ScoreGap:
 
     def __str__(self) -> str:
         places = display.decimals(float(max(np.abs(self.values).max(initial=0.0), abs(self.difference))))
-        percent = f"{100 * self.level:g}%"
+        known = not np.isnan(self.difference_low)  # there are no intervals without a bootstrap
+
+        def between(low: float, high: float) -> str:
+            return f"{low:+.{places}f} to {high:+.{places}f}"
+
+        interval = f" ({100 * self.level:g}% interval {between(self.difference_low, self.difference_high)})"
         lines = [
             f"mean score {self.mean_a:.{places}f} against {self.mean_b:.{places}f}: difference "
-            f"{self.difference:+.{places}f} ({percent} interval {self.difference_low:+.{places}f} to "
-            f"{self.difference_high:+.{places}f})"
+            f"{self.difference:+.{places}f}{interval if known else ''}"
         ]
         width = max((len(name) for name in self.feature_names), default=0)
         for j in self._order():
             sure = " " if self.low[j] <= 0 <= self.high[j] else "*"
-            lines.append(
-                f"  {self.feature_names[j]:<{width}}  {self.values[j]:+.{places}f} {sure} "
-                f"({self.low[j]:+.{places}f} to {self.high[j]:+.{places}f})"
-            )
-        return "\n".join([*lines, "  * the interval excludes zero"])
+            range_of = f" {sure} ({between(self.low[j], self.high[j])})" if known else ""
+            lines.append(f"  {self.feature_names[j]:<{width}}  {self.values[j]:+.{places}f}{range_of}")
+        return "\n".join([*lines, "  * the interval excludes zero"] if known else lines)
 
 
 def explain_gap(

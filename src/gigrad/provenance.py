@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .errors import kind_of
 from .graph import Graph, Input, Node, Opaque, Transform, topological
 from .tables import Rows
 
@@ -196,9 +197,7 @@ def _add(hasher: Any, value: Any, number: Mapping[Node, int]) -> None:
     elif callable(value):
         hasher.update(b"function")
     else:
-        raise TypeError(
-            f"A node's fields must be nodes, arrays, tuples, numbers or text; a {type(value).__name__} came."
-        )
+        raise TypeError(f"A node's fields must be nodes, arrays, tuples, numbers or text; {kind_of(value)} came.")
 
 
 def _add_array(hasher: Any, array: np.ndarray[Any, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from .explainer import explain
 from .explanation import Explanation
-from .reporting import write
+from .reporting import report_path, write
 
 
 def report(
@@ -34,7 +34,7 @@ def report(
     model, X, reference
         As in `gigrad.explain`, like the arguments after `paths`.
     path : str or Path
-        The file to write.
+        The file to write, whose name ends in .html.
     title : str, optional
     paths : int
         For how many rows, from the first, the way from the reference is shown too.
@@ -53,6 +53,7 @@ def report(
     >>> e.shape
     (2, 2)
     """
+    path = report_path(path)
     e = explain(
         model, X, reference, weights=weights, output=output, target=target, groups=groups, tol=tol,
         n_threads=n_threads, seed=seed, paths=paths,

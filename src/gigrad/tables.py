@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .display import is_missing
-from .errors import InputError
+from .errors import InputError, kind_of
 from .graph.columns import Column
 from .graph.node import Array
 
@@ -139,9 +139,9 @@ def open_table(table: Any, what: str) -> Any:
     try:
         return nw.from_native(table, eager_only=True)
     except TypeError:
-        kind = type(table).__name__
+        hint = _HINTS.get(type(table).__name__, "")
         raise InputError(
-            f"{what} must be a NumPy array or a pandas, polars or pyarrow table; a {kind} came.{_HINTS.get(kind, '')}"
+            f"{what} must be a NumPy array or a pandas, polars or pyarrow table; {kind_of(table)} came.{hint}"
         ) from None
     except nw.exceptions.DuplicateError as problem:
         raise InputError(f"{what} must name each column once: {' '.join(str(problem).split())}.") from None

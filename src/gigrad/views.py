@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import display
-from .errors import InputError
+from .errors import InputError, kind_of
 from .explanation import Explanation
 
 SEED = 0
@@ -14,7 +14,7 @@ SEED = 0
 def one_output(e: Explanation, what: str) -> Explanation:
     """The explanation, if it has one output and something to show; a clear error elsewhere."""
     if not isinstance(e, Explanation):
-        raise InputError(f"{what} draws an Explanation; a {type(e).__name__} came.")
+        raise InputError(f"{what} draws an Explanation; {kind_of(e)} came.")
     if e.values.ndim == 3:
         if len(e.output_names) > 1:
             names = ", ".join(map(repr, e.output_names[:8]))

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import checks, display
-from ..errors import InputError, StatementWarning, warn
+from ..errors import InputError, StatementWarning, kind_of, warn
 from ..explanation import Explanation
 from ..references.population import passing
 from .case import ApplicantReasons, Case, Context, Excluded, Reason, reasons_of
@@ -243,7 +243,7 @@ class Reasons:
 
 def _check(e: Explanation) -> None:
     if not isinstance(e, Explanation):
-        raise InputError(f"reasons needs an Explanation, from gigrad.explain; a {type(e).__name__} came.")
+        raise InputError(f"reasons needs an Explanation, from gigrad.explain; {kind_of(e)} came.")
     if e.values.ndim != 2:
         raise InputError(
             f"Reasons are about one score; this explanation has the outputs {', '.join(map(repr, e.output_names))}. "

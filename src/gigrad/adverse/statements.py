@@ -27,7 +27,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, kind_of
 
 _SIGNS = {"+": "+", "-": "-", "positive": "+", "negative": "-"}
 
@@ -105,7 +105,7 @@ def read_statements(source: Any) -> tuple[Statement, ...]:
         return tuple(_of_entry(feature, entry) for feature, entries in source.items() for entry in _listed(entries))
     if isinstance(source, Sequence):
         return tuple(s if isinstance(s, Statement) else _of_line(s) for s in source)
-    raise InputError(f"statements must be a dict or the path of a CSV or TOML file; a {type(source).__name__} came.")
+    raise InputError(f"statements must be a dict or the path of a CSV or TOML file; {kind_of(source)} came.")
 
 
 def check_statements(statements: Iterable[Statement], groups: Mapping[str, Sequence[str]]) -> None:
@@ -180,7 +180,7 @@ def _of_entry(feature: str, entry: Any) -> Statement:
         return _of_line({**entry, "feature": feature})
     raise InputError(
         f"A statement for {feature!r} must be a text, or a dict with 'statement' and perhaps 'code' and conditions; "
-        f"a {type(entry).__name__} came."
+        f"{kind_of(entry)} came."
     )
 
 

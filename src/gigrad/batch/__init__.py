@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
+from ..errors import InputError, kind_of
 from ..optional import require
 from .run import Summary, run
 from .tasks import OnError, credit_task
@@ -67,7 +67,7 @@ def explain_batch(
     """
     pa = require("pyarrow", "cli")
     if not isinstance(batch, pa.RecordBatch):
-        raise InputError(f"explain_batch takes a pyarrow.RecordBatch; a {type(batch).__name__} came.")
+        raise InputError(f"explain_batch takes a pyarrow.RecordBatch; {kind_of(batch)} came.")
     if on_error not in ("fail", "skip", "null"):
         raise InputError(f'on_error must be "fail", "skip" or "null"; {on_error!r} came.')
     task = credit_task(explainer, batch.schema, id_cols=id_cols, columns=columns)

@@ -19,6 +19,7 @@ from ..errors import InputError, OutputError, UnsupportedModelError
 from ..explainer import Explainer, Scorer
 from ..graph import Concat, Elementwise, Graph, Input, Select, TreeEnsemble, evaluate, topological
 from ..importers import import_model
+from ..reporting import report_path
 from ..tables import listed
 from .build import build_explainer, build_model, is_explainer
 from .config import Config
@@ -157,9 +158,7 @@ def _write_by_spark(frame: Any, folder: Path) -> None:
 def report(config: Config, quiet: bool) -> None:
     """One HTML file about the first rows of a table."""
     source = Source.open(config.need("data", "DATA"))
-    out = Path(config.need("out", "--out"))
-    if out.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"A report is an HTML file; --out must end in .html, and {out} came.")
+    out = report_path(config.need("out", "--out"))
     explainer = build_explainer(config)
     if len(explainer.scorer.output_names) != 1:
         names = ", ".join(map(repr, explainer.scorer.output_names))

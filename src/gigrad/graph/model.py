@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, UnsupportedModelError
+from ..errors import InputError, UnsupportedModelError, kind_of
 from .columns import Column
 from .node import Array, Input, Node, Select, value_of
 from .witness import Witness
@@ -107,7 +107,7 @@ class Graph:
         if isinstance(output, Transform):
             return output.apply(self.score), self.output_names
         raise InputError(
-            f'output must be None, "margin" or a transform such as a SmoothedECDF; a {type(output).__name__} came.'
+            f'output must be None, "margin" or a transform such as a SmoothedECDF; {kind_of(output)} came.'
         )
 
     def then(self, step: Transform | Graph) -> Graph:
@@ -129,7 +129,7 @@ class Graph:
             return attach(step, self, score)
         raise InputError(
             "then must be given a transform such as a SmoothedECDF, or a Graph (of another model: "
-            f"gigrad.import_model(model)); a {type(step).__name__} came."
+            f"gigrad.import_model(model)); {kind_of(step)} came."
         )
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -11,7 +11,7 @@ from os import PathLike
 from types import MethodType
 from typing import Any
 
-from ..errors import InputError, UnsupportedModelError
+from ..errors import InputError, UnsupportedModelError, kind_of
 from ..graph import Graph
 
 Importer = Callable[[Any], Graph]
@@ -216,7 +216,7 @@ def import_model(model: Any) -> Graph:
             graph = _load(entry)(model)
             if not isinstance(graph, Graph):
                 raise UnsupportedModelError(
-                    f"The importer of {full} must give a gigrad.Graph; it gave a {type(graph).__name__}."
+                    f"The importer of {full} must give a gigrad.Graph; it gave {kind_of(graph)}."
                 )
             return graph
         if short in _REFUSED:
@@ -260,14 +260,11 @@ def _mistaken(model: Any) -> str:
         )
     if isinstance(model, (list, tuple)):
         return (
-            f"A model must be one fitted object; a {type(model).__name__} of {len(model)} came. Join several with "
+            f"A model must be one fitted object; {kind_of(model)} of {len(model)} came. Join several with "
             "gigrad.stack or gigrad.average."
         )
     if not callable(model) and type(model).__module__.split(".")[0] in ("numpy", "pandas", "polars", "pyarrow"):
-        return (
-            f"A model must be a fitted object; a {type(model).__name__} came. The model comes first, then the rows to "
-            "explain, then the reference."
-        )
+        return f"A model must be a fitted object; {kind_of(model)} came. The model comes first, tables after it."
     return ""
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import checks
-from ..errors import InputError
+from ..errors import InputError, kind_of
 from ..graph import Array, Column, Graph, Input, Opaque, Witness
 from ..optional import require
 from ..tables import Rows
@@ -61,7 +61,7 @@ def function(
     output_names = _names(outputs, "outputs") or plain_outputs(checks.whole(outputs, "outputs"))
     label = label or _name(value)
     if not callable(value):
-        raise InputError(f"value must be a function of rows; a {type(value).__name__} came.")
+        raise InputError(f"value must be a function of rows; {kind_of(value)} came.")
     if not callable(gradient) and gradient != "autograd":
         raise InputError(f'gradient must be a function or "autograd"; {gradient!r} came.')
     if isinstance(gradient, str):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, NotFittedError, UnsupportedModelError
+from ..errors import InputError, NotFittedError, UnsupportedModelError, kind_of
 from ..graph import Array
 from ..tables import Rows
 
@@ -67,7 +67,7 @@ class TorchValue:
                 f"{str(error).splitlines()[0]}. Replace casts such as .float() by .to(x.dtype)."
             ) from None
         if not isinstance(out, torch.Tensor):
-            raise InputError(f"{self.label} must give one tensor; it gave a {type(out).__name__}.")
+            raise InputError(f"{self.label} must give one tensor; it gave {kind_of(out)}.")
         if out.dtype != torch.float64:
             raise UnsupportedModelError(
                 f"{self.label} must work in float64, so that gradients are exact; for float64 rows it gave "

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import display
-from ..errors import InputError
+from ..errors import InputError, kind_of
 from ..explanation import Explanation
 from ..optional import require
 from ..views import score_name as _score_name
@@ -47,8 +47,8 @@ def listed_axes(labels: Sequence[str], line: float, more: float = 1.4) -> Any:
 def given_axes(ax: Any, what: str = "ax", solid: bool = False) -> Any:
     """The axes that a caller gave to draw on, which must be flat, or of three dimensions where `solid`."""
     if not isinstance(ax, require("matplotlib.axes", "plot").Axes):
-        kind = type(ax).__name__
-        raise InputError(f"{what} must be matplotlib axes; a {kind} came. {_INSTEAD.get(kind, _NEW)}")
+        instead = _INSTEAD.get(type(ax).__name__, _NEW)
+        raise InputError(f"{what} must be matplotlib axes; {kind_of(ax)} came. {instead}")
     if ax.figure is None:
         raise InputError(f"{what} must belong to a figure; these axes were removed from theirs.")
     if (ax.name == "3d") != solid:

@@ -50,7 +50,7 @@ def save(explainer: Explainer, path: str | os.PathLike[str]) -> None:
     >>> portable.load("tree.gig")([[1, 1]]).values
     array([[2., 2.]])
     """
-    archive.write(_checked(path), *_explainer_document(explainer))
+    archive.write(checks.file_name(path, "a portable file", SUFFIX), *_explainer_document(explainer))
 
 
 def load(path: str | os.PathLike[str], *, n_threads: int | None = None) -> Explainer:
@@ -117,7 +117,7 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
     """
     writer = Writer(graph.input, graph.score, graph.margin)
     document = {"kind": "graph", "graph": graph_document(graph, writer), "nodes": writer.nodes}
-    archive.write(_checked(path), document, writer.arrays)
+    archive.write(checks.file_name(path, "a portable file", SUFFIX), document, writer.arrays)
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
@@ -151,13 +151,6 @@ def _named(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except CorruptModelError as error:
         raise CorruptModelError(f"{os.fspath(path)}: {error}") from None
-
-
-def _checked(path: str | os.PathLike[str]) -> Path:
-    path = Path(path)
-    if path.suffix != SUFFIX:
-        raise InputError(f"The name of a portable file must end in {SUFFIX}, by which it is known; {path} came.")
-    return path
 
 
 def _explainer_document(explainer: Explainer) -> tuple[dict[str, Any], list[Any]]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import checks
-from ..errors import InputError
+from ..errors import InputError, kind_of
 from ..graph.node import Array
 from .plain import PlainColumn, plain_columns
 from .population import Reference
@@ -109,9 +109,7 @@ def distill(reference: Reference, n: int) -> Reference:
 
 def _check_size(reference: Reference, n: int, at_least: int) -> None:
     if not isinstance(reference, Reference):
-        raise InputError(
-            f"A Reference must come, say gigrad.references.all_applicants(X); a {type(reference).__name__} came."
-        )
+        raise InputError(f"A Reference must come, say gigrad.references.all_applicants(X); {kind_of(reference)} came.")
     if checks.whole(n, "n", at_least) > len(reference):
         raise InputError(f"n must be at most the reference's {len(reference)} rows; {n} came. Use it whole.")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from .. import checks
 from ..durable import replacing
 from ..explanation import Explanation
 from ..optional import require
@@ -22,9 +23,15 @@ def write(e: Explanation, path: str | Path, *, title: str | None = None, rows: i
         How many rows to list at most; a larger explanation is sampled, and the page says so. Importance and
         completeness always speak of all rows.
     """
+    path = report_path(path)
     page = render(e, title=title, rows=rows)
-    with replacing(Path(path)) as aside:
+    with replacing(path) as aside:
         aside.write_text(page, encoding="utf-8")
+
+
+def report_path(path: str | Path) -> Path:
+    """Where a report goes; asked before the work, too, so that a wrong name costs nobody a wait."""
+    return checks.file_name(path, "a report", ".html", ".htm")
 
 
 def render(e: Explanation, *, title: str | None = None, rows: int = 1000) -> str:
