@@ -35,10 +35,18 @@ def histogram(plain, rng):
     return rows
 
 
+def close(plain, rng):
+    """Numbers alone, thresholds of one variable so close to one another that a path crosses them at one corner."""
+    thresholds = np.array(plain.arrays["threshold"])
+    plain.arrays["threshold"] = list(thresholds + rng.integers(0, 3, size=len(thresholds)) * 1e-14)
+    return lambda n: rng.integers(0, 5, size=(n, plain.n_columns)).astype(float)
+
+
 KINDS = {
     "ties": lambda plain, rng: lambda n: random_rows(rng, n, plain),
     "continuous": continuous,
     "histogram": histogram,
+    "close": close,
 }
 
 

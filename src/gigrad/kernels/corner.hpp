@@ -7,12 +7,7 @@
 
 namespace gigrad {
 
-// What a leaf gives to each of u variables that open it and v that close it, as parts of its value, with their signs.
-struct Shares {
-    double past, before;
-};
-
-// `together`: at one corner, where they are (u-1)! v!/(u+v)! and -u! (v-1)!/(u+v)!.
+// With u variables that open the leaf and v that close it. `together`: at one corner, where they are (u-1)! v!/(u+v)! and -u! (v-1)!/(u+v)!.
 inline Shares corner_shares(size_t u, size_t v, bool together) {
     double ways = 1.0;  // (u+v)!/(u! v!)
     if (together)

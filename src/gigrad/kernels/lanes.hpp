@@ -117,6 +117,27 @@ struct LaneWalkJob {
     int32_t tree;                // the present one
 };
 
+// A turn of the way to a leaf in doubt, for one end.
+struct LeafTurn {
+    const double* starts;  // the column
+    double threshold, end;
+    const Node* node;
+    bool from_left;        // starts that go left cross it
+    bool plain;            // a numeric split of a column without jumps: the general rules have nothing to add
+    double mass;           // weight of the starts for which it opens or closes the leaf, by their shares
+};
+
+// All of its turns are plain.
+struct LeafShares {
+    LeafTurn *opening, *closing;  // to the end's side, and the others
+    int n_opening, n_closing;
+    bool repeats;                 // a variable is asked twice
+    const int32_t* starts;        // those in doubt
+    size_t n;
+    const double* weights;        // of all starts
+    const Shares* shares;         // (2, 16, 16): at one corner or not; variables that open; variables that close
+};
+
 struct LaneKernel {
     const char* name;
     int lanes;
@@ -125,6 +146,7 @@ struct LaneKernel {
     void (*population_visits)(LaneWalkJob&);
     void (*pairs_visits)(LaneWalkJob&);
     SweepWalk sweep;                   // one pair, all trees
+    bool (*leaf_shares)(const LeafShares&);  // adds to the masses; false, and nothing added, where it cannot tell
 };
 
 }  // namespace gigrad

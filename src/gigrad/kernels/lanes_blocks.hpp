@@ -14,8 +14,8 @@ namespace gigrad {
 class LaneBlock {
   public:
     LaneBlock(const Forest& forest, const LaneKernel& kernel)
-        : forest_(forest), kernel_(kernel), walk_(forest), leaf_(forest), columns_(forest.n_columns()), store_(forest.n_columns()),
-          state_((MAX_TURNS + 2) * SLOT_CODES * lanes()), first_code_(capacity()) {
+        : forest_(forest), kernel_(kernel), walk_(forest), leaf_(forest, kernel_), columns_(forest.n_columns()), store_(forest.n_columns()),
+          state_((MAX_TURNS + 2) * SLOT_CODES * lanes()), first_code_(capacity()), unclear_starts_(capacity()) {
         job_.calls = {&ask_column, &ask_category, &ask_exact, &ask_grow};
         job_.owner = this;
         job_.nodes = forest.nodes.data();
@@ -93,6 +93,7 @@ class LaneBlock {
     std::vector<LaneColumn> columns_;
     std::vector<Store> store_;
     Aligned<int16_t> state_, first_code_;
+    std::vector<int32_t> unclear_starts_;  // of one row, where ends are shared, on their way to its leaf
     std::vector<double> weight_sums_, table_;
     LaneWalkJob job_;
     Block block_;
@@ -319,13 +320,12 @@ class LaneBlock {
         for (const LaneSet *set = sets, *stop = sets + n_sets; set != stop;) {
             const int row = set->vector / job_.row_vectors;
             leaf_.set_end(static_cast<size_t>(row) * block_.end_step);
+            size_t n = 0;
             for (; set != stop && set->vector < (row + 1) * job_.row_vectors; ++set) {
-                const auto first = static_cast<size_t>((set->vector - row * job_.row_vectors) * kernel_.lanes);
-                for (uint32_t bits = set->lanes; bits; bits &= bits - 1) {
-                    const size_t start = first + static_cast<size_t>(__builtin_ctz(bits));
-                    leaf_.add(start, weights_[start]);
-                }
+                const int32_t first = (set->vector - row * job_.row_vectors) * kernel_.lanes;
+                for (uint32_t bits = set->lanes; bits; bits &= bits - 1) unclear_starts_[n++] = first + __builtin_ctz(bits);
             }
+            leaf_.add(unclear_starts_.data(), n, weights_);
             double* credit = job_.credit + static_cast<size_t>(row) * job_.credit_step + job_.first;
             leaf_.flush([&](int32_t variable, double mass) {
                 for (size_t k = 0; k < job_.width; ++k) credit[static_cast<size_t>(variable) * job_.outputs + k] += mass * value[k];

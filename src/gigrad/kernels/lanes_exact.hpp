@@ -11,9 +11,9 @@ namespace gigrad {
 // close it for certain.
 class SharedLeaf {
   public:
-    explicit SharedLeaf(const Forest& forest) : forest_(forest) {
-        for (size_t u = 0; u <= MAX_TURNS; ++u)
-            for (size_t v = 0; v <= MAX_TURNS; ++v)
+    SharedLeaf(const Forest& forest, const LaneKernel& kernel) : forest_(forest), kernel_(kernel) {
+        for (size_t u = 0; u < 16; ++u)
+            for (size_t v = 0; v < 16; ++v)
                 for (const bool together : {false, true}) shares_[together][u][v] = corner_shares(u, v, together);
     }
 
@@ -31,34 +31,22 @@ class SharedLeaf {
 
     void set_end(size_t offset) {
         n_opening_ = n_closing_ = 0;
+        plain_ = true;
         for (int d = 0; d < depth_; ++d) {
             const WayTurn& turn = way_[d];
             const double end = turn.ends[offset];
-            const bool end_here = goes_left(forest_, *turn.node, end) == turn.left;
-            (end_here ? opening_[n_opening_++] : closing_[n_closing_++]) = {
-                turn.starts, turn.node->threshold, end, turn.node, turn.left, turn.plain && std::isfinite(end), 0.0};
+            const bool end_left = goes_left(forest_, *turn.node, end), plain = turn.plain && std::isfinite(end);
+            (end_left == turn.left ? opening_[n_opening_++] : closing_[n_closing_++]) = {
+                turn.starts, turn.node->threshold, end, turn.node, !end_left, plain, 0.0};
+            plain_ &= plain;
         }
     }
 
-    // Adds weight times the shares of one start to the turns' masses; false where its path never meets the leaf.
-    void add(size_t start, double weight) {
-        double opened[MAX_TURNS], closed[MAX_TURNS], entered = -1.0, left = 2.0;
-        for (int i = 0; i < n_opening_; ++i) {
-            const double s = opening_[i].starts[start];
-            opened[i] = here(opening_[i], s) ? -1.0 : time(opening_[i], s);
-            entered = std::max(entered, opened[i]);
-        }
-        for (int i = 0; i < n_closing_; ++i) {
-            const double s = closing_[i].starts[start];
-            if (!here(closing_[i], s)) return;
-            closed[i] = time(closing_[i], s);
-            left = std::min(left, closed[i]);
-        }
-        if (entered > left + TIE) return;
-        if (repeats_)
-            share_variables(opened, closed, weight);
-        else
-            share(opened, closed, entered, left, weight);
+    // Adds weight times the shares of n starts to the turns' masses.
+    void add(const int32_t* starts, size_t n, const double* weights) {
+        const LeafShares job{opening_, closing_, n_opening_, n_closing_, repeats_, starts, n, weights, shares_[0][0]};
+        if (plain_ && kernel_.leaf_shares(job)) return;
+        for (size_t i = 0; i < n; ++i) add(static_cast<size_t>(starts[i]), weights[starts[i]]);
     }
 
     // Gives the masses away: to(variable, mass).
@@ -69,32 +57,47 @@ class SharedLeaf {
     }
 
   private:
-    struct ExactTurn {
-        const double* starts;
-        double threshold, end;
-        const Node* node;
-        bool left;
-        bool plain;  // a numeric split of a column without jumps: the general rules have nothing to add
-        double mass;
-    };
     struct WayTurn {
         const double *starts, *ends;
         const Node* node;
         bool left, plain;
     };
     const Forest& forest_;
+    const LaneKernel& kernel_;
     WayTurn way_[MAX_TURNS];
     int depth_ = 0;
-    ExactTurn opening_[MAX_TURNS], closing_[MAX_TURNS];
+    LeafTurn opening_[MAX_TURNS], closing_[MAX_TURNS];
     int n_opening_ = 0, n_closing_ = 0;
     bool repeats_ = false;  // a variable is asked twice on the way
+    bool plain_ = true;     // all turns are
     LeafCorner corner_;
-    Shares shares_[2][MAX_TURNS + 1][MAX_TURNS + 1];  // corner_shares of all numbers there can be
+    Shares shares_[2][16][16];  // corner_shares of all numbers there can be: MAX_TURNS at most
 
-    bool here(const ExactTurn& turn, double s) const {
-        return (turn.plain ? s <= turn.threshold : goes_left(forest_, *turn.node, s)) == turn.left;
+    // One start: the plain version of LaneKernel::leaf_shares, and the general one.
+    void add(size_t start, double weight) {
+        double opened[MAX_TURNS], closed[MAX_TURNS], entered = -1.0, left = 2.0;
+        for (int i = 0; i < n_opening_; ++i) {
+            const double s = opening_[i].starts[start];
+            opened[i] = crosses(opening_[i], s) ? time(opening_[i], s) : -1.0;
+            entered = std::max(entered, opened[i]);
+        }
+        for (int i = 0; i < n_closing_; ++i) {
+            const double s = closing_[i].starts[start];
+            if (!crosses(closing_[i], s)) return;
+            closed[i] = time(closing_[i], s);
+            left = std::min(left, closed[i]);
+        }
+        if (entered > left + TIE) return;
+        if (repeats_)
+            share_variables(opened, closed, weight);
+        else
+            share(opened, closed, entered, left, weight);
     }
-    static double time(const ExactTurn& turn, double s) {  // plain times lie in [0, 1] by themselves
+
+    bool crosses(const LeafTurn& turn, double s) const {
+        return (turn.plain ? s <= turn.threshold : goes_left(forest_, *turn.node, s)) == turn.from_left;
+    }
+    static double time(const LeafTurn& turn, double s) {  // plain times lie in [0, 1] by themselves
         return turn.plain ? (turn.threshold - s) / (turn.end - s) : crossing_time(*turn.node, s, turn.end);
     }
 
@@ -119,7 +122,7 @@ class SharedLeaf {
         for (const int32_t j : corner_.before) first_of(closing_, j).mass += weight * corner_.before_share;
     }
 
-    static ExactTurn& first_of(ExactTurn* turns, int32_t variable) {
+    static LeafTurn& first_of(LeafTurn* turns, int32_t variable) {
         while (turns->node->feature != variable) ++turns;
         return *turns;
     }

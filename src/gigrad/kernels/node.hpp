@@ -18,6 +18,14 @@ struct Node {
     bool is_leaf() const { return feature < 0; }
 };
 
+// Crossings closer than this in path time are one corner.
+constexpr double TIE = 1e-9;
+
+// What a leaf gives to each of the variables that open it and of those that close it, as parts of its value, with signs.
+struct Shares {
+    double past, before;
+};
+
 // One turn on the way from a root to a leaf.
 struct Turn {
     int32_t node;

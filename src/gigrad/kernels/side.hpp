@@ -5,9 +5,6 @@
 
 namespace gigrad {
 
-// Crossings closer than this in path time are one corner.
-constexpr double TIE = 1e-9;
-
 // Differences e - s that float32 can hold the inverse of, with room to spare.
 constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
 

@@ -1,5 +1,6 @@
 // The vector walks for AVX2. Compiled with flags of its own, called only where the processor has what they ask for.
 #include "isa_avx2.hpp"
+#include "lanes_shares.hpp"
 #include "lanes_walk.hpp"
 #include "sweep_avx2.hpp"
 #include "sweep_walk.hpp"
@@ -7,6 +8,6 @@
 namespace gigrad {
 
 extern const LaneKernel LANES_AVX2;
-constexpr LaneKernel LANES_AVX2 = lane_kernel<IsaAvx2>("avx2", &Sweep<SweepAvx2>::run);
+constexpr LaneKernel LANES_AVX2 = lane_kernel<IsaAvx2>("avx2", &Sweep<SweepAvx2>::run, &LeafSharing::run);
 
 }  // namespace gigrad

@@ -1,5 +1,6 @@
 // The vector walks for AVX-512. Compiled with flags of its own, called only where the processor has what they ask for.
 #include "isa_avx512.hpp"
+#include "lanes_shares.hpp"
 #include "lanes_walk.hpp"
 #include "sweep_avx2.hpp"
 #include "sweep_walk.hpp"
@@ -7,6 +8,6 @@
 namespace gigrad {
 
 extern const LaneKernel LANES_AVX512;
-constexpr LaneKernel LANES_AVX512 = lane_kernel<IsaAvx512>("avx512", &Sweep<SweepAvx2>::run);
+constexpr LaneKernel LANES_AVX512 = lane_kernel<IsaAvx512>("avx512", &Sweep<SweepAvx2>::run, &LeafSharing::run);
 
 }  // namespace gigrad

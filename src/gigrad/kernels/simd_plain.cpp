@@ -1,5 +1,6 @@
 // The vector walks in plain C++.
 #include "isa_plain.hpp"
+#include "lanes_shares.hpp"
 #include "lanes_walk.hpp"
 #include "sweep_plain.hpp"
 #include "sweep_walk.hpp"
@@ -7,6 +8,6 @@
 namespace gigrad {
 
 extern const LaneKernel LANES_PLAIN;
-constexpr LaneKernel LANES_PLAIN = lane_kernel<IsaPlain>("lanes", &Sweep<SweepPlain>::run);
+constexpr LaneKernel LANES_PLAIN = lane_kernel<IsaPlain>("lanes", &Sweep<SweepPlain>::run, &LeafSharing::run);
 
 }  // namespace gigrad
