@@ -23,11 +23,11 @@ class JumpLister {
         jumps_.read(pair, start, end);
         const size_t had = out.time.size(), n = jumps_.size();
         for (size_t begin = 0, stop; begin < n; begin = stop) {
-            for (stop = begin + 1; stop < n && jumps_[stop].time - jumps_[stop - 1].time <= TIE;) ++stop;
-            const double time = 0.5 * (jumps_[begin].time + jumps_[stop - 1].time);
+            for (stop = begin + 1; stop < n && jumps_.time(stop) - jumps_.time(stop - 1) <= TIE;) ++stop;
+            const double time = 0.5 * (jumps_.time(begin) + jumps_.time(stop - 1));
             const int32_t lone = jumps_.lone_variable(begin, stop);
-            if (stop == begin + 1 && lone >= 0 && jumps_[begin].index >= 0)
-                append_lone(time, lone, jumps_.delta(jumps_[begin].index), out);
+            if (stop == begin + 1 && lone >= 0 && jumps_.index(begin) >= 0)
+                append_lone(time, lone, jumps_.delta(jumps_.index(begin)), out);
             else
                 append_corner(time, begin, stop, out);
         }
@@ -54,7 +54,7 @@ class JumpLister {
         variables_.clear();
         sums_.clear();
         for (size_t i = begin; i < stop; ++i) {
-            const int32_t index = jumps_[i].index;
+            const int32_t index = jumps_.index(i);
             if (index >= 0) {
                 add(splits_.feature[index], 1.0, jumps_.delta(index), 0, k_);
                 continue;

@@ -52,8 +52,21 @@ class LinkedCredit {
         const size_t n = jumps_.size();
         jumpers_.resize(n);
         double* now = margins_.data();
+        if (k_ == 1) {
+            const double* const delta = jumps_.delta(0);
+            const int32_t* const feature = splits_.feature.data();
+            int32_t* const jumpers = jumpers_.data();
+            double margin = *now;
+            for (size_t i = 0; i < n; ++i) {
+                const int32_t id = jumps_.index(i);
+                margin += delta[id];
+                now[i + 1] = margin;
+                jumpers[i] = feature[id];
+            }
+            return;
+        }
         for (size_t i = 0; i < n; ++i, now += k_) {
-            const int32_t id = jumps_[i].index;
+            const int32_t id = jumps_.index(i);
             const double* delta = jumps_.delta(id);
             for (size_t o = 0; o < k_; ++o) now[k_ + o] = now[o] + delta[o];
             jumpers_[i] = splits_.feature[id];
@@ -62,16 +75,16 @@ class LinkedCredit {
 
     void follow(double weight, uint64_t salt, double* credit, double* error) {
         for (size_t begin = 0, stop; begin < jumps_.size(); begin = stop) {
-            for (stop = begin + 1; stop < jumps_.size() && jumps_[stop].time - jumps_[stop - 1].time <= TIE;) ++stop;
+            for (stop = begin + 1; stop < jumps_.size() && jumps_.time(stop) - jumps_.time(stop - 1) <= TIE;) ++stop;
             double* now = margins_.data() + (jumpers_.size() + 1) * k_;
             std::copy(now - k_, now, now);
             const int32_t lone = jumps_.lone_variable(begin, stop);
             jumpers_.push_back(lone);
             if (lone >= 0) {
-                for (size_t i = begin; i < stop; ++i) jump(jumps_[i].index, now);
+                for (size_t i = begin; i < stop; ++i) jump(jumps_.index(i), now);
             } else {
                 game_.clear();
-                for (size_t i = begin; i < stop; ++i) enter(jumps_[i].index);
+                for (size_t i = begin; i < stop; ++i) enter(jumps_.index(i));
                 game_.solve(now, weight, salt * 1000003u + jumpers_.size(), credit, error);
             }
         }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "credits.hpp"
+#include "key_order.hpp"
 #include "trace.hpp"
 
 namespace gigrad {
@@ -17,37 +18,35 @@ struct TracedPair {
 // All that happens at one split, in any tree, is one entry; a leaf that several variables open or close is another.
 class OrderedJumps {
   public:
-    struct Entry {
-        double time;
-        int32_t index;  // of a split, or ~index of a corner
-    };
-
     OrderedJumps(const Forest& forest, const SplitIds& splits)
-        : forest_(forest), splits_(splits), k_(forest.n_outputs()), delta_((splits.size() + 1) * k_, 0.0),
-          touched_(splits.size() + 1, 0), ids_(splits.size() + 1), way_(forest.n_columns()) {
+        : forest_(forest), splits_(splits), k_(forest.n_outputs()), delta_((splits.size() + SWEEP_NONES) * k_, 0.0),
+          touched_(splits.size() + 1, 0), ids_(splits.size() + 1) {
         touched_[splits.size()] = 1;  // so that "none" is never an entry
     }
 
     // A pair whose rows are `start` and `end`.
     void read(const TracedPair& pair, const double* start, const double* end) {
         const auto& [trace, place, swept] = pair;
-        for (size_t i = 0; i < n_ids_; ++i) {
-            touched_[ids_[i]] = 0;
-            std::fill_n(delta_.data() + static_cast<size_t>(ids_[i]) * k_, k_, 0.0);
-        }
-        std::fill_n(delta_.data() + splits_.size() * k_, k_, 0.0);
+        clear();
+        start_ = start, end_ = end;
         corners_ = trace.corners(place).data();
         members_ = trace.members(place);
         sum_jumps(trace, place);
-        if (swept) sum_swept(*swept);
-        time_entries(trace.corners(place).size(), start, end);
-        sort_entries();
+        if (swept) swept->add_split_jumps(delta_.data());
+        const size_t n_corners = trace.corners(place).size();
+        by_keys_ = swept && swept->split_keys() && k_ == 1 && n_corners == 0 &&
+                   keys_.set(*swept, swept->split_keys(), delta_.data(), [&](int32_t split) { return time_of(split); });
+        if (by_keys_) return;
+        if (swept) collect_swept(*swept);
+        sort_entries(n_corners);
     }
 
-    size_t size() const { return entries_.size(); }
-    const Entry& operator[](size_t i) const { return entries_[i]; }
+    size_t size() const { return by_keys_ ? keys_.size() : entries_.size(); }
+    // A split, or ~index of a corner.
+    int32_t index(size_t i) const { return by_keys_ ? keys_.splits()[i] : entries_[i].index; }
+    double time(size_t i) const { return by_keys_ ? time_of(keys_.splits()[i]) : entries_[i].time; }
     // Whether no two entries lie within TIE, and none is a corner.
-    bool apart() const { return apart_; }
+    bool apart() const { return by_keys_ || apart_; }
     // What all trees change by at a split, (outputs,).
     const double* delta(int32_t split) const { return delta_.data() + static_cast<size_t>(split) * k_; }
     const CornerVisit& corner(int32_t index) const { return corners_[~index]; }
@@ -57,7 +56,7 @@ class OrderedJumps {
     int32_t lone_variable(size_t begin, size_t stop) const {
         int32_t variable = -1;
         for (size_t i = begin; i < stop; ++i) {
-            const int32_t index = entries_[i].index;
+            const int32_t index = this->index(i);
             int32_t mine;
             if (index >= 0) {
                 mine = splits_.feature[index];
@@ -73,23 +72,35 @@ class OrderedJumps {
     }
 
   private:
-    struct Way {
-        double start, length;
-        bool jumps;
+    struct Entry {
+        double time;
+        int32_t index;
     };
     const Forest& forest_;
     const SplitIds& splits_;
     const size_t k_;
-    std::vector<double> delta_;  // (splits + 1, outputs): what happens when each split is crossed
+    std::vector<double> delta_;  // (splits + SWEEP_NONES, outputs): what happens when each split is crossed
     std::vector<char> touched_;
     std::vector<int32_t> ids_;   // the first n_ids_: splits at which something happens
     size_t n_ids_ = 0;
-    std::vector<Way> way_;       // of each column
+    bool by_keys_ = false;       // the entries are those of keys_: splits, all apart
+    KeyOrder keys_;
     std::vector<Entry> entries_, sorted_;
-    bool apart_ = true;          // no two entries within TIE
+    bool apart_ = true;
     std::vector<uint32_t> buckets_;
-    const CornerVisit* corners_ = nullptr;  // of the present pair
+    const double *start_ = nullptr, *end_ = nullptr;  // the present pair
+    const CornerVisit* corners_ = nullptr;
     const int32_t* members_ = nullptr;
+
+    void clear() {
+        for (size_t i = 0; i < n_ids_; ++i) {
+            touched_[ids_[i]] = 0;
+            std::fill_n(delta_.data() + static_cast<size_t>(ids_[i]) * k_, k_, 0.0);
+        }
+        if (by_keys_)
+            for (size_t i = 0; i < keys_.size(); ++i) delta_[keys_.splits()[i]] = 0.0;
+        std::fill_n(delta_.data() + splits_.size() * k_, SWEEP_NONES * k_, 0.0);
+    }
 
     void sum_jumps(const Trace& trace, size_t place) {
         double* const delta = delta_.data();
@@ -132,43 +143,27 @@ class OrderedJumps {
     }
 
     // Splits at which nothing happens in the end are no entries.
-    void sum_swept(const Sweeper& swept) {
+    void collect_swept(const Sweeper& swept) {
         size_t n = n_ids_;
         const double* const delta = delta_.data();
         const char* const touched = touched_.data();
         int32_t* const ids = ids_.data();
-        swept.add_split_jumps(delta_.data(), [&](int32_t begin, int32_t end) {
-            if (k_ == 1 && n_ids_ == 0)
-                for (int32_t split = begin; split < end; ++split) {
-                    ids[n] = split;
-                    n += delta[split] != 0.0;
-                }
-            else
-                for (int32_t split = begin; split < end; ++split) {
-                    bool happens = false;
-                    for (size_t o = 0; o < k_; ++o) happens |= delta[static_cast<size_t>(split) * k_ + o] != 0.0;
-                    ids[n] = split;
-                    n += happens & !touched[split];
-                }
+        swept.for_crossed([&](int32_t begin, int32_t end) {
+            for (int32_t split = begin; split < end; ++split) {
+                bool happens = false;
+                for (size_t o = 0; o < k_; ++o) happens |= delta[static_cast<size_t>(split) * k_ + o] != 0.0;
+                ids[n] = split;
+                n += happens & !touched[split];
+            }
         });
         n_ids_ = n;
     }
 
-    void time_entries(size_t n_corners, const double* start, const double* end) {
-        for (size_t j = 0; j < way_.size(); ++j) {
-            way_[j] = {start[j], end[j] - start[j], false};
-            way_[j].jumps = !std::isfinite(way_[j].length);
-        }
-        entries_.resize(n_ids_ + n_corners);
-        for (size_t i = 0; i < n_ids_; ++i) {
-            const int32_t id = ids_[i], j = splits_.feature[id];
-            const Way& way = way_[j];
-            const double threshold = splits_.threshold[id], time = (threshold - way.start) / way.length;
-            // NaN for categories; what is not finite is left to the one rule for it
-            const bool plain = !way.jumps && time >= 0.0 && time <= 1.0;
-            entries_[i] = {plain ? time : odd_time(threshold, start[j], end[j]), id};
-        }
-        for (size_t i = 0; i < n_corners; ++i) entries_[n_ids_ + i] = {corners_[i].time, ~static_cast<int32_t>(i)};
+    // When the pair crosses a split; what is not finite, and categories (NaN), are left to the one rule for them.
+    double time_of(int32_t split) const {
+        const int32_t j = splits_.feature[split];
+        const double threshold = splits_.threshold[split], s = start_[j], e = end_[j], time = (threshold - s) / (e - s);
+        return std::isfinite(e - s) && time >= 0.0 && time <= 1.0 ? time : odd_time(threshold, s, e);
     }
 
     static double odd_time(double threshold, double s, double e) {
@@ -179,7 +174,10 @@ class OrderedJumps {
     }
 
     // Times are spread over [0, 1]: buckets put nearly all in place, insertion does the rest.
-    void sort_entries() {
+    void sort_entries(size_t n_corners) {
+        entries_.resize(n_ids_ + n_corners);
+        for (size_t i = 0; i < n_ids_; ++i) entries_[i] = {time_of(ids_[i]), ids_[i]};
+        for (size_t i = 0; i < n_corners; ++i) entries_[n_ids_ + i] = {corners_[i].time, ~static_cast<int32_t>(i)};
         const size_t n = entries_.size();
         const double scale = static_cast<double>(n);
         const auto bucket = [&](double time) { return static_cast<size_t>(static_cast<int64_t>(time * scale)); };
@@ -188,7 +186,6 @@ class OrderedJumps {
         for (size_t b = 1; b <= n + 1; ++b) buckets_[b] += buckets_[b - 1];
         sorted_.resize(n);
         for (const Entry& e : entries_) sorted_[buckets_[bucket(e.time)]++] = e;
-        apart_ = true;
         for (size_t i = 1; i < n; ++i) {
             const Entry e = sorted_[i];
             size_t at = i;
@@ -197,7 +194,7 @@ class OrderedJumps {
         }
         double least = 1.0;
         for (size_t i = 1; i < n; ++i) least = std::min(least, sorted_[i].time - sorted_[i - 1].time);
-        apart_ = least > TIE && (n == 0 || entries_.size() == n_ids_);
+        apart_ = least > TIE && n_corners == 0;
         entries_.swap(sorted_);
     }
 };

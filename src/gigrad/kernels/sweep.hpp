@@ -20,6 +20,9 @@ namespace gigrad {
 constexpr int SWEEP_OFFSET_SHIFT = 16;
 constexpr uint32_t SWEEP_TEST = 0xffff, SWEEP_MAX_TESTS = SWEEP_TEST - 1, SWEEP_MAX_OFFSET = (1u << 14) - 1;
 constexpr uint32_t SWEEP_LEFT_LEAF = 1u << 31, SWEEP_RIGHT_LEAF = 1u << 30;
+// A path's own ends open and close one leaf of every tree. A sum of all these in one place would wait for itself at every
+// step, so they have several numbers in place of one: first those of starts, then those of ends.
+constexpr int32_t SWEEP_STARTS = 8, SWEEP_NONES = 2 * SWEEP_STARTS;
 constexpr int32_t SWEEP_LEAF = INT32_MIN;  // the sign of a place says that it is a leaf's
 
 // Parts of the pair's path: the place of the node that each is at, and the keys between which it is there.

@@ -58,6 +58,8 @@ struct SweepAvx2 {
         return _mm256_srli_epi32(a, BY);
     }
     static Vec more(Vec a, Vec b) { return _mm256_cmpgt_epi32(a, b); }
+    static Vec same(Vec a, Vec b) { return _mm256_cmpeq_epi32(a, b); }
+    static Vec numbers() { return _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7); }
     static Vec choose(Vec m, Vec yes, Vec no) { return _mm256_blendv_epi8(no, yes, m); }
     static uint32_t bits(Vec a) { return static_cast<uint32_t>(_mm256_movemask_ps(_mm256_castsi256_ps(a))); }
 };

@@ -61,6 +61,8 @@ struct SweepPlain {
 
     // Truth is -1 in a lane.
     static Vec more(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] > b.lane[i] ? -1 : 0; }); }
+    static Vec same(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] == b.lane[i] ? -1 : 0; }); }
+    static Vec numbers() { return each([](size_t i) { return i; }); }
     static Vec choose(Vec m, Vec yes, Vec no) { return each([&](size_t i) { return m.lane[i] ? yes.lane[i] : no.lane[i]; }); }
     // The signs of the lanes.
     static uint32_t bits(Vec a) {

@@ -24,7 +24,7 @@ class SweepTrees {
     // Stands for the path's own ends, and for the test of a leaf.
     uint32_t none() const { return static_cast<uint32_t>(tests.size()); }
     // Whether every split is asked in one way only: the side of missing values and the categories make no difference.
-    bool tests_are_splits() const { return static_cast<size_t>(split_of.back()) == tests.size(); }
+    bool tests_are_splits() const { return static_cast<size_t>(split_of[none()]) == tests.size(); }
     // How many of a column's thresholds lie below x.
     std::ptrdiff_t thresholds_below(size_t column, double x) const {
         const double *const begin = threshold.data() + column_begin[column], *base = begin;
@@ -45,7 +45,7 @@ class SweepTrees {
     std::vector<Node> tests;
     std::vector<double> threshold;           // of each test; NaN for categories
     std::vector<char> missing_left;          // of each test
-    std::vector<int32_t> split_of;           // of each test, and of none: its number in SplitIds
+    std::vector<int32_t> split_of;           // of each test, and of SWEEP_NONES after them: its number in SplitIds
     std::vector<int32_t> column_begin, categories_begin;  // of each column, (columns + 1) and (columns)
 
     std::vector<uint32_t> nodes;             // place 0 is a leaf that no tree has
@@ -89,7 +89,7 @@ class SweepTrees {
             }
             test_of[order[i]] = static_cast<int32_t>(tests.size()) - 1;
         }
-        split_of.push_back(forest.split_ids().none());
+        for (int32_t i = 0; i < SWEEP_NONES; ++i) split_of.push_back(forest.split_ids().none() + i);
         column_begin.assign(forest.n_columns() + 1, 0);
         for (const Node& test : tests) ++column_begin[static_cast<size_t>(test.feature) + 1];
         for (size_t j = 0; j < forest.n_columns(); ++j) column_begin[j + 1] += column_begin[j];

@@ -48,13 +48,16 @@ class Sweep {
     void tell_apart() {
         const SweepParts leaves = job_.leaves;
         const Vec doubt = Isa::all(job_.doubt), id = Isa::all((1 << job_.id_bits) - 1), sign = Isa::all(SWEEP_LEAF);
+        const Vec none = Isa::both(Isa::all(job_.first), id), starts = Isa::numbers(), ends = Isa::plus(starts, Isa::all(SWEEP_STARTS));
+        static_assert(LANES == SWEEP_STARTS, "every lane has a number of its own");
         size_t clear = 0, unclear = 0;
         for (size_t i = 0, n = job_.n_leaves; i < n; i += LANES) {
             const Vec place = Isa::less_bits(Isa::load(leaves.place + i), sign), lo = Isa::load(leaves.lo + i), hi = Isa::load(leaves.hi + i);
             const Vec opens = Isa::both(lo, id), closes = Isa::both(hi, id);
             const Vec known = Isa::both(Isa::both(Isa::more(id, opens), Isa::more(id, closes)), Isa::more(hi, Isa::plus(lo, doubt)));
             const uint32_t there = lanes_of(n - i), good = Isa::bits(known) & there;
-            store_some(leaves, clear, place, opens, closes, good);
+            store_some(leaves, clear, place, Isa::plus(opens, Isa::both(Isa::same(opens, none), starts)),
+                       Isa::plus(closes, Isa::both(Isa::same(closes, none), ends)), good);
             if (good != there) store_some(job_.extra, unclear, place, lo, hi, there & ~good);
         }
         job_.n_leaves = clear;

@@ -34,7 +34,7 @@ class Sweeper {
   public:
     Sweeper(const Forest& forest, const SweepTrees& trees, const LaneKernel& kernel)
         : forest_(forest), trees_(trees), sweep_(kernel.sweep), keys_(trees.tests.size() + 1),
-          delta_((trees.tests.size() + 1) * forest.n_outputs(), 0.0) {
+          delta_((trees.tests.size() + SWEEP_NONES) * forest.n_outputs(), 0.0) {
         int bits = 1;
         while ((1u << bits) < trees.tests.size() + 2) ++bits;
         unit_ = 2 << bits;
@@ -84,17 +84,28 @@ class Sweeper {
         });
     }
 
-    // Adds what happens at each split to delta (splits + 1, outputs), but for the leaves in doubt, and calls each(begin, end)
-    // for ranges of splits among which are all that are crossed.
-    template <class Each>
-    void add_split_jumps(double* delta, Each each) const {
+    // Adds what happens at each split to delta (splits + SWEEP_NONES, outputs), but for the leaves in doubt.
+    void add_split_jumps(double* delta) const {
         const int32_t* const split = trees_.split_of.data();
         if (trees_.tests_are_splits())
             add_jumps([](int32_t test) { return static_cast<size_t>(test); }, delta);
         else
             add_jumps([=](int32_t test) { return static_cast<size_t>(split[test]); }, delta);
+    }
+
+    // Calls each(begin, end) for ranges of splits among which are all that are crossed.
+    template <class Each>
+    void for_crossed(Each each) const {
+        const int32_t* const split = trees_.split_of.data();
         for (const Crossed& crossed : crossed_) each(split[crossed.begin], split[crossed.end - 1] + 1);
     }
+
+    // When the tests are crossed, by split, if every split is asked in one way only; otherwise null.
+    const int32_t* split_keys() const { return trees_.tests_are_splits() ? keys_.data() : nullptr; }
+    // Of such a key: its split, its time from 0 to 2^31, and how close two times are at least that cannot be told apart.
+    int32_t split_of_key(int32_t key) const { return key & ((1 << job_.id_bits) - 1); }
+    static uint32_t time_of_key(int32_t key) { return static_cast<uint32_t>(key) + static_cast<uint32_t>(HALF); }
+    int32_t doubt() const { return job_.doubt; }
 
     // The leaves in doubt, as the only pair of a trace.
     void trace_unclear(const SplitIds& splits, Trace& trace) {
@@ -119,7 +130,7 @@ class Sweeper {
     LeafCorner corner_;
     std::vector<int32_t> keys_;
     Aligned<int32_t> store_;
-    std::vector<double> delta_;      // (tests + 1, outputs): what happens when each test is crossed
+    std::vector<double> delta_;      // (tests + SWEEP_NONES, outputs): what happens when each test is crossed
     std::vector<Crossed> crossed_;   // tests among which all are that the pair crosses
     SweepJob job_;
     const double *s_ = nullptr, *e_ = nullptr;  // the pair
@@ -191,11 +202,14 @@ class Sweeper {
         const VisitValue* const gives = trees_.gives.data();
         const size_t n = job_.n_leaves, k = forest_.n_outputs();
         if (k == 1) {
-            for (size_t i = 0; i < n; ++i) {
+            const auto one = [&](size_t i) {
                 const double value = gives[leaves.place[i]].number;
                 delta[place(leaves.lo[i])] += value;
                 delta[place(leaves.hi[i])] -= value;
-            }
+            };
+            const size_t part = n / 4;
+            for (size_t i = 0; i < part; ++i) one(i), one(i + part), one(i + 2 * part), one(i + 3 * part);
+            for (size_t i = 4 * part; i < n; ++i) one(i);
             return;
         }
         for (size_t i = 0; i < n; ++i) {
@@ -231,7 +245,7 @@ class Sweeper {
                 for (size_t i = 0; i < n; ++i) to[i % k] += weight * begin[i];
             std::fill_n(begin, n, 0.0);
         }
-        std::fill_n(delta_.data() + static_cast<size_t>(none_) * k, k, 0.0);
+        std::fill_n(delta_.data() + static_cast<size_t>(none_) * k, SWEEP_NONES * k, 0.0);
     }
 
     // Tells the sink of each tree what the leaves in doubt give, by exact times.

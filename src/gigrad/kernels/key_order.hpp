@@ -1,0 +1,102 @@
+// The splits that a swept pair crosses, in order of time.
+#pragma once
+
+#include "sweeper.hpp"
+
+namespace gigrad {
+
+// Keys put nearly all splits in order and apart; exact times are asked for only where two keys are too close to tell.
+class KeyOrder {
+  public:
+    // Takes the crossed splits at which delta is not zero. `time(split)` is the exact one. False where two of them are
+    // within TIE.
+    template <class Time>
+    bool set(const Sweeper& swept, const int32_t* key_of, const double* delta, Time time) {
+        collect(swept, key_of, delta);
+        sort();
+        if (!settle_close(swept, time)) return false;
+        for (size_t i = 0; i < n_; ++i) keys_[i] = swept.split_of_key(sorted_[i]);
+        return true;
+    }
+
+    size_t size() const { return n_; }
+    const int32_t* splits() const { return keys_.data(); }
+
+  private:
+    std::vector<int32_t> keys_, sorted_;  // the first n_
+    size_t n_ = 0;
+    std::vector<uint32_t> begins_;  // of buckets
+    std::vector<double> times_;     // of keys that are close
+
+    void collect(const Sweeper& swept, const int32_t* key_of, const double* delta) {
+        size_t most = 0, n = 0;
+        swept.for_crossed([&](int32_t begin, int32_t end) { most += static_cast<size_t>(end - begin); });
+        if (keys_.size() < most + 1) {  // one more is written than there may be
+            keys_.resize(most + 1);
+            sorted_.resize(most + 1);
+        }
+        int32_t* const keys = keys_.data();
+        swept.for_crossed([&](int32_t begin, int32_t end) {
+            for (int32_t split = begin; split < end; ++split) {
+                keys[n] = key_of[split];
+                n += delta[split] != 0.0;
+            }
+        });
+        n_ = n;
+    }
+
+    // Times are spread over the path: about as many buckets as keys put nearly all in place, insertion does the rest.
+    void sort() {
+        int bits = 6;
+        while (bits < 20 && (size_t{1} << bits) < 2 * n_) ++bits;
+        const int shift = 31 - bits;
+        const auto bucket = [&](int32_t key) { return Sweeper::time_of_key(key) >> shift; };
+        const size_t n_buckets = (size_t{1} << bits) + 1;
+        begins_.assign(n_buckets, 0);
+        uint32_t* const begins = begins_.data();
+        for (size_t i = 0; i < n_; ++i) ++begins[bucket(keys_[i])];
+        for (uint32_t b = 0, n = 0; b < n_buckets; ++b) {
+            const uint32_t mine = begins[b];
+            begins[b] = n;
+            n += mine;
+        }
+        for (size_t i = 0; i < n_; ++i) sorted_[begins[bucket(keys_[i])]++] = keys_[i];
+        for (size_t i = 1; i < n_; ++i) {
+            const int32_t key = sorted_[i];
+            size_t at = i;
+            for (; at > 0 && sorted_[at - 1] > key; --at) sorted_[at] = sorted_[at - 1];
+            sorted_[at] = key;
+        }
+    }
+
+    bool is_close(size_t i, int32_t doubt) const { return sorted_[i] - sorted_[i - 1] < doubt; }
+
+    template <class Time>
+    bool settle_close(const Sweeper& swept, Time time) {
+        const int32_t doubt = swept.doubt();
+        for (size_t i = 1; i < n_; ++i) {
+            if (!is_close(i, doubt)) continue;
+            const size_t begin = i - 1;
+            times_.assign(1, time(swept.split_of_key(sorted_[begin])));
+            for (; i < n_ && is_close(i, doubt); ++i) insert(begin, i, time(swept.split_of_key(sorted_[i])));
+            for (size_t t = 1; t < times_.size(); ++t)
+                if (times_[t] - times_[t - 1] <= TIE) return false;
+        }
+        return true;
+    }
+
+    // Puts key i, and its time, among those of `begin` and after.
+    void insert(size_t begin, size_t i, double time) {
+        const int32_t key = sorted_[i];
+        times_.push_back(time);
+        size_t at = times_.size() - 1;
+        for (; at > 0 && times_[at - 1] > time; --at) {
+            times_[at] = times_[at - 1];
+            sorted_[begin + at] = sorted_[begin + at - 1];
+        }
+        times_[at] = time;
+        sorted_[begin + at] = key;
+    }
+};
+
+}  // namespace gigrad
