@@ -7,13 +7,9 @@
 #include <cstdint>
 #include <cstring>
 
-namespace gigrad {
+#include "wide.hpp"
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
-#define GIGRAD_WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define GIGRAD_WIDE
-#endif
+namespace gigrad {
 
 // exp(x) for x <= 0; zero below -708.
 inline double exp_negative(double x) {

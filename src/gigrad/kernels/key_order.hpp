@@ -11,11 +11,11 @@ class KeyOrder {
     // Takes the crossed splits at which delta is not zero. `time(split)` is the exact one. False where two of them are
     // within TIE.
     template <class Time>
-    bool set(const Sweeper& swept, const int32_t* key_of, const double* delta, Time time) {
-        collect(swept, key_of, delta);
+    bool set(const Sweeper& swept, const int16_t* code_of, const double* delta, Time time) {
+        collect(swept, code_of, delta);
         sort();
-        if (!settle_close(swept, time)) return false;
-        for (size_t i = 0; i < n_; ++i) keys_[i] = swept.split_of_key(sorted_[i]);
+        if (!settle_close(time)) return false;
+        for (size_t i = 0; i < n_; ++i) keys_[i] = split_of(sorted_[i]);
         return true;
     }
 
@@ -28,7 +28,7 @@ class KeyOrder {
     std::vector<uint32_t> begins_;  // of buckets
     std::vector<double> times_;     // of keys that are close
 
-    void collect(const Sweeper& swept, const int32_t* key_of, const double* delta) {
+    void collect(const Sweeper& swept, const int16_t* code_of, const double* delta) {
         size_t most = 0, n = 0;
         swept.for_crossed([&](int32_t begin, int32_t end) { most += static_cast<size_t>(end - begin); });
         if (keys_.size() < most + 1) {  // one more is written than there may be
@@ -38,7 +38,7 @@ class KeyOrder {
         int32_t* const keys = keys_.data();
         swept.for_crossed([&](int32_t begin, int32_t end) {
             for (int32_t split = begin; split < end; ++split) {
-                keys[n] = key_of[split];
+                keys[n] = sweep_key(code_of[split], split);
                 n += delta[split] != 0.0;
             }
         });
@@ -49,9 +49,9 @@ class KeyOrder {
     void sort() {
         int bits = 6;
         while (bits < 20 && (size_t{1} << bits) < 2 * n_) ++bits;
-        const int shift = 31 - bits;
-        const auto bucket = [&](int32_t key) { return Sweeper::time_of_key(key) >> shift; };
-        const size_t n_buckets = (size_t{1} << bits) + 1;
+        const int shift = 32 - bits;
+        const auto bucket = [&](int32_t key) { return (static_cast<uint32_t>(key) ^ 0x80000000u) >> shift; };
+        const size_t n_buckets = size_t{1} << bits;
         begins_.assign(n_buckets, 0);
         uint32_t* const begins = begins_.data();
         for (size_t i = 0; i < n_; ++i) ++begins[bucket(keys_[i])];
@@ -69,16 +69,18 @@ class KeyOrder {
         }
     }
 
-    bool is_close(size_t i, int32_t doubt) const { return sorted_[i] - sorted_[i - 1] < doubt; }
+    static int32_t split_of(int32_t key) { return key & static_cast<int32_t>(SWEEP_TEST); }
+    bool is_close(size_t i) const {
+        return static_cast<uint32_t>(sorted_[i]) - static_cast<uint32_t>(sorted_[i - 1]) < static_cast<uint32_t>(SWEEP_DOUBT);
+    }
 
     template <class Time>
-    bool settle_close(const Sweeper& swept, Time time) {
-        const int32_t doubt = swept.doubt();
+    bool settle_close(Time time) {
         for (size_t i = 1; i < n_; ++i) {
-            if (!is_close(i, doubt)) continue;
+            if (!is_close(i)) continue;
             const size_t begin = i - 1;
-            times_.assign(1, time(swept.split_of_key(sorted_[begin])));
-            for (; i < n_ && is_close(i, doubt); ++i) insert(begin, i, time(swept.split_of_key(sorted_[i])));
+            times_.assign(1, time(split_of(sorted_[begin])));
+            for (; i < n_ && is_close(i); ++i) insert(begin, i, time(split_of(sorted_[i])));
             for (size_t t = 1; t < times_.size(); ++t)
                 if (times_[t] - times_[t - 1] <= TIE) return false;
         }

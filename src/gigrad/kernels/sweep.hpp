@@ -3,10 +3,10 @@
 // A sweep takes one pair through all trees side by side, where the vector walks of lanes.hpp take many pairs through one
 // node. It needs no company: a single reference, a pair of its own, or a link that wants each pair's jumps by themselves.
 //
-// When a pair crosses each test (a distinct split) is written down once, as a *key*: its time in the upper bits, the side
-// that comes first in the next one, the test's number in the lower ones. The least and the largest of two keys then tell
-// when and by which test at once, and every node asks a table instead of the two rows. As in the vector walks, times
-// decide only what is beyond doubt; a leaf in doubt goes to the exact walk.
+// When a pair crosses each test (a distinct split) is written down once, as a *code*: fifteen bits of time, and the side
+// that comes first in the lowest bit. Every node asks this table, small enough to stay near, instead of the two rows. A
+// code above the number of its test is a *key*: the least and the largest of two keys tell when and by which test at
+// once. As in the vector walks, times decide only what is beyond doubt; a leaf in doubt goes to the exact walk.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +25,15 @@ constexpr uint32_t SWEEP_LEFT_LEAF = 1u << 31, SWEEP_RIGHT_LEAF = 1u << 30;
 constexpr int32_t SWEEP_STARTS = 8, SWEEP_NONES = 2 * SWEEP_STARTS;
 constexpr int32_t SWEEP_LEAF = INT32_MIN;  // the sign of a place says that it is a leaf's
 
+// Codes: a time t from 0 to 1 has 2 * floor(SWEEP_UNITS * t) - SWEEP_ORIGIN, and a side. Before and after all of them are
+// those of the path's own ends, and then those of tests that are not crossed.
+constexpr int32_t SWEEP_UNITS = 32704, SWEEP_ORIGIN = 32704;
+constexpr int32_t SWEEP_FIRST = -32720, SWEEP_LAST = 32720, SWEEP_NEVER[2] = {-32736, 32736};
+// Keys: codes above the numbers of tests. Rounding moves a code by less than a unit, so keys further apart are in order.
+constexpr int SWEEP_CODE_SHIFT = 16;
+constexpr int32_t SWEEP_DOUBT = 2 * 2 << SWEEP_CODE_SHIFT;
+constexpr int32_t sweep_key(int32_t code, int32_t test) { return code * (1 << SWEEP_CODE_SHIFT) + test; }
+
 // Parts of the pair's path: the place of the node that each is at, and the keys between which it is there.
 struct SweepParts {
     int32_t *place, *lo, *hi;
@@ -32,12 +41,10 @@ struct SweepParts {
 
 struct SweepJob {
     const uint32_t* nodes;
-    const int32_t* keys;      // by test; the last one, of leaves, is never crossed
+    const int16_t* codes;     // by test; the last one, of leaves, is never crossed
     const int32_t* roots;
     size_t n_trees;
-    int id_bits;              // of a key
-    int32_t doubt;            // keys closer than this are too close to tell
-    int32_t first, last;      // keys of the path's own ends
+    int32_t none;             // the test of the path's own ends
     SweepParts parts, extra;  // with room for as many parts as there are leaves, and a vector more
     SweepParts leaves;        // what is found: places without their sign; the tests (not keys) that open and close them
     size_t n_leaves;

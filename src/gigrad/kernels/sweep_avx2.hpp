@@ -41,18 +41,32 @@ struct SweepAvx2 {
         return _mm256_setr_epi32(one(0), one(1), one(2), one(3), one(4), one(5), one(6), one(7));
     }
 
+    // The same of a table of halves, which come to the upper halves of lanes.
+    static Vec pick_high(const int16_t* table, Vec at) {
+        alignas(32) uint32_t i[8];
+        _mm256_store_si256(reinterpret_cast<__m256i*>(i), at);
+        __asm__ volatile("" : "+m"(i));
+        const __m128i zero = _mm_setzero_si128();
+        __m128i low = zero, high = zero;
+        low = _mm_insert_epi16(low, table[i[0]], 1);
+        high = _mm_insert_epi16(high, table[i[4]], 1);
+        low = _mm_insert_epi16(low, table[i[1]], 3);
+        high = _mm_insert_epi16(high, table[i[5]], 3);
+        low = _mm_insert_epi16(low, table[i[2]], 5);
+        high = _mm_insert_epi16(high, table[i[6]], 5);
+        low = _mm_insert_epi16(low, table[i[3]], 7);
+        high = _mm_insert_epi16(high, table[i[7]], 7);
+        return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
+    }
+
     static Vec plus(Vec a, Vec b) { return _mm256_add_epi32(a, b); }
     static Vec minus(Vec a, Vec b) { return _mm256_sub_epi32(a, b); }
-    static Vec size(Vec a) { return _mm256_abs_epi32(a); }
     static Vec least(Vec a, Vec b) { return _mm256_min_epi32(a, b); }
     static Vec largest(Vec a, Vec b) { return _mm256_max_epi32(a, b); }
     static Vec both(Vec a, Vec b) { return _mm256_and_si256(a, b); }
     static Vec either(Vec a, Vec b) { return _mm256_or_si256(a, b); }
     static Vec less_bits(Vec a, Vec b) { return _mm256_andnot_si256(b, a); }
     static Vec up(Vec a, Vec by) { return _mm256_sllv_epi32(a, by); }
-    using Shift = __m128i;
-    static Shift shift(int by) { return _mm_cvtsi32_si128(by); }
-    static Vec down(Vec a, Shift by) { return _mm256_srl_epi32(a, by); }
     template <int BY>
     static Vec down(Vec a) {
         return _mm256_srli_epi32(a, BY);

@@ -41,22 +41,23 @@ struct SweepPlain {
         return each([&](size_t i) { return table[at.lane[i]]; });
     }
 
+    // The same of a table of halves, which come to the upper halves of lanes.
+    static Vec pick_high(const int16_t* table, Vec at) {
+        return each([&](size_t i) { return unsign(table[at.lane[i]]) << 16; });
+    }
+
     // Sums and differences go round at the ends of int32.
     static Vec plus(Vec a, Vec b) { return each([&](size_t i) { return unsign(a.lane[i]) + unsign(b.lane[i]); }); }
     static Vec minus(Vec a, Vec b) { return each([&](size_t i) { return unsign(a.lane[i]) - unsign(b.lane[i]); }); }
-    static Vec size(Vec a) { return each([&](size_t i) { return a.lane[i] < 0 ? 0u - unsign(a.lane[i]) : unsign(a.lane[i]); }); }
     static Vec least(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]; }); }
     static Vec largest(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; }); }
     static Vec both(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] & b.lane[i]; }); }
     static Vec either(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] | b.lane[i]; }); }
     static Vec less_bits(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] & ~b.lane[i]; }); }
     static Vec up(Vec a, Vec by) { return each([&](size_t i) { return unsign(a.lane[i]) << by.lane[i]; }); }
-    using Shift = int;
-    static Shift shift(int by) { return by; }
-    static Vec down(Vec a, Shift by) { return each([&](size_t i) { return unsign(a.lane[i]) >> by; }); }
     template <int BY>
     static Vec down(Vec a) {
-        return down(a, BY);
+        return each([&](size_t i) { return unsign(a.lane[i]) >> BY; });
     }
 
     // Truth is -1 in a lane.

@@ -30,8 +30,8 @@ class Sweep {
         job_.n_leaves = 0;
         for (size_t t = 0; t < n_; ++t) {
             job_.parts.place[t] = job_.roots[t];
-            job_.parts.lo[t] = job_.first;
-            job_.parts.hi[t] = job_.last;
+            job_.parts.lo[t] = sweep_key(SWEEP_FIRST, job_.none);
+            job_.parts.hi[t] = sweep_key(SWEEP_LAST, job_.none);
         }
         for (;;) {
             level();
@@ -47,14 +47,14 @@ class Sweep {
     // Leaves beyond doubt, with the tests that open and close them in place of keys; and those in doubt.
     void tell_apart() {
         const SweepParts leaves = job_.leaves;
-        const Vec doubt = Isa::all(job_.doubt), id = Isa::all((1 << job_.id_bits) - 1), sign = Isa::all(SWEEP_LEAF);
-        const Vec none = Isa::both(Isa::all(job_.first), id), starts = Isa::numbers(), ends = Isa::plus(starts, Isa::all(SWEEP_STARTS));
+        const Vec doubt = Isa::all(SWEEP_DOUBT), test = Isa::all(SWEEP_TEST), sign = Isa::all(SWEEP_LEAF);
+        const Vec none = Isa::all(job_.none), starts = Isa::numbers(), ends = Isa::plus(starts, Isa::all(SWEEP_STARTS));
         static_assert(LANES == SWEEP_STARTS, "every lane has a number of its own");
         size_t clear = 0, unclear = 0;
         for (size_t i = 0, n = job_.n_leaves; i < n; i += LANES) {
             const Vec place = Isa::less_bits(Isa::load(leaves.place + i), sign), lo = Isa::load(leaves.lo + i), hi = Isa::load(leaves.hi + i);
-            const Vec opens = Isa::both(lo, id), closes = Isa::both(hi, id);
-            const Vec known = Isa::both(Isa::both(Isa::more(id, opens), Isa::more(id, closes)), Isa::more(hi, Isa::plus(lo, doubt)));
+            const Vec opens = Isa::both(lo, test), closes = Isa::both(hi, test);
+            const Vec known = Isa::both(Isa::both(Isa::more(test, opens), Isa::more(test, closes)), Isa::more(hi, Isa::plus(lo, doubt)));
             const uint32_t there = lanes_of(n - i), good = Isa::bits(known) & there;
             store_some(leaves, clear, place, Isa::plus(opens, Isa::both(Isa::same(opens, none), starts)),
                        Isa::plus(closes, Isa::both(Isa::same(closes, none), ends)), good);
@@ -75,7 +75,7 @@ class Sweep {
         n_leaf_ -= (LANES - n_ % LANES) % LANES;  // those that fill up are leaves
     }
 
-    // Nodes and keys lie anywhere: a short loop that only fetches them waits for many at once.
+    // Nodes and codes lie anywhere: a short loop that only fetches them waits for many at once.
     static constexpr size_t FETCHED = 32 * LANES;
     alignas(64) int32_t node_[FETCHED];
     alignas(64) int32_t key_[FETCHED];
@@ -83,35 +83,35 @@ class Sweep {
     void fetch(size_t begin, size_t n) {
         const int32_t* const place = job_.parts.place + begin;
         const uint32_t* const nodes = job_.nodes;
-        const int32_t* const keys = job_.keys;
+        const int16_t* const codes = job_.codes;
         const Vec test = Isa::all(SWEEP_TEST), sign = Isa::all(SWEEP_LEAF);
         for (size_t i = 0; i < n; i += LANES) {
             const Vec node = Isa::pick(nodes, Isa::less_bits(Isa::load(place + i), sign));
             Isa::store(node_ + i, node);
-            Isa::store(key_ + i, Isa::pick(keys, Isa::both(node, test)));
+            const Vec asked = Isa::both(node, test);
+            Isa::store(key_ + i, Isa::either(Isa::pick_high(codes, asked), asked));
         }
     }
 
     void go_on(size_t begin, size_t n) {
         const SweepParts extra = job_.extra, parts{job_.parts.place + begin, job_.parts.lo + begin, job_.parts.hi + begin};
-        const typename Isa::Shift id_bits = Isa::shift(job_.id_bits);
-        const Vec doubt = Isa::all(job_.doubt), id = Isa::all((1 << job_.id_bits) - 1), one = Isa::all(1), sign = Isa::all(SWEEP_LEAF);
+        const Vec doubt = Isa::all(SWEEP_DOUBT), test = Isa::all(SWEEP_TEST), one = Isa::all(1), sign = Isa::all(SWEEP_LEAF);
         const Vec offset = Isa::all(SWEEP_MAX_OFFSET);
         size_t n_extra = n_extra_, n_leaf = n_leaf_;
         for (size_t i = 0; i < n; i += LANES) {
             const Vec place = Isa::less_bits(Isa::load(parts.place + i), sign), lo = Isa::load(parts.lo + i), hi = Isa::load(parts.hi + i);
             const Vec node = Isa::load(node_ + i), key = Isa::load(key_ + i);
-            const Vec side = Isa::both(Isa::down(key, id_bits), one), other = Isa::minus(one, side);
+            const Vec side = Isa::both(Isa::template down<SWEEP_CODE_SHIFT>(key), one), other = Isa::minus(one, side);
             const Vec left = Isa::plus(place, Isa::both(Isa::template down<SWEEP_OFFSET_SHIFT>(node), offset));
             const Vec near = Isa::either(Isa::plus(left, side), Isa::both(Isa::up(node, side), sign));
             const Vec far = Isa::either(Isa::plus(left, other), Isa::both(Isa::up(node, other), sign));
             Vec near_hi = Isa::least(hi, key), far_lo = Isa::largest(lo, key);
-            const Vec close_hi = Isa::more(doubt, Isa::size(Isa::minus(hi, key))), close_lo = Isa::more(doubt, Isa::size(Isa::minus(lo, key)));
-            if (Isa::bits(Isa::either(close_hi, close_lo))) {  // the id of such a key is not known
-                near_hi = Isa::either(near_hi, Isa::both(close_hi, id));
-                far_lo = Isa::either(far_lo, Isa::both(close_lo, id));
+            const Vec later = Isa::plus(key, doubt), is_near = Isa::more(later, lo), is_far = Isa::more(Isa::plus(hi, doubt), key);
+            const Vec close_hi = Isa::both(is_far, Isa::more(later, hi)), close_lo = Isa::both(is_near, Isa::more(Isa::plus(lo, doubt), key));
+            if (Isa::bits(Isa::either(close_hi, close_lo))) {  // the test of such a key is not known
+                near_hi = Isa::either(near_hi, Isa::both(close_hi, test));
+                far_lo = Isa::either(far_lo, Isa::both(close_lo, test));
             }
-            const Vec is_near = Isa::more(Isa::plus(key, doubt), lo), is_far = Isa::more(Isa::plus(hi, doubt), key);
             const uint32_t parting = Isa::bits(Isa::both(is_near, is_far));
             const Vec next = Isa::choose(is_near, near, far);
             store_some(extra, n_extra, far, far_lo, hi, parting);
@@ -132,8 +132,8 @@ class Sweep {
     void fill_up() {
         for (size_t i = n_; i % LANES; ++i) {
             job_.parts.place[i] = SWEEP_LEAF;  // node 0 is such a leaf
-            job_.parts.lo[i] = job_.last;
-            job_.parts.hi[i] = job_.first;
+            job_.parts.lo[i] = sweep_key(SWEEP_LAST, job_.none);
+            job_.parts.hi[i] = sweep_key(SWEEP_FIRST, job_.none);
         }
     }
 

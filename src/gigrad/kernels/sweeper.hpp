@@ -5,6 +5,7 @@
 #include "credits_sink.hpp"
 #include "lanes.hpp"
 #include "sweep_trees.hpp"
+#include "wide.hpp"
 
 namespace gigrad {
 
@@ -30,27 +31,22 @@ struct SweepRows {
     const uint16_t* rank(size_t i) const { return ranks.data() + i * n_columns; }
 };
 
+// Codes of the thresholds that lie between s and e; scale is SWEEP_UNITS / (e - s).
+GIGRAD_WIDE inline void time_codes(const double* threshold, size_t n, double s, double scale, int32_t first, int16_t* out) {
+    for (size_t i = 0; i < n; ++i) out[i] = static_cast<int16_t>(2 * static_cast<int32_t>((threshold[i] - s) * scale) + first);
+}
+
 class Sweeper {
   public:
     Sweeper(const Forest& forest, const SweepTrees& trees, const LaneKernel& kernel)
-        : forest_(forest), trees_(trees), sweep_(kernel.sweep), keys_(trees.tests.size() + 1),
+        : forest_(forest), trees_(trees), sweep_(kernel.sweep), codes_(trees.tests.size() + 1),
           delta_((trees.tests.size() + SWEEP_NONES) * forest.n_outputs(), 0.0) {
-        int bits = 1;
-        while ((1u << bits) < trees.tests.size() + 2) ++bits;
-        unit_ = 2 << bits;
-        none_ = static_cast<int32_t>(trees.none());
-        units_ = static_cast<double>((1u << 31) / static_cast<uint32_t>(unit_) - 8);  // the last of them must fit, too
-        never_[0] = -HALF - 16 * unit_;
-        never_[1] = HALF + 16 * unit_;
-        keys_.back() = never_[1] + none_;
+        codes_.back() = SWEEP_NEVER[1];
         job_.nodes = trees.nodes.data();
-        job_.keys = keys_.data();
+        job_.codes = codes_.data();
         job_.roots = trees.roots.data();
         job_.n_trees = trees.roots.size();
-        job_.id_bits = bits;
-        job_.doubt = 2 * unit_;  // a code is off by less than a unit
-        job_.first = -HALF - 8 * unit_ + none_;
-        job_.last = HALF + 8 * unit_ + none_;
+        job_.none = static_cast<int32_t>(trees.none());
         // Room for a whole vector after the last part. Every list begins at a cache line, and no two at addresses that are
         // the same in their lowest twelve bits, where a processor takes a load for the echo of a store.
         constexpr size_t line = 16;
@@ -69,7 +65,7 @@ class Sweeper {
     void sweep(const SweepRows& starts, size_t start, const SweepRows& ends, size_t end) {
         s_ = starts.row(start);
         e_ = ends.row(end);
-        set_keys(starts.rank(start), ends.rank(end));
+        set_codes(starts.rank(start), ends.rank(end));
         sweep_(job_);
     }
 
@@ -100,12 +96,8 @@ class Sweeper {
         for (const Crossed& crossed : crossed_) each(split[crossed.begin], split[crossed.end - 1] + 1);
     }
 
-    // When the tests are crossed, by split, if every split is asked in one way only; otherwise null.
-    const int32_t* split_keys() const { return trees_.tests_are_splits() ? keys_.data() : nullptr; }
-    // Of such a key: its split, its time from 0 to 2^31, and how close two times are at least that cannot be told apart.
-    int32_t split_of_key(int32_t key) const { return key & ((1 << job_.id_bits) - 1); }
-    static uint32_t time_of_key(int32_t key) { return static_cast<uint32_t>(key) + static_cast<uint32_t>(HALF); }
-    int32_t doubt() const { return job_.doubt; }
+    // When the splits are crossed, if every split is asked in one way only; otherwise null.
+    const int16_t* split_codes() const { return trees_.tests_are_splits() ? codes_.data() : nullptr; }
 
     // The leaves in doubt, as the only pair of a trace.
     void trace_unclear(const SplitIds& splits, Trace& trace) {
@@ -114,7 +106,6 @@ class Sweeper {
     }
 
   private:
-    static constexpr int32_t HALF = 1 << 30;  // keys of times reach from -HALF to HALF
     // What a pair does in one column.
     struct Move {
         double s, e;
@@ -128,16 +119,14 @@ class Sweeper {
     const SweepTrees& trees_;
     const SweepWalk sweep_;
     LeafCorner corner_;
-    std::vector<int32_t> keys_;
+    std::vector<int16_t> codes_;
     Aligned<int32_t> store_;
     std::vector<double> delta_;      // (tests + SWEEP_NONES, outputs): what happens when each test is crossed
     std::vector<Crossed> crossed_;   // tests among which all are that the pair crosses
     SweepJob job_;
     const double *s_ = nullptr, *e_ = nullptr;  // the pair
-    int32_t unit_, none_, never_[2];
-    double units_;  // in the whole of the path's time
 
-    void set_keys(const uint16_t* s_rank, const uint16_t* e_rank) {
+    void set_codes(const uint16_t* s_rank, const uint16_t* e_rank) {
         const double *s = s_, *e = e_;
         crossed_.clear();
         for (size_t j = 0; j < forest_.n_columns(); ++j) {
@@ -145,52 +134,47 @@ class Sweeper {
             const Move move{s[j], e[j], begin + s_rank[j], begin + e_rank[j], static_cast<int32_t>(j)};
             const double size = std::abs(e[j] - s[j]);
             if ((size > LEAST_WAY || size == 0.0) && size < LARGEST_WAY)
-                plain_keys(begin, categories, move);
+                plain_codes(begin, categories, move);
             else if (!std::isfinite(s[j]) || !std::isfinite(e[j]))
-                jump_keys(begin, categories, move);
+                jump_codes(begin, categories, move);
             else
-                odd_keys(begin, categories, move);
-            if (categories < stop) odd_keys(categories, stop, move);
+                odd_codes(begin, categories, move);
+            if (categories < stop) odd_codes(categories, stop, move);
         }
     }
 
-    // Keys of thresholds begin .. stop-1. The side that comes first is the start's: left (0) where the value rises.
-    void plain_keys(int32_t begin, int32_t stop, const Move& move) {
+    // Codes of thresholds begin .. stop-1. The side that comes first is the start's: left (0) where the value rises.
+    void plain_codes(int32_t begin, int32_t stop, const Move& move) {
         const bool falls = move.e < move.s;
-        const int32_t from = std::min(move.s_rank, move.e_rank), to = std::max(move.s_rank, move.e_rank), side = falls ? unit_ / 2 : 0;
-        const int32_t below = never_[falls] + side, above = never_[!falls] + side, first = side - HALF;
-        const int shift = job_.id_bits + 1;
-        int32_t* const keys = keys_.data();
-        const double* const threshold = trees_.threshold.data();
-        const double s = move.s, scale = units_ / (move.e - s);
-        for (int32_t t = begin; t < from; ++t) keys[t] = below + t;
-        for (int32_t t = from; t < to; ++t)
-            keys[t] = static_cast<int32_t>(static_cast<uint32_t>(static_cast<int32_t>((threshold[t] - s) * scale)) << shift) + first + t;
-        for (int32_t t = to; t < stop; ++t) keys[t] = above + t;
+        const int32_t from = std::min(move.s_rank, move.e_rank), to = std::max(move.s_rank, move.e_rank);
+        int16_t* const codes = codes_.data();
+        std::fill(codes + begin, codes + from, static_cast<int16_t>(SWEEP_NEVER[falls] + falls));
+        time_codes(trees_.threshold.data() + from, static_cast<size_t>(to - from), move.s, SWEEP_UNITS / (move.e - move.s),
+                   falls - SWEEP_ORIGIN, codes + from);
+        std::fill(codes + to, codes + stop, static_cast<int16_t>(SWEEP_NEVER[!falls] + falls));
         if (from < to) crossed_.push_back({from, to, move.column});
     }
 
     // A value that is missing or infinite: all that changes changes at one half.
-    void jump_keys(int32_t begin, int32_t stop, const Move& move) {
+    void jump_codes(int32_t begin, int32_t stop, const Move& move) {
         const bool s_missing = std::isnan(move.s), e_missing = std::isnan(move.e);
-        const int32_t half = static_cast<int32_t>(0.5 * units_) * unit_ - HALF;
         for (int32_t t = begin; t < stop; ++t) {
             const bool missing_left = trees_.missing_left[t];
             const bool s_left = s_missing ? missing_left : t >= move.s_rank, e_left = e_missing ? missing_left : t >= move.e_rank;
-            keys_[t] = (s_left == e_left ? never_[s_left] : half + (s_left ? 0 : unit_ / 2)) + t;
+            codes_[t] = static_cast<int16_t>(s_left == e_left ? SWEEP_NEVER[s_left] : SWEEP_UNITS / 2 * 2 - SWEEP_ORIGIN + !s_left);
         }
         if (begin < stop) crossed_.push_back({begin, stop, move.column});
     }
 
     // By the one rule for sides and times: categories, and differences too small or too large for the others.
-    void odd_keys(int32_t begin, int32_t stop, const Move& move) {
+    void odd_codes(int32_t begin, int32_t stop, const Move& move) {
         for (int32_t t = begin; t < stop; ++t) {
             const Node& node = trees_.tests[t];
             const bool s_left = goes_left(forest_, node, move.s), e_left = goes_left(forest_, node, move.e);
             if (s_left == e_left)
-                keys_[t] = never_[s_left] + t;
+                codes_[t] = SWEEP_NEVER[s_left];
             else
-                keys_[t] = static_cast<int32_t>(crossing_time(node, move.s, move.e) * units_) * unit_ - HALF + (s_left ? 0 : unit_ / 2) + t;
+                codes_[t] = static_cast<int16_t>(2 * static_cast<int32_t>(crossing_time(node, move.s, move.e) * SWEEP_UNITS) - SWEEP_ORIGIN + !s_left);
         }
         if (begin < stop) crossed_.push_back({begin, stop, move.column});
     }
@@ -245,7 +229,7 @@ class Sweeper {
                 for (size_t i = 0; i < n; ++i) to[i % k] += weight * begin[i];
             std::fill_n(begin, n, 0.0);
         }
-        std::fill_n(delta_.data() + static_cast<size_t>(none_) * k, SWEEP_NONES * k, 0.0);
+        std::fill_n(delta_.data() + static_cast<size_t>(job_.none) * k, SWEEP_NONES * k, 0.0);
     }
 
     // Tells the sink of each tree what the leaves in doubt give, by exact times.
@@ -263,10 +247,10 @@ class Sweeper {
         corner_.begin(trees_.depth());
         for (int32_t at = leaf, above; (above = trees_.parent[at]) >= 0; at = above) {
             const uint32_t node = trees_.nodes[above], test = node & SWEEP_TEST;
-            const int32_t key = keys_[test];
-            if (key < job_.first || key > job_.last) continue;
+            const int16_t code = codes_[test];
+            if (code < SWEEP_FIRST || code > SWEEP_LAST) continue;
             const bool is_left = static_cast<uint32_t>(at - above) == (node >> SWEEP_OFFSET_SHIFT & SWEEP_MAX_OFFSET);
-            const bool start_left = (key >> job_.id_bits & 1) == 0;
+            const bool start_left = (code & 1) == 0;
             const Node& split = trees_.tests[test];
             corner_.add(crossing_time(split, s_[split.feature], e_[split.feature]), split.feature, trees_.node_of[above],
                         is_left != start_left);
