@@ -59,7 +59,9 @@ inline void set_sides(const Forest& forest, const SweepTrees& trees, const doubl
         if (std::isnan(x[j])) {
             for (int32_t t = begin; t < categories; ++t) right[t] = !trees.missing_left[t];
         } else {
-            const int32_t middle = begin + static_cast<int32_t>(trees.thresholds_below(j, x[j]));
+            uint16_t below;
+            trees.thresholds_below<1>(j, &x[j], &below);
+            const int32_t middle = begin + below;
             std::fill(right + begin, right + middle, uint8_t{1});
             std::fill(right + middle, right + categories, uint8_t{0});
         }

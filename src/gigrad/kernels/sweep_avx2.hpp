@@ -31,33 +31,6 @@ struct SweepAvx2 {
     static Vec arrange(Vec v, Order from) { return _mm256_permutevar8x32_epi32(v, from); }
     static Vec all(uint32_t x) { return _mm256_set1_epi32(static_cast<int32_t>(x)); }
     static Vec all(int32_t x) { return _mm256_set1_epi32(x); }
-    // Eight loads are quicker than one gather on some processors, and as quick on the others.
-    template <class T>
-    static Vec pick(const T* table, Vec at) {
-        alignas(32) uint32_t i[8];
-        _mm256_store_si256(reinterpret_cast<__m256i*>(i), at);
-        __asm__ volatile("" : "+m"(i));  // through memory: taking lanes out of a register costs twice as much
-        const auto one = [&](int lane) { return static_cast<int32_t>(table[i[lane]]); };
-        return _mm256_setr_epi32(one(0), one(1), one(2), one(3), one(4), one(5), one(6), one(7));
-    }
-
-    // The same of a table of halves, which come to the upper halves of lanes.
-    static Vec pick_high(const int16_t* table, Vec at) {
-        alignas(32) uint32_t i[8];
-        _mm256_store_si256(reinterpret_cast<__m256i*>(i), at);
-        __asm__ volatile("" : "+m"(i));
-        const __m128i zero = _mm_setzero_si128();
-        __m128i low = zero, high = zero;
-        low = _mm_insert_epi16(low, table[i[0]], 1);
-        high = _mm_insert_epi16(high, table[i[4]], 1);
-        low = _mm_insert_epi16(low, table[i[1]], 3);
-        high = _mm_insert_epi16(high, table[i[5]], 3);
-        low = _mm_insert_epi16(low, table[i[2]], 5);
-        high = _mm_insert_epi16(high, table[i[6]], 5);
-        low = _mm_insert_epi16(low, table[i[3]], 7);
-        high = _mm_insert_epi16(high, table[i[7]], 7);
-        return _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1);
-    }
 
     static Vec plus(Vec a, Vec b) { return _mm256_add_epi32(a, b); }
     static Vec minus(Vec a, Vec b) { return _mm256_sub_epi32(a, b); }

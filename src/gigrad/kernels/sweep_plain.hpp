@@ -36,15 +36,6 @@ struct SweepPlain {
     static Vec arrange(Vec v, Order from) { return each([&](size_t i) { return v.lane[from.lane[i]]; }); }
     static Vec all(uint32_t x) { return each([&](size_t) { return x; }); }
     static Vec all(int32_t x) { return each([&](size_t) { return x; }); }
-    template <class T>
-    static Vec pick(const T* table, Vec at) {
-        return each([&](size_t i) { return table[at.lane[i]]; });
-    }
-
-    // The same of a table of halves, which come to the upper halves of lanes.
-    static Vec pick_high(const int16_t* table, Vec at) {
-        return each([&](size_t i) { return unsign(table[at.lane[i]]) << 16; });
-    }
 
     // Sums and differences go round at the ends of int32.
     static Vec plus(Vec a, Vec b) { return each([&](size_t i) { return unsign(a.lane[i]) + unsign(b.lane[i]); }); }

@@ -25,17 +25,16 @@ class SweepTrees {
     uint32_t none() const { return static_cast<uint32_t>(tests.size()); }
     // Whether every split is asked in one way only: the side of missing values and the categories make no difference.
     bool tests_are_splits() const { return static_cast<size_t>(split_of[none()]) == tests.size(); }
-    // How many of a column's thresholds lie below x.
-    std::ptrdiff_t thresholds_below(size_t column, double x) const {
-        const double *const begin = threshold.data() + column_begin[column], *base = begin;
-        std::ptrdiff_t n = categories_begin[column] - column_begin[column];
-        if (n == 0) return 0;
-        while (n > 1) {  // as many steps for every x, and no branch that depends on it
-            const std::ptrdiff_t half = n / 2;
-            base += base[half - 1] < x ? half : 0;
-            n -= half;
-        }
-        return base - begin + (*base < x);
+    // How many of a column's thresholds lie below each of N values: side by side, since every search waits for itself. All
+    // take as many steps, and no branch depends on a value.
+    template <size_t N>
+    void thresholds_below(size_t column, const double* x, uint16_t* out) const {
+        const double* const begin = threshold.data() + column_begin[column];
+        auto n = static_cast<uint32_t>(categories_begin[column] - column_begin[column]);
+        uint32_t at[N] = {};
+        for (; n > 1; n -= n / 2)
+            for (size_t i = 0; i < N; ++i) at[i] += n / 2 & (0u - static_cast<uint32_t>(begin[at[i] + n / 2 - 1] < x[i]));
+        for (size_t i = 0; i < N; ++i) out[i] = static_cast<uint16_t>(n == 0 ? 0 : at[i] + (begin[at[i]] < x[i]));
     }
     // Of the deepest leaf.
     size_t depth() const { return depth_; }

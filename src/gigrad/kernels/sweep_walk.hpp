@@ -68,7 +68,7 @@ class Sweep {
         fill_up();
         n_extra_ = n_leaf_ = 0;
         for (size_t i = 0; i < n_; i += FETCHED) {
-            const size_t n = n_ - i < FETCHED ? n_ - i : FETCHED;
+            const size_t n = n_ - i < FETCHED ? (n_ - i + LANES - 1) / LANES * LANES : FETCHED;
             fetch(i, n);
             go_on(i, n);
         }
@@ -84,13 +84,15 @@ class Sweep {
         const int32_t* const place = job_.parts.place + begin;
         const uint32_t* const nodes = job_.nodes;
         const int16_t* const codes = job_.codes;
-        const Vec test = Isa::all(SWEEP_TEST), sign = Isa::all(SWEEP_LEAF);
-        for (size_t i = 0; i < n; i += LANES) {
-            const Vec node = Isa::pick(nodes, Isa::less_bits(Isa::load(place + i), sign));
-            Isa::store(node_ + i, node);
-            const Vec asked = Isa::both(node, test);
-            Isa::store(key_ + i, Isa::either(Isa::pick_high(codes, asked), asked));
-        }
+        const auto one = [&](size_t i) {
+            auto at = static_cast<uint32_t>(place[i]);
+            __asm__ volatile("" : "+r"(at));  // one by one: the processor's gathers, and what compilers make of this, are slower
+            const uint32_t node = nodes[at & ~static_cast<uint32_t>(SWEEP_LEAF)], test = node & SWEEP_TEST;
+            node_[i] = static_cast<int32_t>(node);
+            key_[i] = sweep_key(codes[test], static_cast<int32_t>(test));
+        };
+        for (size_t i = 0; i < n; i += LANES)
+            for (size_t lane = 0; lane < LANES; ++lane) one(i + lane);
     }
 
     void go_on(size_t begin, size_t n) {

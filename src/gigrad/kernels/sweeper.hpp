@@ -20,13 +20,22 @@ struct SweepRows {
         n_columns = columns;
         values.resize(n_rows * columns);
         ranks.resize(n_rows * columns);
-        for (size_t j = 0; j < columns; ++j)
-            for (size_t i = 0; i < n_rows; ++i) {
-                const double x = value(j, i);
-                values[i * columns + j] = x;
-                ranks[i * columns + j] = static_cast<uint16_t>(trees.thresholds_below(j, x));
+        for (size_t begin = 0; begin < n_rows; begin += TOGETHER) {
+            const size_t n = std::min(TOGETHER, n_rows - begin);
+            for (size_t j = 0; j < columns; ++j) {
+                double x[TOGETHER];
+                uint16_t rank[TOGETHER];
+                for (size_t i = 0; i < TOGETHER; ++i) x[i] = value(j, begin + (i < n ? i : 0));
+                trees.thresholds_below<TOGETHER>(j, x, rank);
+                for (size_t i = 0; i < n; ++i) {
+                    values[(begin + i) * columns + j] = x[i];
+                    ranks[(begin + i) * columns + j] = rank[i];
+                }
             }
+        }
     }
+    static constexpr size_t TOGETHER = 8;
+
     const double* row(size_t i) const { return values.data() + i * n_columns; }
     const uint16_t* rank(size_t i) const { return ranks.data() + i * n_columns; }
 };
