@@ -1,7 +1,7 @@
 // Predictions of a sum of trees.
 #pragma once
 
-#include "sweep_trees.hpp"
+#include "sweep_rows.hpp"
 
 namespace gigrad {
 
@@ -53,15 +53,13 @@ inline void predict_by_rows(const Forest& forest, const Rows& x, double* out) {
 }
 
 // Which child each test sends a row to (0 left, 1 right), by test; the last one, of leaves, is 0.
-inline void set_sides(const Forest& forest, const SweepTrees& trees, const double* x, uint8_t* right) {
+inline void set_sides(const Forest& forest, const SweepTrees& trees, const double* x, const uint16_t* rank, uint8_t* right) {
     for (size_t j = 0; j < forest.n_columns(); ++j) {
         const int32_t begin = trees.column_begin[j], categories = trees.categories_begin[j], stop = trees.column_begin[j + 1];
         if (std::isnan(x[j])) {
             for (int32_t t = begin; t < categories; ++t) right[t] = !trees.missing_left[t];
         } else {
-            uint16_t below;
-            trees.thresholds_below<1>(j, &x[j], &below);
-            const int32_t middle = begin + below;
+            const int32_t middle = begin + rank[j];
             std::fill(right + begin, right + middle, uint8_t{1});
             std::fill(right + middle, right + categories, uint8_t{0});
         }
@@ -76,9 +74,13 @@ inline void predict_by_trees(const Forest& forest, const SweepTrees& trees, cons
     const size_t outputs = forest.n_outputs(), n_trees = forest.n_trees();
     const uint32_t* const nodes = trees.nodes.data();
     std::vector<uint8_t> right(trees.tests.size() + 1);
+    SweepRows rows;
     for (size_t i = 0; i < x.n_rows; ++i) {
         double* const to = out + i * outputs;
-        set_sides(forest, trees, x.row(i), right.data());
+        const size_t place = i % SweepRows::TOGETHER;
+        if (place == 0)
+            rows.set(trees, std::min(SweepRows::TOGETHER, x.n_rows - i), x.n_columns, [&](size_t j, size_t r) { return x.row(i + r)[j]; });
+        set_sides(forest, trees, rows.row(place), rows.rank(place), right.data());
         const uint8_t* const sides = right.data();
         std::copy(forest.base.begin(), forest.base.end(), to);
         for (size_t begin = 0; begin < n_trees; begin += together) {
