@@ -35,6 +35,17 @@ def histogram(plain, rng):
     return rows
 
 
+def apart(plain, rng):
+    """The same without gaps: every split is asked in one way, and no two are crossed at one time."""
+    plain.arrays["missing_left"] = [False] * len(plain.arrays["missing_left"])
+    return lambda n: rng.normal(size=(n, plain.n_columns)) * 2 + 2
+
+
+def near(plain, rng):
+    """Rows so far away that many splits are crossed in so short a time that only exact times can put them in order."""
+    return lambda n: (rng.normal(size=(n, plain.n_columns)) * 2 + 2) * 1e4
+
+
 def close(plain, rng):
     """Numbers alone, thresholds of one variable so close to one another that a path crosses them at one corner."""
     thresholds = np.array(plain.arrays["threshold"])
@@ -46,6 +57,8 @@ KINDS = {
     "ties": lambda plain, rng: lambda n: random_rows(rng, n, plain),
     "continuous": continuous,
     "histogram": histogram,
+    "apart": apart,
+    "near": near,
     "close": close,
 }
 

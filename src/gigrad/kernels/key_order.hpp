@@ -11,8 +11,8 @@ class KeyOrder {
     // Takes the crossed splits at which delta is not zero. `time(split)` is the exact one. False where two of them are
     // within TIE.
     template <class Time>
-    bool set(const Sweeper& swept, const int16_t* code_of, const double* delta, Time time) {
-        collect(swept, code_of, delta);
+    bool set(const Sweeper& swept, const double* delta, Time time) {
+        collect(swept, delta);
         sort();
         if (!settle_close(time)) return false;
         for (size_t i = 0; i < n_; ++i) keys_[i] = split_of(sorted_[i]);
@@ -28,19 +28,17 @@ class KeyOrder {
     std::vector<uint32_t> begins_;  // of buckets
     std::vector<double> times_;     // of keys that are close
 
-    void collect(const Sweeper& swept, const int16_t* code_of, const double* delta) {
-        size_t most = 0, n = 0;
-        swept.for_crossed([&](int32_t begin, int32_t end) { most += static_cast<size_t>(end - begin); });
+    void collect(const Sweeper& swept, const double* delta) {
+        const size_t most = swept.n_crossed();
         if (keys_.size() < most + 1) {  // one more is written than there may be
             keys_.resize(most + 1);
             sorted_.resize(most + 1);
         }
         int32_t* const keys = keys_.data();
-        swept.for_crossed([&](int32_t begin, int32_t end) {
-            for (int32_t split = begin; split < end; ++split) {
-                keys[n] = sweep_key(code_of[split], split);
-                n += delta[split] != 0.0;
-            }
+        size_t n = 0;
+        swept.for_codes([&](int32_t split, int16_t code) {
+            keys[n] = sweep_key(code, split);
+            n += delta[split] != 0.0;
         });
         n_ = n;
     }

@@ -34,8 +34,8 @@ class OrderedJumps {
         sum_jumps(trace, place);
         if (swept) swept->add_split_jumps(delta_.data());
         const size_t n_corners = trace.corners(place).size();
-        by_keys_ = swept && swept->split_codes() && k_ == 1 && n_corners == 0 &&
-                   keys_.set(*swept, swept->split_codes(), delta_.data(), [&](int32_t split) { return time_of(split); });
+        by_keys_ = swept && swept->splits_have_codes() && k_ == 1 && n_corners == 0 &&
+                   keys_.set(*swept, delta_.data(), [&](int32_t split) { return time_of(split); });
         if (by_keys_) return;
         if (swept) collect_swept(*swept);
         sort_entries(n_corners);

@@ -45,6 +45,7 @@ class SweepTrees {
     std::vector<double> threshold;           // of each test; NaN for categories
     std::vector<char> missing_left;          // of each test
     std::vector<int32_t> split_of;           // of each test, and of SWEEP_NONES after them: its number in SplitIds
+    std::vector<int32_t> test_of;            // of each split: the first of its tests, which follow one another
     std::vector<int32_t> column_begin, categories_begin;  // of each column, (columns + 1) and (columns)
 
     std::vector<uint32_t> nodes;             // place 0 is a leaf that no tree has
@@ -58,19 +59,19 @@ class SweepTrees {
     size_t n_leaves_ = 0, depth_ = 0;
 
     explicit SweepTrees(const Forest& forest) {
-        const std::vector<int32_t> test_of = find_tests(forest);
+        const std::vector<int32_t> test_of_node = find_tests(forest);
         place(-1, -1, -1);
         std::vector<char> seen(forest.nodes.size(), 0);
         for (size_t t = 0; t < forest.n_trees() && fits_; ++t) {
             roots.push_back(static_cast<int32_t>(nodes.size()));
             place(static_cast<int32_t>(t), forest.roots[t], -1);
-            for (auto at = static_cast<size_t>(roots.back()); at < nodes.size() && fits_; ++at) put(forest, test_of, at, seen);
+            for (auto at = static_cast<size_t>(roots.back()); at < nodes.size() && fits_; ++at) put(forest, test_of_node, at, seen);
         }
     }
 
     std::vector<int32_t> find_tests(const Forest& forest) {
         const auto& all = forest.nodes;
-        std::vector<int32_t> order, test_of(all.size(), -1);
+        std::vector<int32_t> order, of_node(all.size(), -1);
         for (size_t i = 0; i < all.size(); ++i)
             if (!all[i].is_leaf()) order.push_back(static_cast<int32_t>(i));
         const auto key = [&](int32_t i) {
@@ -86,15 +87,17 @@ class SweepTrees {
                 missing_left.push_back(node.missing_left);
                 split_of.push_back(forest.split_ids().of_node[order[i]]);
             }
-            test_of[order[i]] = static_cast<int32_t>(tests.size()) - 1;
+            of_node[order[i]] = static_cast<int32_t>(tests.size()) - 1;
         }
+        test_of.assign(forest.split_ids().size(), 0);
+        for (size_t t = tests.size(); t-- > 0;) test_of[split_of[t]] = static_cast<int32_t>(t);
         for (int32_t i = 0; i < SWEEP_NONES; ++i) split_of.push_back(forest.split_ids().none() + i);
         column_begin.assign(forest.n_columns() + 1, 0);
         for (const Node& test : tests) ++column_begin[static_cast<size_t>(test.feature) + 1];
         for (size_t j = 0; j < forest.n_columns(); ++j) column_begin[j + 1] += column_begin[j];
         categories_begin.assign(column_begin.begin(), column_begin.end() - 1);
         for (const Node& test : tests) categories_begin[test.feature] += test.set < 0;
-        return test_of;
+        return of_node;
     }
 
     void place(int32_t tree, int32_t index, int32_t above) {
@@ -106,7 +109,7 @@ class SweepTrees {
     }
 
     // Completes the node at a place, and adds its children after all that are there.
-    void put(const Forest& forest, const std::vector<int32_t>& test_of, size_t at, std::vector<char>& seen) {
+    void put(const Forest& forest, const std::vector<int32_t>& test_of_node, size_t at, std::vector<char>& seen) {
         const int32_t index = node_of[at], tree = tree_of[at];
         const Node& node = forest.nodes[index];
         if (seen[index]++) fits_ = false;  // a child of two parents has no single way from the root
@@ -124,7 +127,7 @@ class SweepTrees {
         const size_t offset = nodes.size() - at;
         if (offset > SWEEP_MAX_OFFSET) fits_ = false;
         const auto is_leaf = [&](int32_t child) { return static_cast<uint32_t>(forest.nodes[child].is_leaf()); };
-        nodes[at] = static_cast<uint32_t>(test_of[index]) | static_cast<uint32_t>(offset) << SWEEP_OFFSET_SHIFT |
+        nodes[at] = static_cast<uint32_t>(test_of_node[index]) | static_cast<uint32_t>(offset) << SWEEP_OFFSET_SHIFT |
                     is_leaf(node.left) * SWEEP_LEFT_LEAF | is_leaf(node.right) * SWEEP_RIGHT_LEAF;
         for (const int32_t child : {node.left, node.right}) place(tree, child, static_cast<int32_t>(at));
     }

@@ -74,8 +74,28 @@ class Sweeper {
         for (const Crossed& crossed : crossed_) each(split[crossed.begin], split[crossed.end - 1] + 1);
     }
 
-    // When the splits are crossed, if every split is asked in one way only; otherwise null.
-    const int16_t* split_codes() const { return trees_.tests_are_splits() ? codes_.data() : nullptr; }
+    // Whether all tests of a split are crossed at one time, if at all: they differ only for values that are missing.
+    bool splits_have_codes() const { return trees_.tests_are_splits() || plain_; }
+    // Calls each(split, code) for splits among which are all that are crossed.
+    template <class Each>
+    void for_codes(Each each) const {
+        const int16_t* const codes = codes_.data();
+        const int32_t* const test = trees_.test_of.data();
+        if (trees_.tests_are_splits())
+            for_crossed([&](int32_t begin, int32_t end) {
+                for (int32_t split = begin; split < end; ++split) each(split, codes[split]);
+            });
+        else
+            for_crossed([&](int32_t begin, int32_t end) {
+                for (int32_t split = begin; split < end; ++split) each(split, codes[test[split]]);
+            });
+    }
+    // How many splits those are at most.
+    size_t n_crossed() const {
+        size_t n = 0;
+        for (const Crossed& crossed : crossed_) n += static_cast<size_t>(crossed.end - crossed.begin);
+        return n;
+    }
 
     // The leaves in doubt, as the only pair of a trace.
     void trace_unclear(const SplitIds& splits, Trace& trace) {
@@ -101,12 +121,14 @@ class Sweeper {
     Aligned<int32_t> store_;
     std::vector<double> delta_;      // (tests + SWEEP_NONES, outputs): what happens when each test is crossed
     std::vector<Crossed> crossed_;   // tests among which all are that the pair crosses
+    bool plain_ = true;              // they are all numeric, of values that are there
     SweepJob job_;
     const double *s_ = nullptr, *e_ = nullptr;  // the pair
 
     void set_codes(const uint16_t* s_rank, const uint16_t* e_rank) {
         const double *s = s_, *e = e_;
         crossed_.clear();
+        plain_ = true;
         for (size_t j = 0; j < forest_.n_columns(); ++j) {
             const int32_t begin = trees_.column_begin[j], categories = trees_.categories_begin[j], stop = trees_.column_begin[j + 1];
             const Move move{s[j], e[j], begin + s_rank[j], begin + e_rank[j], static_cast<int32_t>(j)};
@@ -141,7 +163,7 @@ class Sweeper {
             const bool s_left = s_missing ? missing_left : t >= move.s_rank, e_left = e_missing ? missing_left : t >= move.e_rank;
             codes_[t] = static_cast<int16_t>(s_left == e_left ? SWEEP_NEVER[s_left] : SWEEP_UNITS / 2 * 2 - SWEEP_ORIGIN + !s_left);
         }
-        if (begin < stop) crossed_.push_back({begin, stop, move.column});
+        add_odd(begin, stop, move.column);
     }
 
     // By the one rule for sides and times: categories, and differences too small or too large for the others.
@@ -154,7 +176,13 @@ class Sweeper {
             else
                 codes_[t] = static_cast<int16_t>(2 * static_cast<int32_t>(crossing_time(node, move.s, move.e) * SWEEP_UNITS) - SWEEP_ORIGIN + !s_left);
         }
-        if (begin < stop) crossed_.push_back({begin, stop, move.column});
+        add_odd(begin, stop, move.column);
+    }
+
+    void add_odd(int32_t begin, int32_t stop, int32_t column) {
+        if (begin == stop) return;
+        crossed_.push_back({begin, stop, column});
+        plain_ = false;
     }
 
     // Adds what every leaf beyond doubt gives to the jumps of the tests that open and close it.
