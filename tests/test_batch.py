@@ -17,6 +17,7 @@ from pyarrow import csv
 import gigrad as gig
 from gigrad import batch, spreadsheet
 from gigrad.batch import targets
+from gigrad.batch.sources import Source
 from gigrad.graph import Graph, Input
 
 
@@ -234,6 +235,38 @@ def test_a_table_of_bad_rows_only(explainer: gig.Explainer, tmp_path: Path) -> N
     path = write(tmp_path / "x.parquet", content.set_column(6, "debt", [[None] * 10]))
     assert batch.run(explainer, path, tmp_path / "a.parquet", on_error="skip").written == 0
     assert batch.run(explainer, path, tmp_path / "b.parquet", on_error="null").written == 10
+
+
+HEADERS: dict[bytes, list[str] | str] = {
+    b"a,b\n1,2\n": ["a", "b"],
+    b"\xef\xbb\xbfa,b\r\n1,2\r\n": ["a", "b"],
+    b'"a,1","b\n2"\n1,2\n': ["a,1", "b\n2"],
+    b'\n\n"a""x",c\n1,2\n': ['a"x', "c"],
+    b"a,,c\r1,2,3\r": ["a", "", "c"],
+    b"a,b\n\xff,2\n": ["a", "b"],
+    b"a,b": "have no header",
+    b"\n": "have no header",
+    b"": "Empty CSV file",
+    b"\xff\xfea\x00,\x00b\x00\n": "invalid UTF8 data in its header. Save it in UTF-8",
+    b"a" * 5_000_000: "cannot be read",
+    b"x,a\n" * 2_000_000: ["x", "a"],
+}
+
+
+@pytest.mark.parametrize("raw", HEADERS, ids=lambda raw: ascii(raw[:12]))
+def test_headers_are_read_as_arrow_reads_them_but_without_its_threads(
+    raw: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, expected = tmp_path / "x.csv", HEADERS[raw]
+    path.write_bytes(raw)
+    if isinstance(expected, list):
+        assert csv.open_csv(path).schema.names == expected
+    monkeypatch.setattr(csv, "open_csv", None)  # its thread can end the process with an abort when Python exits
+    if isinstance(expected, list):
+        assert Source.open(path).schema().names == expected
+    else:
+        with pytest.raises(gig.InputError, match=expected):
+            Source.open(path).schema()
 
 
 # ------------------------------------------------------------ clear refusals

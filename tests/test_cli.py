@@ -211,8 +211,7 @@ def test_demo_tells_its_story_where_it_is_told(tmp_path: Path, monkeypatch: pyte
 
 
 def test_killed_by_the_user_it_goes_on(office: Path, tmp_path: Path) -> None:
-    # a row at a time, so that a busy machine, too, sends the signal long before the last one
-    line = "gigrad explain ready.gig new.csv --batch-rows 1 --id number"
+    line = "gigrad explain ready.gig new.csv --batch-rows 5 --id number"
     command = [sys.executable, "-m", "gigrad", *line.split()[1:], "-o", str(tmp_path / "out.parquet")]
     process = subprocess.Popen(command, cwd=office, stderr=subprocess.PIPE, text=True)
     while not list(tmp_path.glob("out.parquet.unfinished/part-000005*")):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,7 @@ from ..durable import has_utf8_name
 from ..errors import GigradError, InputError
 from ..optional import require
 
+_BLOCK = 1 << 22  # bytes of a CSV file that are read at once
 Broken = list[tuple[int, str]]
 """Lines of a CSV file that are no rows: where they stand among the rows, counted from 0, and why."""
 
@@ -85,27 +88,26 @@ class CsvReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         with reading(path):
-            self.names = self._open(["*"], []).schema.names
+            self.names = _header(path)
         twice = next((n for n in self.names if self.names.count(n) > 1), None)
         if twice is not None:
             raise InputError(f"{path} must name each column once; {twice!r} comes twice in its header.")
 
     def _open(self, columns: Sequence[str], broken: Broken) -> Any:
-        csv, pa = require("pyarrow.csv", "cli"), require("pyarrow", "cli")
+        arrow_csv, pa = require("pyarrow.csv", "cli"), require("pyarrow", "cli")
 
         def note(row: Any) -> str:
             # Lines count from 1 with the header, rows from 0 without it.
             broken.append((row.number - 2, f"it has {row.actual_columns} cells; the header has {row.expected_columns}"))
             return "skip"
 
-        wanted = [] if list(columns) == ["*"] else list(columns)
-        return csv.open_csv(
+        return arrow_csv.open_csv(
             str(self.path),
-            read_options=csv.ReadOptions(block_size=1 << 22, use_threads=False),
-            parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=note),
-            convert_options=csv.ConvertOptions(
-                column_types={name: pa.string() for name in wanted},
-                include_columns=wanted,
+            read_options=arrow_csv.ReadOptions(block_size=_BLOCK, use_threads=False),
+            parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=note),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types={name: pa.string() for name in columns},
+                include_columns=list(columns),
                 strings_can_be_null=True,
                 null_values=[""],
                 quoted_strings_can_be_null=False,
@@ -128,6 +130,31 @@ class CsvReader:
                 found = broken[:]
                 del broken[: len(found)]
                 yield table, found
+
+
+def _header(path: Path) -> list[str]:
+    """The names of a CSV file's columns.
+
+    Not by Arrow's reader: a thread of its own may hold on to one that has been let go of until Python exits, and then
+    asks for Python's lock to release our function for broken lines, which ends the process with an abort.
+    """
+    with open(path, "rb") as file:
+        start = file.read(_BLOCK)
+        more = bool(file.read(1))
+    text = start.decode("utf-8-sig", errors="surrogateescape")
+    rows = (row for row in csv.reader(io.StringIO(text, newline="")) if row)
+    try:
+        names = next(rows, None)
+        whole = next(rows, None) is not None if more else "\n" in text or "\r" in text
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+    if names is None or not whole:
+        raise ValueError("Empty CSV file" if not start else "its first lines have no header")
+    try:
+        "".join([*names, str(path)]).encode()  # Arrow, which reads the rest, can be told no other path either
+    except UnicodeEncodeError:
+        raise ValueError("invalid UTF8 data in its header") from None
+    return names
 
 
 READERS: dict[str, type[ParquetReader] | type[ArrowReader] | type[CsvReader]] = {
