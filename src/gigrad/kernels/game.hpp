@@ -61,15 +61,21 @@ class Game {
     std::vector<int32_t> members_;  // variables; after name_players, players
     std::vector<double> numbers_;   // (terms, margins)
     std::vector<int32_t> players_;  // the variable of each player
+    std::vector<int32_t> player_of_;  // by variable; -1 outside name_players
     std::vector<double> table_, chance_, value_, mean_, squares_;
     std::vector<uint8_t> sizes_;  // how many players a coalition has
 
+    // Players are in the order of their variables; there are few of them and many members.
     void name_players() {
-        players_ = members_;
+        players_.clear();
+        for (const int32_t variable : members_) {
+            if (player_of_.size() <= static_cast<size_t>(variable)) player_of_.resize(static_cast<size_t>(variable) + 1, -1);
+            if (player_of_[variable] < 0) player_of_[variable] = 0, players_.push_back(variable);
+        }
         std::sort(players_.begin(), players_.end());
-        players_.erase(std::unique(players_.begin(), players_.end()), players_.end());
-        for (int32_t& m : members_)
-            m = static_cast<int32_t>(std::lower_bound(players_.begin(), players_.end(), m) - players_.begin());
+        for (size_t i = 0; i < players_.size(); ++i) player_of_[players_[i]] = static_cast<int32_t>(i);
+        for (int32_t& member : members_) member = player_of_[member];
+        for (const int32_t variable : players_) player_of_[variable] = -1;
     }
 
     // Calls f(mask, sign) for the products of indicators "in A" that a term is a sum of; the empty one left out.
