@@ -149,6 +149,21 @@ def test_a_missing_package_is_named(office: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_failure_leaves_before_python_is_torn_down(office: Path) -> None:
+    """Arrow's threads, still busy with a file, would now and then abort the process then: its exit code was lost."""
+    lines = (office / "new.csv").read_text().splitlines()
+    (office / "broken.csv").write_text("\n".join([*lines[:2], "broken", *lines[2:]]) + "\n")
+    code = (
+        "import atexit, sys; from gigrad.cli import main; atexit.register(print, 'tidied up')\n"
+        "sys.argv = 'gigrad explain ready.gig broken.csv -o x.parquet'.split()\n"
+        "try: main()\nfinally: print('torn down')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=office)
+    assert done.returncode == 3
+    assert "Row 1 is no row: it has 1 cells" in done.stderr
+    assert done.stdout == "tidied up\n"
+
+
 def test_a_closed_pipe_is_no_failure(office: Path) -> None:
     done = subprocess.run(
         f"{sys.executable} -m gigrad info {office}/ready.gig | head -0; {sys.executable} -m gigrad --help | head -1",
