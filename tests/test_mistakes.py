@@ -30,7 +30,7 @@ MODEL = DecisionTreeClassifier().fit(X, GOOD)
         (X, r"a DataFrame came\. The model comes first, tables after it"),
         (X.to_numpy(), r"a ndarray came\. The model comes first, tables after it"),
         (MODEL.predict_proba, r"not its method 'predict_proba'"),
-        ({"model": MODEL}, r"A builtins\.dict cannot be imported\. Supported are catboost"),
+        ({"model": MODEL}, r"A builtins\.dict cannot be imported\. Supported are .*catboost: CatBoost"),
     ],
 )
 def test_something_else_in_the_place_of_the_model(model: Any, said: str) -> None:
