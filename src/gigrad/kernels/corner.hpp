@@ -15,6 +15,18 @@ inline Shares corner_shares(size_t u, size_t v, bool together) {
     return {u ? 1.0 / (static_cast<double>(u) * ways) : 0.0, v ? -1.0 / (static_cast<double>(v) * ways) : 0.0};
 }
 
+// corner_shares of up to fifteen variables on either side, to be looked up.
+struct ShareTable {
+    static constexpr size_t SIDE = 16;
+    Shares at[2][SIDE][SIDE];  // together or not; variables that open; variables that close
+
+    ShareTable() {
+        for (size_t u = 0; u < SIDE; ++u)
+            for (size_t v = 0; v < SIDE; ++v)
+                for (const bool together : {false, true}) at[together][u][v] = corner_shares(u, v, together);
+    }
+};
+
 // A leaf is open while all of its crossed splits agree: after the times of those on which only e agrees, before the
 // times of those on which only s does. It is entered at the last of the former, by the variables `past`, and left at
 // the first of the latter, by the variables `before`.

@@ -138,6 +138,29 @@ struct LeafShares {
     const Shares* shares;         // (2, 16, 16): at one corner or not; variables that open; variables that close
 };
 
+// The leaves of a swept pair that are in doubt, of trees with one output.
+constexpr size_t SWEEP_CORNER_DEPTH = 15;  // of the trees, at most
+// The way to a leaf: its tests from the last to the first, then none; and bits that say which were turns to the left.
+struct SweepWay {
+    uint16_t test[SWEEP_CORNER_DEPTH], left;
+};
+struct SweepCorners {
+    const int32_t* leaves;      // their places
+    size_t n;
+    const SweepWay* ways;       // of all leaves
+    const int32_t* way_of;      // by place
+    const int16_t* codes;       // as in SweepJob
+    const double* times;        // by test: exactly when, of those that are crossed; anything of the others, and of none
+    const int32_t* column_of;   // by test, and of none
+    const VisitValue* gives;    // by place
+    size_t depth;               // of the trees
+    const Shares* shares;       // as in LeafShares
+    double weight;
+    double* credit;             // (columns,), to be added to
+    int32_t* odd;               // leaves that are left to others: a variable is asked twice on the way; room for all and one
+    size_t n_odd;
+};
+
 struct LaneKernel {
     const char* name;
     int lanes;
@@ -146,6 +169,7 @@ struct LaneKernel {
     void (*population_visits)(LaneWalkJob&);
     void (*pairs_visits)(LaneWalkJob&);
     SweepWalk sweep;                   // one pair, all trees
+    void (*sweep_corners)(SweepCorners&);
     bool (*leaf_shares)(const LeafShares&);  // adds to the masses; false, and nothing added, where it cannot tell
 };
 

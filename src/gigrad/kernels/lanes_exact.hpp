@@ -11,11 +11,7 @@ namespace gigrad {
 // close it for certain.
 class SharedLeaf {
   public:
-    SharedLeaf(const Forest& forest, const LaneKernel& kernel) : forest_(forest), kernel_(kernel) {
-        for (size_t u = 0; u < 16; ++u)
-            for (size_t v = 0; v < 16; ++v)
-                for (const bool together : {false, true}) shares_[together][u][v] = corner_shares(u, v, together);
-    }
+    SharedLeaf(const Forest& forest, const LaneKernel& kernel) : forest_(forest), kernel_(kernel) {}
 
     void set_way(const Turn* path, int depth, const Block& block, const LaneColumn* columns) {
         depth_ = depth;
@@ -44,7 +40,7 @@ class SharedLeaf {
 
     // Adds weight times the shares of n starts to the turns' masses.
     void add(const int32_t* starts, size_t n, const double* weights) {
-        const LeafShares job{opening_, closing_, n_opening_, n_closing_, repeats_, starts, n, weights, shares_[0][0]};
+        const LeafShares job{opening_, closing_, n_opening_, n_closing_, repeats_, starts, n, weights, shares_.at[0][0]};
         if (plain_ && kernel_.leaf_shares(job)) return;
         for (size_t i = 0; i < n; ++i) add(static_cast<size_t>(starts[i]), weights[starts[i]]);
     }
@@ -71,7 +67,7 @@ class SharedLeaf {
     bool repeats_ = false;  // a variable is asked twice on the way
     bool plain_ = true;     // all turns are
     LeafCorner corner_;
-    Shares shares_[2][16][16];  // corner_shares of all numbers there can be: MAX_TURNS at most
+    const ShareTable shares_;  // of all numbers there can be: MAX_TURNS at most
 
     // One start: the plain version of LaneKernel::leaf_shares, and the general one.
     void add(size_t start, double weight) {
@@ -106,7 +102,7 @@ class SharedLeaf {
         const double late = std::max(0.0, entered - TIE), soon = left + TIE;
         for (int i = 0; i < n_opening_; ++i) u += opened[i] >= late;
         for (int i = 0; i < n_closing_; ++i) v += closed[i] <= soon;
-        const Shares& shares = shares_[u && v && entered >= left - TIE][u][v];
+        const Shares& shares = shares_.at[u && v && entered >= left - TIE][u][v];
         const double past = weight * shares.past, before = weight * shares.before;
         for (int i = 0; i < n_opening_; ++i) opening_[i].mass += opened[i] >= late ? past : 0.0;
         for (int i = 0; i < n_closing_; ++i) closing_[i].mass += closed[i] <= soon ? before : 0.0;

@@ -279,9 +279,9 @@ class LaneWalk : private LaneLeaves<Isa> {
 };
 
 template <class Isa>
-constexpr LaneKernel lane_kernel(const char* name, SweepWalk sweep, bool (*leaf_shares)(const LeafShares&)) {
+constexpr LaneKernel lane_kernel(const char* name, SweepWalk sweep, void (*corners)(SweepCorners&), bool (*leaf_shares)(const LeafShares&)) {
     return {name, Isa::LANES, &LaneWalk<Isa>::population, &LaneWalk<Isa>::pairs, &LaneWalk<Isa>::population_visits,
-            &LaneWalk<Isa>::pairs_visits, sweep, leaf_shares};
+            &LaneWalk<Isa>::pairs_visits, sweep, corners, leaf_shares};
 }
 
 }  // namespace

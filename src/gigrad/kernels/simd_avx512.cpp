@@ -3,11 +3,12 @@
 #include "lanes_shares.hpp"
 #include "lanes_walk.hpp"
 #include "sweep_avx2.hpp"
+#include "sweep_corners.hpp"
 #include "sweep_walk.hpp"
 
 namespace gigrad {
 
 extern const LaneKernel LANES_AVX512;
-constexpr LaneKernel LANES_AVX512 = lane_kernel<IsaAvx512>("avx512", &Sweep<SweepAvx2>::run, &LeafSharing::run);
+constexpr LaneKernel LANES_AVX512 = lane_kernel<IsaAvx512>("avx512", &Sweep<SweepAvx2>::run, &SweepSharing::run, &LeafSharing::run);
 
 }  // namespace gigrad

@@ -44,6 +44,7 @@ class SweepTrees {
     std::vector<Node> tests;
     std::vector<double> threshold;           // of each test; NaN for categories
     std::vector<char> missing_left;          // of each test
+    std::vector<int32_t> column_of;          // of each test, and of none
     std::vector<int32_t> split_of;           // of each test, and of SWEEP_NONES after them: its number in SplitIds
     std::vector<int32_t> test_of;            // of each split: the first of its tests, which follow one another
     std::vector<int32_t> column_begin, categories_begin;  // of each column, (columns + 1) and (columns)
@@ -51,6 +52,8 @@ class SweepTrees {
     std::vector<uint32_t> nodes;             // place 0 is a leaf that no tree has
     std::vector<int32_t> roots;
     std::vector<VisitValue> gives;           // of leaves, by place
+    std::vector<SweepWay> ways;              // of leaves; empty where some are too deep
+    std::vector<int32_t> way_of;             // of leaves, by place
     std::vector<int32_t> tree_of, node_of, parent;  // of each place: its tree and node in the forest, the place above; -1 for none
 
   private:
@@ -67,6 +70,7 @@ class SweepTrees {
             place(static_cast<int32_t>(t), forest.roots[t], -1);
             for (auto at = static_cast<size_t>(roots.back()); at < nodes.size() && fits_; ++at) put(forest, test_of_node, at, seen);
         }
+        if (fits_) find_ways();
     }
 
     std::vector<int32_t> find_tests(const Forest& forest) {
@@ -85,10 +89,12 @@ class SweepTrees {
                 tests.push_back(node);
                 threshold.push_back(node.set >= 0 ? std::numeric_limits<double>::quiet_NaN() : node.threshold);
                 missing_left.push_back(node.missing_left);
+                column_of.push_back(node.feature);
                 split_of.push_back(forest.split_ids().of_node[order[i]]);
             }
             of_node[order[i]] = static_cast<int32_t>(tests.size()) - 1;
         }
+        column_of.push_back(0);
         test_of.assign(forest.split_ids().size(), 0);
         for (size_t t = tests.size(); t-- > 0;) test_of[split_of[t]] = static_cast<int32_t>(t);
         for (int32_t i = 0; i < SWEEP_NONES; ++i) split_of.push_back(forest.split_ids().none() + i);
@@ -98,6 +104,25 @@ class SweepTrees {
         categories_begin.assign(column_begin.begin(), column_begin.end() - 1);
         for (const Node& test : tests) categories_begin[test.feature] += test.set < 0;
         return of_node;
+    }
+
+    void find_ways() {
+        if (depth_ > SWEEP_CORNER_DEPTH) return;
+        ways.reserve(n_leaves_);
+        way_of.assign(nodes.size(), 0);
+        for (size_t leaf = 1; leaf < nodes.size(); ++leaf) {
+            if ((nodes[leaf] & SWEEP_TEST) != none()) continue;
+            SweepWay way{};
+            std::fill(std::begin(way.test), std::end(way.test), static_cast<uint16_t>(none()));
+            size_t d = 0;
+            for (auto at = static_cast<int32_t>(leaf), above = parent[at]; above >= 0; at = above, above = parent[at], ++d) {
+                way.test[d] = static_cast<uint16_t>(nodes[above] & SWEEP_TEST);
+                const bool left = static_cast<uint32_t>(at - above) == (nodes[above] >> SWEEP_OFFSET_SHIFT & SWEEP_MAX_OFFSET);
+                way.left = static_cast<uint16_t>(way.left | left << d);
+            }
+            way_of[leaf] = static_cast<int32_t>(ways.size());
+            ways.push_back(way);
+        }
     }
 
     void place(int32_t tree, int32_t index, int32_t above) {

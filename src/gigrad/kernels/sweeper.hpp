@@ -14,12 +14,18 @@ GIGRAD_WIDE inline void time_codes(const double* threshold, size_t n, double s, 
     for (size_t i = 0; i < n; ++i) out[i] = static_cast<int16_t>(2 * static_cast<int32_t>((threshold[i] - s) * scale) + first);
 }
 
+// When thresholds between s and e are passed; way is e - s.
+GIGRAD_WIDE inline void plain_times(const double* threshold, size_t n, double s, double way, double* out) {
+    for (size_t i = 0; i < n; ++i) out[i] = (threshold[i] - s) / way;
+}
+
 class Sweeper {
   public:
     Sweeper(const Forest& forest, const SweepTrees& trees, const LaneKernel& kernel)
-        : forest_(forest), trees_(trees), sweep_(kernel.sweep), codes_(trees.tests.size() + 1),
+        : forest_(forest), trees_(trees), kernel_(kernel), codes_(trees.tests.size() + 1),
           delta_((trees.tests.size() + SWEEP_NONES) * forest.n_outputs(), 0.0) {
         codes_.back() = SWEEP_NEVER[1];
+        times_.resize(trees.tests.size() + 1);
         job_.nodes = trees.nodes.data();
         job_.codes = codes_.data();
         job_.roots = trees.roots.data();
@@ -44,7 +50,7 @@ class Sweeper {
         s_ = starts.row(start);
         e_ = ends.row(end);
         set_codes(starts.rank(start), ends.rank(end));
-        sweep_(job_);
+        kernel_.sweep(job_);
     }
 
     // What can be said of the pair that was swept last:
@@ -53,6 +59,7 @@ class Sweeper {
     void add_credit(double weight, double* credit) {
         add_jumps([](int32_t test) { return static_cast<size_t>(test); }, delta_.data());
         add_columns(weight, credit);
+        share_corners(weight, credit);
         settle([&](size_t tree) {
             return CreditSink{forest_, forest_.n_outputs(), forest_.width(tree), forest_.first(tree), credit, 0, &weight};
         });
@@ -112,16 +119,20 @@ class Sweeper {
     };
     struct Crossed {
         int32_t begin, end, column;
+        bool plain;
     };
     const Forest& forest_;
     const SweepTrees& trees_;
-    const SweepWalk sweep_;
+    const LaneKernel& kernel_;
     LeafCorner corner_;
     std::vector<int16_t> codes_;
     Aligned<int32_t> store_;
     std::vector<double> delta_;      // (tests + SWEEP_NONES, outputs): what happens when each test is crossed
     std::vector<Crossed> crossed_;   // tests among which all are that the pair crosses
     bool plain_ = true;              // they are all numeric, of values that are there
+    std::vector<double> times_;      // by test: exactly when, of those that are crossed
+    std::vector<int32_t> odd_;
+    const ShareTable shares_;
     SweepJob job_;
     const double *s_ = nullptr, *e_ = nullptr;  // the pair
 
@@ -152,7 +163,7 @@ class Sweeper {
         time_codes(trees_.threshold.data() + from, static_cast<size_t>(to - from), move.s, SWEEP_UNITS / (move.e - move.s),
                    falls - SWEEP_ORIGIN, codes + from);
         std::fill(codes + to, codes + stop, static_cast<int16_t>(SWEEP_NEVER[!falls] + falls));
-        if (from < to) crossed_.push_back({from, to, move.column});
+        if (from < to) crossed_.push_back({from, to, move.column, true});
     }
 
     // A value that is missing or infinite: all that changes changes at one half.
@@ -181,7 +192,7 @@ class Sweeper {
 
     void add_odd(int32_t begin, int32_t stop, int32_t column) {
         if (begin == stop) return;
-        crossed_.push_back({begin, stop, column});
+        crossed_.push_back({begin, stop, column, false});
         plain_ = false;
     }
 
@@ -236,6 +247,25 @@ class Sweeper {
             std::fill_n(begin, n, 0.0);
         }
         std::fill_n(delta_.data() + static_cast<size_t>(job_.none) * k, SWEEP_NONES * k, 0.0);
+    }
+
+    // Adds what the leaves in doubt give, but for the odd ones among them, which stay.
+    void share_corners(double weight, double* credit) {
+        if (job_.n_unclear == 0 || forest_.n_outputs() > 1 || trees_.ways.empty()) return;
+        for (const Crossed& crossed : crossed_) {
+            const double s = s_[crossed.column], e = e_[crossed.column];
+            if (crossed.plain)
+                plain_times(trees_.threshold.data() + crossed.begin, static_cast<size_t>(crossed.end - crossed.begin), s, e - s,
+                            times_.data() + crossed.begin);
+            else
+                for (int32_t t = crossed.begin; t < crossed.end; ++t) times_[t] = crossing_time(trees_.tests[t], s, e);
+        }
+        odd_.resize(std::max(odd_.size(), job_.n_unclear + 1));
+        SweepCorners corners{job_.extra.place, job_.n_unclear, trees_.ways.data(), trees_.way_of.data(), job_.codes, times_.data(),
+                             trees_.column_of.data(), trees_.gives.data(), trees_.depth(), shares_.at[0][0], weight, credit, odd_.data(), 0};
+        kernel_.sweep_corners(corners);
+        std::copy_n(odd_.data(), corners.n_odd, job_.extra.place);
+        job_.n_unclear = corners.n_odd;
     }
 
     // Tells the sink of each tree what the leaves in doubt give, by exact times.
