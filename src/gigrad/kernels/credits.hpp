@@ -149,7 +149,9 @@ void for_crowd(const Crowd& crowd, const LaneKernel& kernel, size_t max_vectors,
     const size_t n = crowd.size, lanes = static_cast<size_t>(kernel.lanes), vectors = (std::min(n, START_BLOCK) + lanes - 1) / lanes;
     const size_t fair = (n_ends + 2 * n_threads - 1) / (2 * n_threads);  // rows that leave work for every thread
     const size_t n_rows = std::max<size_t>(1, std::min(max_vectors / vectors, fair));
-    const size_t row_units = (n_ends + n_rows - 1) / n_rows, chunks = (n + START_CHUNK - 1) / START_CHUNK;
+    const size_t least_units = (n_ends + n_rows - 1) / n_rows, chunks = (n + START_CHUNK - 1) / START_CHUNK;
+    // As many for every thread, and none much smaller than another: nobody waits for the last one.
+    const size_t row_units = std::min(n_ends, (least_units + n_threads - 1) / n_threads * n_threads);
     const bool apart = chunks > 1 && row_units < 2 * n_threads;  // too few rows: threads share the starts, too
     std::fill(out, out + n_ends * table, 0.0);
     std::vector<double> parts(apart ? (chunks - 1) * n_ends * table : 0, 0.0);
@@ -157,7 +159,7 @@ void for_crowd(const Crowd& crowd, const LaneKernel& kernel, size_t max_vectors,
         auto worker = make();
         std::vector<double> sum;
         for (size_t unit; next(unit);) {
-            const size_t first = unit % row_units * n_rows, rows = std::min(n_rows, n_ends - first);
+            const size_t place = unit % row_units, first = place * n_ends / row_units, rows = (place + 1) * n_ends / row_units - first;
             for (size_t chunk = apart ? unit / row_units : 0; chunk < chunks; ++chunk) {
                 sum.assign(rows * table, 0.0);
                 const size_t stop = std::min(n, (chunk + 1) * START_CHUNK);
