@@ -17,7 +17,7 @@ export PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
 options=(-q --color=no --noconftest -p no:cacheprovider "$@")
 "$PYTHON" emulated/pack.py "$work/root" -c /dev/null --rootdir=. "${options[@]}" test_simd.py
 cp emulated/guest.py "$work/root"
-printf '%s\n' "${options[@]}" /modules/test_simd.py > "$work/root/arguments"
+printf '%s\n' "${options[@]}" > "$work/root/arguments"
 cd "$work"
 
 # Without xsaves and xsavec, because Bochs and Linux do not agree on the size of what these save, upon which Linux would
