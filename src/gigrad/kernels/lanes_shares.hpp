@@ -2,7 +2,7 @@
 // Written once for every instruction set, like the walk; the plain version is SharedLeaf::add, start by start.
 #pragma once
 
-#include "lanes.hpp"
+#include "corner_lanes.hpp"
 
 namespace gigrad {
 namespace {
@@ -13,8 +13,7 @@ class LeafSharing {
     static bool run(const LeafShares& job) {
         LeafSharing me(job);
         for (size_t begin = 0; begin < job.n; begin += N) {
-            me.find_times(begin);
-            me.find_last();
+            me.find_turns(begin);
             if (job.repeats && me.meets_itself()) return false;
             me.share();
         }
@@ -23,55 +22,48 @@ class LeafSharing {
     }
 
   private:
-    static constexpr int N = 4;  // starts at a time
-    // The compiler's own vectors: it knows how many of the machine's each takes.
-    typedef double Numbers __attribute__((vector_size(8 * N)));
-    typedef int64_t Truths __attribute__((vector_size(8 * N)));  // -1 or 0
+    static constexpr size_t N = CornerLanes::N;
+    using Numbers = CornerLanes::Numbers;
+    using Truths = CornerLanes::Truths;
 
     const LeafShares& job_;
-    Numbers weight_, entered_, left_;
+    CornerLanes corner_;
+    Numbers weight_;
     Numbers opened_[MAX_TURNS], closed_[MAX_TURNS], opening_mass_[MAX_TURNS], closing_mass_[MAX_TURNS];
-    Truths opens_[MAX_TURNS], closes_[MAX_TURNS], together_;
+    Truths opens_[MAX_TURNS], closes_[MAX_TURNS];
 
     explicit LeafSharing(const LeafShares& job) : job_(job) {
-        for (int i = 0; i < job.n_opening; ++i) opening_mass_[i] = Numbers{};
-        for (int i = 0; i < job.n_closing; ++i) closing_mass_[i] = Numbers{};
+        for (int d = 0; d < job.n_opening; ++d) opening_mass_[d] = Numbers{};
+        for (int d = 0; d < job.n_closing; ++d) closing_mass_[d] = Numbers{};
     }
 
-    // A turn that a start does not cross was taken before the path began, if it opens; otherwise it never is.
-    void find_times(size_t begin) {
-        const auto there = static_cast<int>(job_.n - begin < N ? job_.n - begin : N);
+    // Of N starts, or of fewer and the first of them again, without weight.
+    void find_turns(size_t begin) {
+        const size_t there = job_.n - begin < N ? job_.n - begin : N;
         int32_t start[N];
-        for (int i = 0; i < N; ++i) start[i] = job_.starts[begin + static_cast<size_t>(i < there ? i : 0)];
-        for (int i = 0; i < N; ++i) weight_[i] = i < there ? job_.weights[start[i]] : 0.0;
-        entered_ = Numbers{} - 1.0, left_ = Numbers{} + 2.0;
+        for (size_t i = 0; i < N; ++i) start[i] = job_.starts[begin + (i < there ? i : 0)];
+        for (size_t i = 0; i < N; ++i) weight_[i] = i < there ? job_.weights[start[i]] : 0.0;
+        corner_.clear();
         for (int d = 0; d < job_.n_opening; ++d) {
-            set_times(job_.opening[d], start, -1.0, opened_[d]);
-            entered_ = opened_[d] > entered_ ? opened_[d] : entered_;
+            set_times(job_.opening[d], start, CornerLanes::BEFORE_ALL, opened_[d]);
+            corner_.open(opened_[d]);
         }
         for (int d = 0; d < job_.n_closing; ++d) {
-            set_times(job_.closing[d], start, -3.0, closed_[d]);
-            left_ = closed_[d] < left_ ? closed_[d] : left_;
+            set_times(job_.closing[d], start, CornerLanes::NEVER, closed_[d]);
+            corner_.close(closed_[d]);
         }
+        corner_.settle();
+        for (int d = 0; d < job_.n_opening; ++d) corner_.opens(opened_[d], opens_[d]);
+        for (int d = 0; d < job_.n_closing; ++d) corner_.closes(closed_[d], closes_[d]);
     }
 
+    // When starts cross a turn; `stays` where they do not.
     static void set_times(const LeafTurn& turn, const int32_t* start, double stays, Numbers& out) {
         Numbers s;
-        for (int i = 0; i < N; ++i) s[i] = turn.starts[start[i]];
+        for (size_t i = 0; i < N; ++i) s[i] = turn.starts[start[i]];
         const Numbers time = (turn.threshold - s) / (turn.end - s), stay = Numbers{} + stays;
         const Truths left = s <= turn.threshold, from_left = Truths{} - turn.from_left;
         out = left == from_left ? time : stay;
-    }
-
-    // The turns that open the leaf last and close it first.
-    void find_last() {
-        Numbers late = entered_ - TIE, soon = left_ + TIE;
-        late = late > 0.0 ? late : Numbers{};
-        Truths u{}, v{};
-        for (int d = 0; d < job_.n_opening; ++d) u |= opens_[d] = opened_[d] >= late;
-        for (int d = 0; d < job_.n_closing; ++d) v |= closes_[d] = closed_[d] <= soon;
-        together_ = u & v & (entered_ >= left_ - TIE);
-        weight_ = entered_ <= soon ? weight_ : Numbers{};
     }
 
     bool meets_itself() const {
@@ -81,27 +73,22 @@ class LeafSharing {
             for (int b = 0; b < a; ++b)
                 if (job_.opening[b].node->feature == variable) any |= opens_[a] & opens_[b];
             for (int b = 0; b < job_.n_closing; ++b)
-                if (job_.closing[b].node->feature == variable) any |= opens_[a] & closes_[b] & together_;
+                if (job_.closing[b].node->feature == variable) any |= opens_[a] & closes_[b] & corner_.together();
         }
         for (int a = 0; a < job_.n_closing; ++a)
             for (int b = 0; b < a; ++b)
                 if (job_.closing[a].node->feature == job_.closing[b].node->feature) any |= closes_[a] & closes_[b];
         int64_t out = 0;
-        for (int i = 0; i < N; ++i) out |= any[i];
+        for (size_t i = 0; i < N; ++i) out |= any[i];
         return out != 0;
     }
 
     void share() {
-        Truths at = together_ & (1 << 8);
-        for (int d = 0; d < job_.n_opening; ++d) at += opens_[d] & (1 << 4);
-        for (int d = 0; d < job_.n_closing; ++d) at -= closes_[d];
+        Truths u{}, v{};
+        for (int d = 0; d < job_.n_opening; ++d) u -= opens_[d];
+        for (int d = 0; d < job_.n_closing; ++d) v -= closes_[d];
         Numbers past, before;
-        for (int i = 0; i < N; ++i) {
-            const Shares& shares = job_.shares[at[i]];
-            past[i] = shares.past;
-            before[i] = shares.before;
-        }
-        past *= weight_, before *= weight_;
+        corner_.share(job_.shares, u, v, weight_, past, before);
         for (int d = 0; d < job_.n_opening; ++d) opening_mass_[d] += opens_[d] ? past : Numbers{};
         for (int d = 0; d < job_.n_closing; ++d) closing_mass_[d] += closes_[d] ? before : Numbers{};
     }
@@ -113,7 +100,7 @@ class LeafSharing {
 
     static double sum(const Numbers& x) {
         double out = x[0];
-        for (int i = 1; i < N; ++i) out += x[i];
+        for (size_t i = 1; i < N; ++i) out += x[i];
         return out;
     }
 };

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "lanes.hpp"
+#include "corner_lanes.hpp"
 
 namespace gigrad {
 namespace {
@@ -24,10 +24,10 @@ class SweepSharing {
     }
 
   private:
-    static constexpr size_t N = 4, GROUP = 16;  // leaves in a vector; leaves whose turns are found before any is shared out
-    typedef double Numbers __attribute__((vector_size(8 * N)));
-    typedef int64_t Truths __attribute__((vector_size(8 * N)));  // -1 or 0
-    static constexpr double BEFORE_ALL = -1.0, AFTER_ALL = 2.0;
+    static constexpr size_t N = CornerLanes::N, GROUP = 4 * N;  // leaves whose turns are found before any is shared out
+    using Numbers = CornerLanes::Numbers;
+    using Truths = CornerLanes::Truths;
+    static constexpr double BEFORE_ALL = CornerLanes::BEFORE_ALL, AFTER_ALL = CornerLanes::AFTER_ALL;
 
     SweepCorners& job_;
     const size_t depth_;
@@ -84,29 +84,26 @@ class SweepSharing {
     static Numbers& at(double* row, size_t i) { return *reinterpret_cast<Numbers*>(row + i); }
 
     void share(size_t i) {
-        Numbers entered = Numbers{} + BEFORE_ALL, left = Numbers{} + AFTER_ALL;
+        CornerLanes corner;
+        corner.clear();
         for (size_t d = 0; d < depth_; ++d) {
-            const Numbers opened = at(opened_[d], i), closed = at(closed_[d], i);
-            entered = opened > entered ? opened : entered;
-            left = closed < left ? closed : left;
+            corner.open(at(opened_[d], i));
+            corner.close(at(closed_[d], i));
         }
-        Numbers late = entered - TIE, soon = left + TIE;
-        const Truths met = entered <= soon;
-        late = late > 0.0 ? late : Numbers{};
-        soon = soon < 1.5 ? soon : Numbers{} + 1.5;  // what is after all closes nothing
-        Truths u{}, v{};
-        for (size_t d = 0; d < depth_; ++d) u -= at(opened_[d], i) >= late, v -= at(closed_[d], i) <= soon;
-        const Truths together = (u > 0) & (v > 0) & (entered >= left - TIE), place = (together & (1 << 8)) + (u << 4) + v;
+        corner.settle();
+        Truths u{}, v{}, opens, closes;
+        for (size_t d = 0; d < depth_; ++d) {
+            corner.opens(at(opened_[d], i), opens);
+            corner.closes(at(closed_[d], i), closes);
+            u -= opens, v -= closes;
+        }
         Numbers past, before;
-        for (size_t lane = 0; lane < N; ++lane) {
-            const Shares& shares = job_.shares[place[lane]];
-            past[lane] = shares.past;
-            before[lane] = shares.before;
+        corner.share(job_.shares, u, v, at(value_, i), past, before);
+        for (size_t d = 0; d < depth_; ++d) {
+            corner.opens(at(opened_[d], i), opens);
+            corner.closes(at(closed_[d], i), closes);
+            at(mass_[d], i) = (opens ? past : Numbers{}) + (closes ? before : Numbers{});
         }
-        const Numbers value = met ? at(value_, i) : Numbers{}, none{};
-        past *= value, before *= value;
-        for (size_t d = 0; d < depth_; ++d)
-            at(mass_[d], i) = (at(opened_[d], i) >= late ? past : none) + (at(closed_[d], i) <= soon ? before : none);
     }
 
     void tell(size_t n) const {
