@@ -41,20 +41,17 @@ class Tree:
     categories: dict[int, NDArray[Any]] | None = None
 
 
-@dataclass(frozen=True)
-class _Packed:
-    """Some trees in the form of a TreeEnsemble, whose attributes say what these are, counted from 0."""
+Arrays = dict[str, NDArray[Any]]
+"""Some trees in the form of a TreeEnsemble: those of its attributes that are about nodes and trees, by name."""
 
-    feature: Ints
-    threshold: Array
-    left: Ints
-    right: Ints
-    missing_left: NDArray[np.bool_]
-    category_set: Ints
-    words: list[NDArray[np.uint32]]
-    value: Ints
-    values: Array
-    roots: Ints
+DTYPES: dict[str, Any] = {
+    "feature": np.int32, "threshold": np.float64, "left": np.int32, "right": np.int32, "missing_left": np.bool_,
+    "category_set": np.int32, "set_start": np.int32, "set_words": np.uint32, "value": np.int32, "values": np.float64,
+    "roots": np.int32, "tree_output": np.int32,
+}  # fmt: skip
+_COUNTED_IN = {  # what numbers of one array are places in
+    "left": "feature", "right": "feature", "roots": "feature", "value": "values", "category_set": "set_start",
+}  # fmt: skip
 
 
 def assemble(source: Node, trees: Iterable[Tree], base: Array) -> TreeEnsemble:
@@ -63,31 +60,32 @@ def assemble(source: Node, trees: Iterable[Tree], base: Array) -> TreeEnsemble:
     `trees` are read one after the other and not kept: a generator of them takes the least memory.
     Raises CorruptModelError for a child out of range, a cycle, or trees the walk cannot take.
     """
-    outputs: list[int] = []
-    parts: list[_Packed] = []
+    parts: list[Arrays] = []
+    n_trees = 0
     for batch in _batches(trees):
-        parts.append(_pack(batch, first=len(outputs)))
-        outputs += [t.output for t in batch]
-    nodes = starts([len(p.feature) for p in parts])
-    numbers = starts([len(p.values) for p in parts])
-    sets = starts([len(p.words) for p in parts])
-    words = [w for p in parts for w in p.words]
-    return TreeEnsemble(
-        source=source,
-        feature=_joined([p.feature for p in parts], np.int32),
-        threshold=_joined([p.threshold for p in parts], np.float64),
-        left=moved([p.left for p in parts], nodes),
-        right=moved([p.right for p in parts], nodes),
-        missing_left=_joined([p.missing_left for p in parts], np.bool_),
-        category_set=moved([p.category_set for p in parts], sets),
-        set_start=np.cumsum([0, *(len(w) for w in words)]).astype(np.int32),
-        set_words=_joined(words, np.uint32),
-        value=moved([p.value for p in parts], numbers),
-        values=_joined([p.values for p in parts], np.float64),
-        roots=moved([p.roots for p in parts], nodes),
-        tree_output=np.asarray(outputs, np.int32),
-        base=np.asarray(base, np.float64).ravel(),
-    )
+        parts.append(_pack(batch, first=n_trees))
+        n_trees += len(batch)
+    return TreeEnsemble(source=source, **join(parts), base=np.asarray(base, np.float64).ravel())
+
+
+def join(parts: Sequence[Arrays]) -> Arrays:
+    """The trees of all parts, one part after the other."""
+    sizes = {name: [len(p[name]) for p in parts] for name in ("feature", "values", "set_words")}
+    sizes["set_start"] = [len(p["set_start"]) - 1 for p in parts]
+    before = {name: _before(each) for name, each in sizes.items()}
+    out: Arrays = {}
+    for name, dtype in DTYPES.items():
+        arrays = [p[name] for p in parts]
+        if name in _COUNTED_IN:
+            arrays = [
+                np.where(x < 0, x, x + np.int32(b))  # negative numbers mark that there is none
+                for x, b in zip(arrays, before[_COUNTED_IN[name]], strict=True)
+            ]
+        elif name == "set_start":
+            ends = [x[1:] + np.int32(b) for x, b in zip(arrays, before["set_words"], strict=True)]
+            arrays = [np.zeros(1, np.int32), *ends]
+        out[name] = _joined(arrays, dtype)
+    return out
 
 
 def _batches(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
@@ -104,7 +102,7 @@ def _batches(trees: Iterable[Tree]) -> Iterator[list[Tree]]:
         yield batch
 
 
-def _pack(trees: Sequence[Tree], first: int) -> _Packed:
+def _pack(trees: Sequence[Tree], first: int) -> Arrays:
     """A batch of trees packed; `first` is the number of its first tree, for messages."""
     sizes = np.array([len(t.feature) for t in trees], np.int64)
     if (sizes == 0).any():
@@ -125,32 +123,28 @@ def _pack(trees: Sequence[Tree], first: int) -> _Packed:
     width = np.array([np.asarray(t.values).size // len(t.feature) for t in trees], np.int64)
     value = np.full(len(feature), -1, np.int64)
     value[leaves] = np.cumsum(width[tree[leaves]]) - width[tree[leaves]]
-    return _Packed(
-        feature=np.where(leaf, -1, feature)[order].astype(np.int32),
-        threshold=np.where(leaf, 0.0, _joined([np.asarray(t.threshold) for t in trees], np.float64))[order],
-        left=np.where(leaf, -1, new[left])[order].astype(np.int32),
-        right=np.where(leaf, -1, new[right])[order].astype(np.int32),
-        missing_left=(_joined([np.asarray(t.missing_left) for t in trees], np.bool_) & ~leaf)[order],
-        category_set=sets[order],
-        words=words,
-        value=value[order].astype(np.int32),
-        values=_leaf_values(trees, leaves, tree, roots, width),
-        roots=new[roots].astype(np.int32),
-    )
+    return {
+        "feature": np.where(leaf, -1, feature)[order].astype(np.int32),
+        "threshold": np.where(leaf, 0.0, _joined([np.asarray(t.threshold) for t in trees], np.float64))[order],
+        "left": np.where(leaf, -1, new[left])[order].astype(np.int32),
+        "right": np.where(leaf, -1, new[right])[order].astype(np.int32),
+        "missing_left": (_joined([np.asarray(t.missing_left) for t in trees], np.bool_) & ~leaf)[order],
+        "category_set": sets[order],
+        "set_start": np.cumsum([0, *(len(w) for w in words)]).astype(np.int32),
+        "set_words": _joined(words, np.uint32),
+        "value": value[order].astype(np.int32),
+        "values": _leaf_values(trees, leaves, tree, roots, width),
+        "roots": new[roots].astype(np.int32),
+        "tree_output": np.array([t.output for t in trees], np.int32),
+    }
 
 
 def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
     return np.concatenate(parts).astype(dtype, copy=False) if len(parts) else np.zeros(0, dtype)
 
 
-def moved(parts: Sequence[Ints], by: NDArray[np.int64]) -> Ints:
-    """Numbers counted on from part to part; negative ones mark that there is none."""
-    out: Ints = _joined([np.where(v < 0, v, v + np.int32(b)) for v, b in zip(parts, by, strict=True)], np.int32)
-    return out
-
-
-def starts(sizes: Sequence[int]) -> NDArray[np.int64]:
-    """What comes before each part."""
+def _before(sizes: Sequence[int]) -> NDArray[np.int64]:
+    """How much comes before each part."""
     ends = np.cumsum(sizes, dtype=np.int64)
     if len(ends) and ends[-1] > np.iinfo(np.int32).max:
         raise CorruptModelError(f"Trees must have fewer than 2**31 nodes and numbers together; these have {ends[-1]}.")
