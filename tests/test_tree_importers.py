@@ -49,7 +49,7 @@ def neighbours(T: Any) -> list[Any]:
 )
 def test_folded_thresholds_decide_as_float32_does_for_every_neighbour(fold: Any, decide: Any, t: Any) -> None:
     with np.errstate(all="ignore"):
-        T = fold(t)
+        T = fold(t).threshold
         for x in [*neighbours(T), t.astype(np.float64), -T]:
             finite = np.isfinite(x)
             rounded = x.astype(np.float32).astype(np.float64)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import CorruptModelError
 from .node import Array, Node
+from .places import between
 from .sets import pack
 from .trees import Ints, TreeEnsemble
 
@@ -28,7 +29,8 @@ class Tree:
 
     `left`/`right` may be in any order; a node is a leaf where `feature` is negative. `values` is (nodes,) for a tree
     that adds to output `output`, or (nodes, outputs) for vector leaves (`output=-1`). `categories` maps a node to the
-    codes that go left.
+    codes that go left. `equal` are the least and the largest numbers that the library cannot tell from the threshold it
+    stores, (nodes,) each, by default the thresholds; `single` says that it reads float32.
     """
 
     feature: NDArray[Any]
@@ -39,15 +41,18 @@ class Tree:
     values: NDArray[Any]
     output: int = 0
     categories: dict[int, NDArray[Any]] | None = None
+    equal: tuple[NDArray[Any], NDArray[Any]] | None = None
+    single: bool = False
 
 
 Arrays = dict[str, NDArray[Any]]
 """Some trees in the form of a TreeEnsemble: those of its attributes that are about nodes and trees, by name."""
 
 DTYPES: dict[str, Any] = {
-    "feature": np.int32, "threshold": np.float64, "left": np.int32, "right": np.int32, "missing_left": np.bool_,
-    "category_set": np.int32, "set_start": np.int32, "set_words": np.uint32, "value": np.int32, "values": np.float64,
-    "roots": np.int32, "tree_output": np.int32,
+    "feature": np.int32, "threshold": np.float64, "equal_low": np.float64, "equal_high": np.float64,
+    "single": np.bool_, "place": np.float64, "left": np.int32, "right": np.int32, "missing_left": np.bool_,
+    "category_set": np.int32, "set_start": np.int32, "set_words": np.uint32, "value": np.int32,
+    "values": np.float64, "roots": np.int32, "tree_output": np.int32,
 }  # fmt: skip
 _COUNTED_IN = {  # what numbers of one array are places in
     "left": "feature", "right": "feature", "roots": "feature", "value": "values", "category_set": "set_start",
@@ -119,13 +124,24 @@ def _pack(trees: Sequence[Tree], first: int) -> Arrays:
     new = np.full(len(feature), -1, np.int64)
     new[order] = np.arange(len(order))
     sets, words = _packed_sets(trees, roots, len(feature))
+    threshold = _joined([np.asarray(t.threshold) for t in trees], np.float64)
+    low, high = (
+        _joined([np.asarray(t.threshold if t.equal is None else t.equal[end]) for t in trees], np.float64)
+        for end in (0, 1)
+    )
+    single = np.repeat(np.array([t.single for t in trees], np.bool_), sizes)
+    numeric = ~leaf & (sets < 0)
     leaves = order[leaf[order]]
     width = np.array([np.asarray(t.values).size // len(t.feature) for t in trees], np.int64)
     value = np.full(len(feature), -1, np.int64)
     value[leaves] = np.cumsum(width[tree[leaves]]) - width[tree[leaves]]
     return {
         "feature": np.where(leaf, -1, feature)[order].astype(np.int32),
-        "threshold": np.where(leaf, 0.0, _joined([np.asarray(t.threshold) for t in trees], np.float64))[order],
+        "threshold": np.where(leaf, 0.0, threshold)[order],
+        "equal_low": np.where(numeric, low, np.nan)[order],
+        "equal_high": np.where(numeric, high, np.nan)[order],
+        "single": (single & numeric)[order],
+        "place": _places(low, high, single, numeric)[order],
         "left": np.where(leaf, -1, new[left])[order].astype(np.int32),
         "right": np.where(leaf, -1, new[right])[order].astype(np.int32),
         "missing_left": (_joined([np.asarray(t.missing_left) for t in trees], np.bool_) & ~leaf)[order],
@@ -137,6 +153,17 @@ def _pack(trees: Sequence[Tree], first: int) -> Arrays:
         "roots": new[roots].astype(np.int32),
         "tree_output": np.array([t.output for t in trees], np.int32),
     }
+
+
+def _places(low: Array, high: Array, single: NDArray[np.bool_], numeric: NDArray[np.bool_]) -> Array:
+    """The places of numeric splits, NaN elsewhere; each distinct interval is looked at once."""
+    out = np.full(len(low), np.nan)
+    for one in (False, True):
+        mine = numeric & (single == one)
+        # complex numbers are put in order by both of their parts
+        ends, which = np.unique(low[mine] + 1j * high[mine], return_inverse=True)
+        out[mine] = between(ends.real.copy(), ends.imag.copy(), np.full(len(ends), one))[which.ravel()]
+    return out
 
 
 def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:

@@ -279,16 +279,17 @@ def _with_new_sets(
 ) -> TreeEnsemble:
     """The splits at `nodes` as sets of joined codes; a numeric split becomes the set of the labels on its left."""
     words = [trees.set_words[a:b] for a, b in zip(trees.set_start[:-1], trees.set_start[1:], strict=True)]
-    category_set, threshold = trees.category_set.copy(), trees.threshold.copy()
+    category_set, threshold, place = trees.category_set.copy(), trees.threshold.copy(), trees.place.copy()
     for node in nodes.tolist():
         values = reader.recoded[int(old_feature[node])]
         left = np.where(np.isnan(values), trees.missing_left[node], _goes_left(trees, node, values))
-        category_set[node], threshold[node] = len(words), 0.0
+        category_set[node], threshold[node], place[node] = len(words), 0.0, np.nan
         words.append(pack(np.nonzero(left)[0]))
     return replace(
         trees,
         category_set=category_set,
         threshold=threshold,
+        place=place,
         set_start=np.concatenate([[0], np.cumsum([len(w) for w in words])]).astype(np.int32),
         set_words=np.concatenate(words),
     )

@@ -91,17 +91,19 @@ class _Splits:
         self.trees = trees
         self.words = [trees.set_words[a:b] for a, b in zip(trees.set_start[:-1], trees.set_start[1:], strict=True)]
         self.category_set, self.threshold = trees.category_set.copy(), trees.threshold.copy()
+        self.place = trees.place.copy()
 
     def put(self, node: int, left: NDArray[np.bool_]) -> None:
         """Let the places marked `left`, and no others, go left."""
-        self.category_set[node], self.threshold[node] = len(self.words), 0.0
+        self.category_set[node], self.threshold[node], self.place[node] = len(self.words), 0.0, np.nan
         self.words.append(pack(np.nonzero(left)[0]))
 
     def built(self, *, source: Node, feature: NDArray[np.int32]) -> TreeEnsemble:
         starts = np.concatenate([[0], np.cumsum([len(w) for w in self.words])]).astype(np.int32)
         return replace(
-            self.trees, source=source, feature=feature, threshold=self.threshold, category_set=self.category_set,
-            set_start=starts, set_words=np.concatenate(self.words) if self.words else np.zeros(0, np.uint32),
+            self.trees, source=source, feature=feature, threshold=self.threshold, place=self.place,
+            category_set=self.category_set, set_start=starts,
+            set_words=np.concatenate(self.words) if self.words else np.zeros(0, np.uint32),
         )  # fmt: skip
 
 
@@ -114,12 +116,17 @@ def _rank(raw: _Raw | None, nodes: NDArray[np.int64], trees: TreeEnsemble, new: 
 
 def _number(raw: _Raw, nodes: NDArray[np.int64], trees: TreeEnsemble, new: _Splits) -> Tree:
     """Place k of a number: how many thresholds lie below it. The last place is that of a missing value."""
-    edges = np.unique(trees.threshold[nodes])
+    edges, first = np.unique(trees.threshold[nodes], return_index=True)
+    some = nodes[first]
     for node in nodes.tolist():
         left = np.append(np.arange(len(edges) + 1) <= np.searchsorted(edges, trees.threshold[node]), False)
         left[-1] = trees.missing_left[node]
         new.put(node, left)
-    return _search_tree(raw.column, len(edges) + 1, edges=edges)
+    tree = _search_tree(raw.column, len(edges) + 1, edges=edges)
+    at = np.minimum(np.searchsorted(edges, tree.threshold), len(edges) - 1)
+    known = edges[at] == tree.threshold
+    low, high = (np.where(known, ends[some][at], tree.threshold) for ends in (trees.equal_low, trees.equal_high))
+    return replace(tree, equal=(low, high), single=bool(trees.single[some].any()))
 
 
 def _category(raw: _Raw, codes: Array, nodes: NDArray[np.int64], trees: TreeEnsemble, new: _Splits) -> Tree:

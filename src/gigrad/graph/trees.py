@@ -29,7 +29,14 @@ class TreeEnsemble(Node):
     feature : (nodes,) int32
         Column of `source` that a split reads; -1 marks a leaf.
     threshold : (nodes,) float64
-        Numeric splits: `x <= threshold` goes left. Unused elsewhere.
+        Numeric splits: `x <= threshold` goes left, exactly, with the library's casts folded in. It decides sides only.
+    equal_low, equal_high : (nodes,) float64
+        Numeric splits: the least and the largest number of the column that the library cannot tell from the threshold
+        it stores; both are that threshold where it reads float64.
+    single : (nodes,) bool
+        Whether the library reads the column in float32: times then come from shortest decimals.
+    place : (nodes,) float64
+        Where the split stands on its column, which decides *when* it is crossed; NaN changes at one half. See `places`.
     left, right : (nodes,) int32
         Children of a split, both with a larger index than their parent's.
     missing_left : (nodes,) bool
@@ -53,6 +60,10 @@ class TreeEnsemble(Node):
     source: Node
     feature: Ints
     threshold: Array
+    equal_low: Array
+    equal_high: Array
+    single: NDArray[np.bool_]
+    place: Array
     left: Ints
     right: Ints
     missing_left: NDArray[np.bool_]

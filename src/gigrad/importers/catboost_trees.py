@@ -34,6 +34,8 @@ class Question:
     column : int
     threshold : float
         Numbers up to it go left; unused for categories.
+    equal : (float, float)
+        The least and the largest number that CatBoost cannot tell from the border.
     missing_left : bool
     left : (codes,) or None
         Categories: the codes that go left, or right where `turned` (the side that unknown labels do not take).
@@ -42,6 +44,7 @@ class Question:
 
     column: int
     threshold: float = 0.0
+    equal: tuple[float, float] = (0.0, 0.0)
     missing_left: bool = False
     left: NDArray[np.int64] | None = None
     turned: bool = False
@@ -99,8 +102,14 @@ class _Questions:
 
 def _number(feature: dict[str, Any], border: float) -> Callable[[], Question]:
     def make() -> Question:
-        threshold = float(at_most_in_float32(np.array([np.float32(border)], np.float64))[0])
-        return Question(feature["flat_feature_index"], threshold, feature["nan_value_treatment"] != "AsTrue")
+        folded = at_most_in_float32(np.array([np.float32(border)], np.float64))
+        low, high = folded.equal
+        return Question(
+            feature["flat_feature_index"],
+            float(folded.threshold[0]),
+            (float(low[0]), float(high[0])),
+            feature["nan_value_treatment"] != "AsTrue",
+        )
 
     return make
 
@@ -184,6 +193,7 @@ class _Growing:
         self.outputs = outputs
         self.feature: list[int] = []
         self.threshold: list[float] = []
+        self.equal: list[tuple[float, float]] = []
         self.children: list[tuple[int, int]] = []
         self.missing_left: list[bool] = []
         self.values: list[Array] = []
@@ -194,9 +204,11 @@ class _Growing:
             self.categories[len(self.feature)] = question.left
         if question.turned:
             left, right = right, left
+        self.equal.append(question.equal)
         self._add(question.column, question.threshold, (left, right), question.missing_left, np.zeros(self.outputs))
 
     def leaf(self, values: Any) -> None:
+        self.equal.append((0.0, 0.0))
         self._add(-1, 0.0, (-1, -1), False, np.broadcast_to(np.asarray(values, np.float64), (self.outputs,)))
 
     def _add(self, feature: int, threshold: float, children: tuple[int, int], missing: bool, values: Array) -> None:
@@ -210,6 +222,7 @@ class _Growing:
         sides = np.array(self.children, np.int64).reshape(-1, 2)
         one = self.outputs == 1
         values = np.array(self.values)
+        low, high = np.array(self.equal).T
         return Tree(
             feature=np.array(self.feature),
             threshold=np.array(self.threshold),
@@ -219,6 +232,8 @@ class _Growing:
             values=values[:, 0] if one else values,
             output=0 if one else -1,
             categories=self.categories,
+            equal=(low, high),
+            single=True,
         )
 
 

@@ -39,14 +39,17 @@ _SURE_STRATEGIES = ("prior", "most_frequent", "constant", "mean", "median", "qua
 def read_tree(tree: Any, values: Array, output: int = -1) -> Tree:
     """A fitted `tree_` with the given numbers in its nodes: (nodes,), or (nodes, outputs) for vector leaves."""
     leaf = tree.children_left < 0
+    folded = at_most_in_float32(np.where(leaf, 0.0, tree.threshold))
     return Tree(
         feature=np.where(leaf, -1, tree.feature),
-        threshold=at_most_in_float32(np.where(leaf, 0.0, tree.threshold)),
+        threshold=folded.threshold,
         left=tree.children_left,
         right=tree.children_right,
         missing_left=tree.missing_go_to_left.astype(bool),
         values=values,
         output=output,
+        equal=folded.equal,
+        single=True,
     )
 
 

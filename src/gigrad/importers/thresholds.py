@@ -6,7 +6,7 @@ number of such an interval is the threshold that decides the same way for every 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +16,56 @@ from ..graph import Array
 _BEYOND = 2.0**128  # where the float32 after the largest one would be: rounding to infinity begins half-way to it
 
 
-def less_in_float32(t: NDArray[Any]) -> Array:
-    """T such that `x <= T` in float64 is `float32(x) < float32(t)`."""
+class Folded(NamedTuple):
+    """Splits decided in float32 as splits in float64.
+
+    Attributes
+    ----------
+    threshold : (n,)
+        `x <= threshold` in float64 is the library's own decision, for every x.
+    equal : ((n,), (n,))
+        The least and the largest number that the library cannot tell from the threshold it stores.
+    """
+
+    threshold: Array
+    equal: tuple[Array, Array]
+
+
+def less_in_float32(t: NDArray[Any]) -> Folded:
+    """`float32(x) < float32(t)`."""
     with np.errstate(over="ignore"):
         t32 = np.asarray(t).astype(np.float32)
-        before = _last_that_rounds_to(np.nextafter(t32, np.float32(-np.inf)))
-    return np.where(np.isneginf(t32), -np.inf, before)
+        before = _last_that_rounds_to(_step(t32, -np.inf))
+        last = _last_that_rounds_to(t32)
+    threshold = np.where(np.isneginf(t32), -np.inf, before)
+    return Folded(threshold, _interval(threshold, last, t32))
 
 
-def at_most_in_float32(t: NDArray[Any]) -> Array:
-    """T such that `x <= T` in float64 is `float32(x) <= t`, with t itself in float64."""
+def at_most_in_float32(t: NDArray[Any]) -> Folded:
+    """`float32(x) <= t`, with t itself in float64.
+
+    A t between two float32 numbers is the mean of two that occur, rounded: it cannot be told from either of them.
+    """
     t = np.asarray(t, np.float64)
     with np.errstate(over="ignore"):
         t32 = t.astype(np.float32)
-        below = np.where(t32.astype(np.float64) > t, np.nextafter(t32, np.float32(-np.inf)), t32)
-        return _last_that_rounds_to(below)
+        below = np.where(t32.astype(np.float64) > t, _step(t32, -np.inf), t32)
+        threshold = _last_that_rounds_to(below)
+        before = _last_that_rounds_to(_step(below, -np.inf))
+        between = below.astype(np.float64) != t
+        last = np.where(between, _last_that_rounds_to(_step(below, np.inf)), threshold)
+    return Folded(threshold, _interval(before, last, t))
+
+
+def _interval(before: Array, last: Array, stored: NDArray[Any]) -> tuple[Array, Array]:
+    """The numbers after `before` up to `last`; the stored number alone where it is not finite."""
+    plain = np.isfinite(stored) & np.isfinite(before) & np.isfinite(last)
+    number = stored.astype(np.float64)
+    return np.where(plain, np.nextafter(before, np.inf), number), np.where(plain, last, number)
+
+
+def _step(x: NDArray[np.float32], towards: float) -> NDArray[np.float32]:
+    return np.asarray(np.nextafter(x, np.float32(towards)))
 
 
 def _last_that_rounds_to(low: NDArray[np.float32]) -> Array:

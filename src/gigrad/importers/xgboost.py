@@ -244,15 +244,18 @@ def _tree(dump: dict[str, Any], output: int, weight: float) -> Tree:
         turned[list(categories)] = True
         left, right = np.where(turned, right, left), np.where(turned, left, right)
         default_left = default_left ^ turned
+    folded = less_in_float32(condition)
     return Tree(
         feature=np.where(leaf, -1, np.asarray(dump["split_indices"], np.int64)),
-        threshold=less_in_float32(condition),
+        threshold=folded.threshold,
         left=left,
         right=right,
         missing_left=default_left,
         values=values,
         output=output,
         categories=categories,
+        equal=folded.equal,
+        single=True,
     )
 
 

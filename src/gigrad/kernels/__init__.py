@@ -80,6 +80,16 @@ def threads(n_threads: int | None) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def shortest_decimals(low: Array, high: Array) -> Array:
+    """The decimal of the fewest digits in each interval [low, high], the nearest to its middle; all finite."""
+    return _native.shortest_decimals(_rows(low), _rows(high))
+
+
+def decimals_of_float32(x: Array) -> Array:
+    """For each number (n,) the shortest decimal with the same float32 form; infinities and NaN as they are."""
+    return _native.decimals_of_float32(_rows(x))
+
+
 def simd_choices() -> list[str]:
     """The walks this processor can run, the fastest first.
 

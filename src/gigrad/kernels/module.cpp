@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "arrays.hpp"
+#include "decimals.hpp"
 #include "jumps.hpp"
 #include "linked.hpp"
 
@@ -126,6 +127,19 @@ nb::tuple py_linked_credits_pairs(const Forest& forest, const std::vector<StageA
     });
 }
 
+Numpy<double> py_shortest_decimals(const Vector<double>& low, const Vector<double>& high) {
+    if (low.size() != high.size()) refuse("low and high must have the same number of entries.");
+    return make<double>({low.size()}, [&](double* out) {
+        for (size_t i = 0; i < low.size(); ++i) out[i] = shortest_decimal_between(low.data()[i], high.data()[i]);
+    });
+}
+
+Numpy<double> py_decimals_of_float32(const Vector<double>& x) {
+    return make<double>({x.size()}, [&](double* out) {
+        for (size_t i = 0; i < x.size(); ++i) out[i] = decimal_of_float32(x.data()[i]);
+    });
+}
+
 std::vector<std::string> simd_choices() {
     std::vector<std::string> names;
     for (const LaneKernel* kernel : runnable_lanes()) names.push_back(kernel->name);
@@ -187,6 +201,8 @@ NB_MODULE(_native, m) {
         for (const NamedBatch& function : LINK_FUNCTIONS) names.push_back(function.name);
         return names;
     });
+    m.def("shortest_decimals", &py_shortest_decimals);
+    m.def("decimals_of_float32", &py_decimals_of_float32);
     m.def("simd_choices", &simd_choices);
     m.def("get_simd", &get_simd);
     m.def("set_simd", &set_simd);

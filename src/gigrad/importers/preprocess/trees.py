@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ...errors import UnsupportedModelError
 from ...graph import Array, Column, Node, TreeEnsemble
+from ...graph.assembly import DTYPES
 from ...graph.sets import contains, pack
 from .pieces import LARGEST, changes
 from .raw import image_of_missing, images, marked_already
@@ -173,9 +174,14 @@ def _rebuilt(
     beyond = np.where(here, right, left)
     last = place == count[owner] - 1
     sets, starts, words = _sets(trees, answer, every)
+    threshold, kept_split = _thresholds(trees, owner, place, answer[owner], every), answer[owner] < 0
     arrays = {
         "feature": np.where(leaf, -1, feature[owner]),
-        "threshold": _thresholds(trees, owner, place, answer[owner], every),
+        "threshold": threshold,
+        "equal_low": np.where(kept_split, trees.equal_low[owner], threshold),
+        "equal_high": np.where(kept_split, trees.equal_high[owner], threshold),
+        "single": kept_split & trees.single[owner],
+        "place": np.where(kept_split, trees.place[owner], np.where(sets[owner] < 0, threshold, np.nan)),
         "left": np.where(here, left, right),
         "right": np.where(last, beyond, np.arange(len(owner)) + 1),
         "missing_left": ~leaf & np.where(place == 0, missing[owner] == here, place == 1),
@@ -235,8 +241,8 @@ def _reached(arrays: dict[str, Any], leaf: Bools, roots: Ints) -> tuple[dict[str
     number = np.cumsum(reached) - 1
     for side in ("left", "right"):
         arrays[side] = np.where(leaf, -1, number[np.where(leaf, 0, arrays[side])])
-    types = {"threshold": np.float64, "missing_left": np.bool_}
-    kept = {name: values[reached].astype(types.get(name, np.int32)) for name, values in arrays.items()}
+    types = {name: DTYPES[name] for name in arrays}
+    kept = {name: values[reached].astype(types[name]) for name, values in arrays.items()}
     return kept, number[roots].astype(np.int32)
 
 

@@ -1,0 +1,52 @@
+// Shortest decimals: the number that a person would write for a float32, or for any number of an interval.
+#pragma once
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+namespace gigrad {
+
+// Powers of ten that float64 holds exactly: a whole number below 2^53 times or over one of them is rounded once, so the
+// result is the float64 nearest to that decimal.
+constexpr double POWERS_OF_TEN[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+constexpr int MOST_POWER = 22;
+
+// x rounded to `digits` significant decimal digits; `exponent` is floor(log10(|x|)), or one less.
+inline double rounded_to_digits(double x, int digits, int exponent) {
+    const int shift = digits - 1 - exponent;
+    if (shift >= 0 && shift <= MOST_POWER) return std::nearbyint(x * POWERS_OF_TEN[shift]) / POWERS_OF_TEN[shift];
+    if (shift < 0 && shift >= -MOST_POWER) return std::nearbyint(x / POWERS_OF_TEN[-shift]) * POWERS_OF_TEN[-shift];
+    char text[40];
+    std::snprintf(text, sizeof text, "%.*e", digits - 1, x);
+    return std::strtod(text, nullptr);
+}
+
+// The decimal of the fewest digits that `fits`, the nearest to x of those; x itself where none of 17 digits does.
+template <class Fits>
+double shortest_decimal(double x, Fits fits) {
+    if (fits(0.0)) return 0.0;
+    const int exponent = static_cast<int>(std::floor(std::log10(std::abs(x))));
+    for (int digits = 1; digits <= 17; ++digits) {
+        const double candidate = rounded_to_digits(x, digits, exponent);
+        if (fits(candidate)) return candidate;
+    }
+    return x;
+}
+
+// The shortest decimal in [low, high], both finite.
+inline double shortest_decimal_between(double low, double high) {
+    return shortest_decimal(0.5 * low + 0.5 * high, [=](double d) { return d >= low && d <= high; });
+}
+
+// The shortest decimal with the same float32 form as x; x where that is no finite number.
+inline double decimal_of_float32(double x) {
+    const float single = static_cast<float>(x);
+    if (!std::isfinite(single)) return x;
+    const double wide = single;
+    if (std::abs(wide) < 16777216.0 && wide == std::nearbyint(wide)) return wide;  // whole numbers are short already
+    return shortest_decimal(wide, [=](double d) { return static_cast<float>(d) == single; });
+}
+
+}  // namespace gigrad
