@@ -11,10 +11,12 @@ import numpy as np
 from gigrad import kernels
 
 TYPES = {
-    "feature": np.int32, "threshold": np.float64, "left": np.int32, "right": np.int32, "missing_left": np.bool_,
+    "feature": np.int32, "threshold": np.float64, "equal_low": np.float64, "equal_high": np.float64,
+    "single": np.bool_, "place": np.float64, "left": np.int32, "right": np.int32, "missing_left": np.bool_,
     "category_set": np.int32, "set_start": np.int32, "set_words": np.uint32, "value": np.int32, "values": np.float64,
-    "roots": np.int32, "tree_output": np.int32, "base": np.float64,
+    "roots": np.int32, "tree_output": np.int32, "base": np.float64, "variable": np.int32,
 }  # fmt: skip
+TIMES = 2**30  # times are multiples of 1 / TIMES
 
 
 @dataclass
@@ -23,6 +25,21 @@ class Plain:
 
     n_columns: int
     arrays: dict
+
+    def __post_init__(self):
+        """What was not given: thresholds in float64 that stand where they are stored, every column for itself."""
+        a = self.arrays
+        for name in ("equal_low", "equal_high", "place"):
+            a.setdefault(name, list(a["threshold"]))
+        a.setdefault("single", [False] * len(a["threshold"]))
+        a.setdefault("variable", [])
+
+    @property
+    def n_variables(self):
+        return max(self.arrays["variable"], default=self.n_columns - 1) + 1
+
+    def variable(self, column):
+        return self.arrays["variable"][column] if self.arrays["variable"] else column
 
     @property
     def forest(self):
@@ -42,9 +59,25 @@ class Plain:
         """When the path crosses the split, or None."""
         if self.left(node, s) == self.left(node, e):
             return None
-        if self.arrays["category_set"][node] >= 0 or math.isnan(s) or math.isnan(e):
+        a = self.arrays
+        place = a["place"][node]
+        if a["category_set"][node] >= 0 or math.isnan(place) or not math.isfinite(s) or not math.isfinite(e):
             return 0.5
-        return min(1.0, max(0.0, (self.arrays["threshold"][node] - s) / (e - s)))
+        if self.stored(node, s):
+            return 0.0
+        if self.stored(node, e):
+            return 1.0
+        if a["single"][node]:
+            s, e = (float(str(np.float32(x))) for x in (s, e))
+        share = min(1.0, max(0.0, (place - s) / (e - s)))
+        return round(share * TIMES) / TIMES
+
+    def stored(self, node, x):
+        """Whether x is the stored threshold to the library, where decimals of float32 do not say it anyway."""
+        a = self.arrays
+        low, high, threshold = (a[name][node] for name in ("equal_low", "equal_high", "threshold"))
+        edge = np.float32(threshold) != np.float32(np.nextafter(threshold, np.inf))
+        return not (a["single"][node] and edge) and low < high and low <= a["place"][node] <= high and low <= x <= high
 
     def evaluate(self, goes_left):
         a = self.arrays
@@ -65,9 +98,9 @@ class Plain:
         def goes_left(node):
             j = self.arrays["feature"][node]
             t = self.time(node, s[j], e[j])
-            if t is None or t > time + kernels.TIE:
+            if t is None or t > time:
                 return self.left(node, s[j])
-            return self.left(node, e[j] if t < time - kernels.TIE or j in past else s[j])
+            return self.left(node, e[j] if t < time or self.variable(j) in past else s[j])
 
         return self.evaluate(goes_left)
 
@@ -76,18 +109,16 @@ class Plain:
         crossings = []
         for node, j in enumerate(self.arrays["feature"]):
             if j >= 0 and (t := self.time(node, s[j], e[j])) is not None:
-                crossings.append((t, j))
-        corners = []
-        for t, j in sorted(crossings):
-            if not corners or t > corners[-1][0] + kernels.TIE:
-                corners.append((t, set()))
-            corners[-1][1].add(j)
-        return corners
+                crossings.append((t, self.variable(j)))
+        corners = {}
+        for t, variable in sorted(crossings):
+            corners.setdefault(t, set()).add(variable)
+        return list(corners.items())
 
     def credit(self, s, e, link=lambda m: m):
         """The definition: Shapley's value of each corner, by all subsets."""
         k = len(link(np.array(self.arrays["base"], float)))
-        out = np.zeros((self.n_columns, k))
+        out = np.zeros((self.n_variables, k))
         for time, players in self.corners(s, e):
             n = len(players)
             for i in players:
@@ -100,9 +131,18 @@ class Plain:
         return out
 
 
-def random_forest(rng, n_columns=4, n_trees=3, max_depth=4, outputs=1, grid=4, categories=True, stop=0.15):
-    """Trees over an integer grid (so that ties abound) with missing sides and category sets."""
-    a = {k: [] for k in TYPES}
+def random_forest(
+    rng, n_columns=4, n_trees=3, max_depth=4, outputs=1, grid=4, categories=True, stop=0.15, places=False
+):
+    """Trees over an integer grid (so that ties abound) with missing sides and category sets.
+
+    With `places`, splits stand half-way between whole numbers or nowhere, are read in float32, have intervals of stored
+    thresholds, and some columns are one variable.
+    """
+    a = {k: [] for k in TYPES if places or k not in ("equal_low", "equal_high", "single", "place", "variable")}
+    kinds = rng.integers(5, size=n_columns)  # of columns: continuous, discrete, nominal, stored in intervals, any
+    if places and rng.random() < 0.5:
+        a["variable"] = np.unique(rng.integers(n_columns, size=n_columns), return_inverse=True)[1].tolist()
     a["set_start"], a["base"] = [0], list(rng.normal(size=outputs))
     for _ in range(n_trees):
         vector = outputs > 1 and rng.random() < 0.5
@@ -117,6 +157,8 @@ def random_forest(rng, n_columns=4, n_trees=3, max_depth=4, outputs=1, grid=4, c
             leaf = depth == max_depth or (depth > 0 and rng.random() < stop)
             a["feature"].append(-1 if leaf else int(rng.integers(n_columns)))
             a["threshold"].append(float(rng.integers(2 * grid)) / 2)
+            if places:
+                add_place(rng, a, int(kinds[a["feature"][node]]))
             a["missing_left"].append(bool(rng.random() < 0.5))
             a["left"].append(-1)
             a["right"].append(-1)
@@ -134,6 +176,18 @@ def random_forest(rng, n_columns=4, n_trees=3, max_depth=4, outputs=1, grid=4, c
     return Plain(n_columns, a)
 
 
+def add_place(rng, a, kind):
+    """Where the last split stands."""
+    t = a["threshold"][-1]
+    kind = int(rng.integers(4)) if kind == 4 else kind
+    below, above = (0.5 * (kind == 3 and rng.random() < 0.5) for _ in range(2))  # stored numbers lie on one side
+    a["equal_low"].append(float(np.nextafter(t, np.inf)) if above else t - below)
+    a["equal_high"].append(t + above)
+    stands = t + 0.5 * above if above else t - 0.5 * below
+    a["place"].append({1: math.floor(t) + 0.5, 2: math.nan}.get(kind, stands))
+    a["single"].append(bool(rng.random() < 0.5))
+
+
 def random_rows(rng, n, plain, grid=4, missing=0.15):
     """Rows on the thresholds' own grid; column 0 holds codes, among them codes the trees never saw."""
     x = rng.integers(2 * grid, size=(n, plain.n_columns)) / 2.0
@@ -142,9 +196,9 @@ def random_rows(rng, n, plain, grid=4, missing=0.15):
     return x
 
 
-def case(seed, outputs, grid, missing, n_columns, n=4):
+def case(seed, outputs, grid, missing, n_columns, n=4, places=False):
     rng = np.random.default_rng(seed)
-    plain = random_forest(rng, n_columns=n_columns, outputs=outputs, grid=grid)
+    plain = random_forest(rng, n_columns=n_columns, outputs=outputs, grid=grid, places=places)
     return rng, plain, random_rows(rng, n, plain, grid, missing), random_rows(rng, n, plain, grid, missing)
 
 

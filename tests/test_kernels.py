@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_forest import TYPES, Plain, case, every_simd, random_forest, random_rows, single_tree
+from plain_forest import Plain, case, every_simd, random_forest, random_rows, single_tree
 
 from gigrad import kernels
 
@@ -18,13 +18,14 @@ CASES = {
     "grid": st.sampled_from([1, 2, 4]),
     "missing": st.sampled_from([0.0, 0.2]),
     "n_columns": st.integers(1, 6),
+    "places": st.booleans(),
 }
 
 
 @settings(max_examples=150, deadline=None)
 @given(**CASES)
-def test_credit_of_a_pair_is_the_definition(seed, outputs, grid, missing, n_columns):
-    _, plain, s, e = case(seed, outputs, grid, missing, n_columns)
+def test_credit_of_a_pair_is_the_definition(seed, outputs, grid, missing, n_columns, places):
+    _, plain, s, e = case(seed, outputs, grid, missing, n_columns, places=places)
     want = np.array([plain.credit(*pair) for pair in zip(s, e, strict=True)])
     for _ in every_simd():
         got = kernels.credits_pairs(plain.forest, s, e, n_threads=1)
@@ -33,8 +34,8 @@ def test_credit_of_a_pair_is_the_definition(seed, outputs, grid, missing, n_colu
 
 @settings(max_examples=60, deadline=None)
 @given(**CASES)
-def test_credit_against_a_population_is_the_weighted_mean_of_pairs(seed, outputs, grid, missing, n_columns):
-    rng, plain, s, e = case(seed, outputs, grid, missing, n_columns, n=7)
+def test_credit_against_a_population_is_the_weighted_mean_of_pairs(seed, outputs, grid, missing, n_columns, places):
+    rng, plain, s, e = case(seed, outputs, grid, missing, n_columns, n=7, places=places)
     weights = rng.dirichlet(np.ones(len(s)))
     want = [
         np.einsum("m,mjk->jk", weights, kernels.credits_pairs(plain.forest, s, np.repeat(row[None], len(s), 0)))
@@ -47,12 +48,12 @@ def test_credit_against_a_population_is_the_weighted_mean_of_pairs(seed, outputs
 
 @settings(max_examples=60, deadline=None)
 @given(**CASES)
-def test_predictions_and_cells_follow_the_routing_rule(seed, outputs, grid, missing, n_columns):
-    rng, plain, s, e = case(seed, outputs, grid, missing, n_columns)
+def test_predictions_and_cells_follow_the_routing_rule(seed, outputs, grid, missing, n_columns, places):
+    rng, plain, s, e = case(seed, outputs, grid, missing, n_columns, places=places)
     forest = plain.forest
     want = [plain.evaluate(lambda n, x=x: plain.left(n, x[plain.arrays["feature"][n]])) for x in s]
     np.testing.assert_allclose(kernels.predict(forest, s), want, rtol=0, atol=1e-13)
-    queries = [(i, t, rng.random(n_columns) < 0.5) for i in range(len(s)) for t, _ in plain.corners(s[i], e[i])]
+    queries = [(i, t, rng.random(plain.n_variables) < 0.5) for i in range(len(s)) for t, _ in plain.corners(s[i], e[i])]
     if queries:
         pair, time, past = (np.array(q) for q in zip(*queries, strict=True))
         got = kernels.cells(forest, s, e, pair, time, past, n_threads=1)
@@ -62,8 +63,8 @@ def test_predictions_and_cells_follow_the_routing_rule(seed, outputs, grid, miss
 
 @settings(max_examples=60, deadline=None)
 @given(**CASES)
-def test_jumps_add_up_at_every_corner(seed, outputs, grid, missing, n_columns):
-    _, plain, s, e = case(seed, outputs, grid, missing, n_columns)
+def test_jumps_add_up_at_every_corner(seed, outputs, grid, missing, n_columns, places):
+    _, plain, s, e = case(seed, outputs, grid, missing, n_columns, places=places)
     jumps = kernels.jumps(plain.forest, s, e, n_threads=1)
     credit = kernels.credits_pairs(plain.forest, s, e)
     assert jumps.offsets[-1] == len(jumps.time) == len(jumps.variable) == len(jumps.delta)
@@ -84,7 +85,7 @@ def test_jumps_add_up_at_every_corner(seed, outputs, grid, missing, n_columns):
 def test_corner_of_thirty_variables_is_exact():
     """One tree that asks for 30 indicators in a row: the last leaf is a product, so each gets 1/30 of it."""
     k = 30
-    a = {name: [] for name in TYPES}
+    a = {name: [] for name in ("feature", "left", "right", "value")}
     for j in range(k):
         a["feature"] += [j, -1]
         a["left"] += [2 * j + 1, -1]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from plain_forest import TYPES, Plain, case, every_simd, random_forest, single_tree
+from plain_forest import Plain, case, every_simd, random_forest, single_tree
 
 from gigrad import kernels
 from gigrad.graph.functions import FUNCTIONS
@@ -58,9 +58,10 @@ LINKS = {
     missing=st.sampled_from([0.0, 0.2]),
     n_columns=st.integers(1, 6),
     name=st.sampled_from(sorted(LINKS)),
+    places=st.booleans(),
 )
-def test_linked_credit_is_the_definition(seed, outputs, grid, missing, n_columns, name):
-    _, plain, s, e = case(seed, outputs, grid, missing, n_columns, n=3)
+def test_linked_credit_is_the_definition(seed, outputs, grid, missing, n_columns, name, places):
+    _, plain, s, e = case(seed, outputs, grid, missing, n_columns, n=3, places=places)
     stages, link = LINKS[name](outputs)
     want = np.array([plain.credit(*pair, link=link) for pair in zip(s, e, strict=True)])
     for _ in every_simd():
@@ -105,7 +106,7 @@ def binary_case(n_columns, seed=13):
     """Every variable crosses at one half: one corner of all of them, over many trees."""
     rng = np.random.default_rng(seed)
     plain = random_forest(rng, n_columns=n_columns, n_trees=30, max_depth=4, grid=1, categories=False)
-    plain.arrays["threshold"] = [0.5] * len(plain.arrays["threshold"])
+    plain.arrays["threshold"] = plain.arrays["place"] = [0.5] * len(plain.arrays["threshold"])
     return plain, np.zeros((1, n_columns)), np.ones((1, n_columns))
 
 
@@ -146,7 +147,7 @@ def test_corner_of_more_variables_than_bits_adds_up():
 
 def test_variables_without_effect_do_not_make_a_corner_large():
     """Trees split on each of 18 variables, but both sides ask for the first one in the same way."""
-    a = {name: [] for name in TYPES}
+    a = {name: [] for name in ("feature", "left", "right", "value", "values", "roots", "set_words")}
     for j in range(2, 20):
         root = len(a["feature"])
         a["roots"].append(root)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from plain_forest import every_simd, random_forest, random_rows
+from plain_forest import TIMES, Plain, every_simd, random_forest, random_rows, single_tree
 
 from gigrad import kernels
 
@@ -152,20 +152,18 @@ def test_differences_that_float32_cannot_hold_take_the_exact_walk():
 
 
 def test_times_close_to_a_tie_are_told_apart():
-    """Two variables cross 1e-12 (a corner) to 1e-6 (two jumps) apart: never decided by rounding."""
+    """Two variables cross 1e-12 (a corner) to 1e-6 (two jumps) apart: decided by times rounded to 2^-30, in every walk."""
     feature, left, right = [0, 1, 1, -1, -1, -1, -1], [1, 3, 5, -1, -1, -1, -1], [2, 4, 6, -1, -1, -1, -1]
     apart = np.concatenate([10.0 ** -np.arange(6, 13), -(10.0 ** -np.arange(6, 13)), [0.0]])
     for gap in apart:
-        forest = kernels.Forest(
-            2, np.array(feature, np.int32), np.array([0.3, 0.3 + gap, 0.3 + gap, 0, 0, 0, 0]), np.array(left, np.int32),
-            np.array(right, np.int32), np.zeros(7, bool), np.full(7, -1, np.int32), np.zeros(1, np.int32),
-            np.zeros(0, np.uint32), np.array([-1, -1, -1, 0, 1, 2, 3], np.int32), np.array([0.0, 1.0, 10.0, 100.0]),
-            np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1),
-        )  # fmt: skip
+        forest = Plain(2, single_tree(7) | {
+            "feature": feature, "threshold": [0.3, 0.3 + gap, 0.3 + gap, 0, 0, 0, 0], "left": left, "right": right,
+            "value": [-1, -1, -1, 0, 1, 2, 3], "values": [0.0, 1.0, 10.0, 100.0],
+        }).forest  # fmt: skip
         s, e = np.zeros((20, 2)), np.ones((20, 2))
         tie = (10 - 0 + 100 - 1) / 2, (1 - 0 + 100 - 10) / 2
         first = (10.0, 90.0) if gap > 0 else (99.0, 1.0)
-        want = tie if abs(gap) <= kernels.TIE else first
+        want = tie if round(0.3 * TIMES) == round((0.3 + gap) * TIMES) else first
         for _ in every_simd():
             np.testing.assert_allclose(kernels.credits_pairs(forest, s, e)[:, :, 0], np.tile(want, (20, 1)))
             np.testing.assert_allclose(

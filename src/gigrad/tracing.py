@@ -243,7 +243,7 @@ def _same_moment(time: Array, column: Ints, size: Array) -> list[Jump]:
         return []
     order = np.lexsort((time, column))
     time, column, size = time[order], column[order], size[order]
-    first = np.concatenate([[True], (np.diff(column) > 0) | (np.diff(time) > kernels.TIE)])
+    first = np.concatenate([[True], (np.diff(column) > 0) | (np.diff(time) > 0)])
     begin = np.flatnonzero(first)
     total = np.add.reduceat(size, begin, axis=0)
     largest = np.argsort(-np.abs(total).max(axis=1), kind="stable")[:JUMPS]

@@ -7,6 +7,7 @@
 
 #include "jumps.hpp"
 #include "linked.hpp"
+#include "reading.hpp"
 #include "units.hpp"
 
 using namespace gigrad;
@@ -32,23 +33,29 @@ double some_value(bool extreme) {
 
 struct Arrays {
     int64_t n_columns = 0;
-    std::vector<int32_t> feature, left, right, set, set_start{0}, value, roots, output;
-    std::vector<double> threshold, values, base;
+    std::vector<int32_t> feature, left, right, set, set_start{0}, value, roots, output, variable;
+    std::vector<double> threshold, low, high, place, values, base;
     std::vector<uint32_t> words;
-    std::vector<char> missing;
+    std::vector<char> missing, single;
 
     void node(int f, double t) {
         feature.push_back(f), threshold.push_back(t), left.push_back(-1), right.push_back(-1), set.push_back(-1);
+        // Places anywhere: at the threshold, half-way, beyond it, nowhere; intervals of stored thresholds of any width.
+        const double places[] = {t, std::floor(t) + 0.5, t + 3.0, t - 0.25, std::numeric_limits<double>::quiet_NaN()};
+        place.push_back(places[below(8) == 0 ? below(5) : below(2)]);
+        low.push_back(below(4) ? t : t - 0.5 * below(3)), high.push_back(below(4) ? t : t + 0.5 * below(3));
+        single.push_back(static_cast<char>(below(2)));
         value.push_back(-1), missing.push_back(static_cast<char>(below(2)));
     }
 
     Forest forest() const {
         const auto span = [](const auto& v) { return Span<typename std::decay_t<decltype(v)>::value_type>{v.data(), v.size()}; };
         static_assert(sizeof(bool) == sizeof(char));
-        return Forest(ForestArrays{n_columns, span(feature), span(threshold), span(left), span(right),
+        return Forest(ForestArrays{n_columns, span(feature), span(threshold), span(low), span(high),
+                                   {reinterpret_cast<const bool*>(single.data()), single.size()}, span(place), span(left), span(right),
                                    {reinterpret_cast<const bool*>(missing.data()), missing.size()}, span(set),
                                    span(set_start), span(words), span(value), span(values), span(roots), span(output),
-                                   span(base)});
+                                   span(base), span(variable)});
     }
 };
 
@@ -99,9 +106,10 @@ const LaneKernel* some_kernel() {
 
 // Everything a caller can ask of a forest; what must add up is checked on the way.
 void walk_everything(const Forest& forest, bool extreme) {
-    const size_t p = forest.n_columns(), k = forest.n_outputs(), n = static_cast<size_t>(1 + below(70));
+    const size_t p = forest.n_inputs(), k = forest.n_outputs(), n = static_cast<size_t>(1 + below(70));
     const auto s = random_rows(n, p, extreme), e = random_rows(n, p, extreme);
-    const Rows S{s.data(), n, p}, E{e.data(), n, p};
+    const ReadRows from(forest, {s.data(), n, p}, "starts"), to(forest, {e.data(), n, p}, "ends");
+    const Rows &S = from, &E = to;
     std::vector<double> fs(n * k), fe(n * k), credit(n * p * k), mean(n * p * k), weights(n, 1.0 / static_cast<double>(n));
     predict(forest, S, fs.data());
     predict(forest, E, fe.data());
@@ -138,9 +146,10 @@ void walk_everything(const Forest& forest, bool extreme) {
 
 // Under a link, with corners enumerated and sampled: still everything adds up.
 void walk_linked(const Forest& forest) {
-    const size_t p = forest.n_columns(), k = forest.n_outputs(), n = static_cast<size_t>(1 + below(70));
+    const size_t p = forest.n_inputs(), k = forest.n_outputs(), n = static_cast<size_t>(1 + below(70));
     const auto s = random_rows(n, p, true), e = random_rows(n, p, true);
-    const Rows S{s.data(), n, p}, E{e.data(), n, p};
+    const ReadRows from(forest, {s.data(), n, p}, "starts"), to(forest, {e.data(), n, p}, "ends");
+    const Rows &S = from, &E = to;
     Link link(k);
     if (below(2)) link.add("softmax", {}, {});
     link.add("affine", std::vector<double>(2 * k, 0.5), {0.1, -0.1});
@@ -169,7 +178,7 @@ bool corrupt(Arrays a) {
     };
     const int32_t wild[] = {-1, -2, 0, 1, 7, 1 << 20, INT32_MAX, INT32_MIN};
     const int32_t x = wild[below(8)];
-    switch (below(10)) {
+    switch (below(12)) {
         case 0: hit(a.feature, x); break;
         case 1: hit(a.left, x); break;
         case 2: hit(a.right, x); break;
@@ -179,6 +188,8 @@ bool corrupt(Arrays a) {
         case 6: hit(a.roots, x); break;
         case 7: hit(a.output, x); break;
         case 8: hit(a.threshold, some_value(true)); break;
+        case 9: hit(a.place, some_value(true)); break;
+        case 10: hit(below(2) ? a.low : a.high, some_value(true)); break;
         default: hit(a.values, some_value(true)); break;
     }
     try {

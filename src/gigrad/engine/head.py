@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from ..graph import Array, Node, TreeEnsemble
-from ..kernels import TIE
 from .jumps import Corners
 from .panels import Patch
 from .paths import Ints
@@ -280,8 +279,16 @@ class Cuts:
     column: Ints
 
 
+TIMES = 2.0**30
+"""Equal multiples of 1 / TIMES are one time (spec, section 3)."""
+
+
 class Crossings:
-    """Threshold crossings of trees over something continuous. Those closer than TIE are one, with several columns."""
+    """Threshold crossings of trees over something continuous. Those of equal time are one, with several columns.
+
+    Their times are found by solving for the threshold, so they are rounded before they are compared: to the multiples
+    of 2^-30 to which the times of tree splits are rounded, too.
+    """
 
     def __init__(self) -> None:
         self.panel: list[int] = []
@@ -305,8 +312,9 @@ class Crossings:
         )
         order = np.lexsort((time, segment))
         segment, time, number, column = segment[order], time[order], number[order], column[order]
+        apart = np.diff(np.rint(time * TIMES)) != 0
         new = np.ones(len(order), np.bool_)
-        new[1:] = (segment[1:] != segment[:-1]) | (number[1:] < 0) | (number[:-1] < 0) | (np.diff(time) > TIE)
+        new[1:] = (segment[1:] != segment[:-1]) | (number[1:] < 0) | (number[:-1] < 0) | apart
         mark = np.full(len(order), -1)
         for i in np.nonzero(number >= 0)[0].tolist():
             if new[i]:

@@ -98,11 +98,10 @@ def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | N
     all_paths, time, column, owner = all_paths[order], time[order], column[order], owner[order]
 
     new = np.ones(len(time), np.bool_)
-    new[1:] = (all_paths[1:] != all_paths[:-1]) | (time[1:] - time[:-1] > kernels.TIE)
+    new[1:] = (all_paths[1:] != all_paths[:-1]) | (time[1:] != time[:-1])
     begin = np.nonzero(new)[0]
     corner = np.cumsum(new) - 1
-    last = np.append(begin[1:], len(time)) - 1 if len(begin) else begin
-    corner_path, corner_time = all_paths[begin], 0.5 * (time[begin] + time[last])
+    corner_path, corner_time = all_paths[begin], time[begin]
     first = np.searchsorted(corner_path, np.arange(len(block) + 1))
     broken = np.zeros(len(begin), np.bool_)
     broken[corner[owner == len(found)]] = True

@@ -34,7 +34,7 @@ def as_link(term: Node, source: Input) -> tuple[TreeEnsemble, list[Stage]] | Non
 
 def credits(trees: TreeEnsemble, link: list[Stage], paths: Paths, settings: Settings) -> Credits:
     """Credit of every end for a link over a sum of trees; without stages, for the sum itself."""
-    forest, threads, seed = trees.forest, settings.n_threads, settings.seed
+    forest, threads, seed = trees.grouped_forest(settings.players), settings.n_threads, settings.seed
     if isinstance(paths, Pairs):
         if link:
             return Credits(*kernels.linked_credits_pairs(forest, link, paths.starts, paths.ends, threads, seed=seed))

@@ -37,7 +37,7 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
         if own is not None:
             _add_differences(values, matrix, term, source, paths, own, settings)
             continue
-        linked = links.as_link(term, source) if settings.players is None else None
+        linked = links.as_link(term, source)
         if linked is not None:
             part = links.credits(*linked, paths, settings)
         else:

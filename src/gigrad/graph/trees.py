@@ -82,11 +82,27 @@ class TreeEnsemble(Node):
     @cached_property
     def forest(self) -> Any:
         """The native form of the trees, checked."""
+        return self._native(np.zeros(0, np.int32))
+
+    def grouped_forest(self, players: NDArray[np.int64] | None) -> Any:
+        """The native form in which column j is part of the variable `players[j]`; the last one asked for is kept."""
+        if players is None:
+            return self.forest
+        known = self._grouped
+        if known.get("players") != players.tobytes():
+            known.update(players=players.tobytes(), forest=self._native(players.astype(np.int32)))
+        return known["forest"]
+
+    @cached_property
+    def _grouped(self) -> dict[str, Any]:
+        return {}
+
+    def _native(self, variable: Ints) -> Any:
         try:
             return kernels.Forest(
-                self.source.width, self.feature, self.threshold, self.left, self.right, self.missing_left,
-                self.category_set, self.set_start, self.set_words, self.value, self.values, self.roots,
-                self.tree_output, self.base,
+                self.source.width, self.feature, self.threshold, self.equal_low, self.equal_high, self.single,
+                self.place, self.left, self.right, self.missing_left, self.category_set, self.set_start,
+                self.set_words, self.value, self.values, self.roots, self.tree_output, self.base, variable,
             )  # fmt: skip
         except ValueError as error:
             raise CorruptModelError(f"These trees cannot be walked: {error}") from None
@@ -119,7 +135,7 @@ class TreeEnsemble(Node):
 
     def __getstate__(self) -> dict[str, Any]:
         """What is pickled: all but the native form, which is built again when it is needed."""
-        return {name: value for name, value in self.__dict__.items() if name != "forest"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("forest", "_grouped")}
 
     def scaled(self, factor: float) -> TreeEnsemble:
         """The same trees with every leaf and the base multiplied by `factor`."""

@@ -2,8 +2,9 @@
 
 Everything here is exact in float64 and follows one routing rule (`side.hpp`): a numeric split sends `x <= threshold`
 left, a category split sends the codes of its set left, NaN takes the missing side. A split is *crossed* by a pair
-(start, end) that lies on different sides of it, at time `(threshold - start) / (end - start)` clipped to [0, 1], or at
-one half where either value is NaN or the split is categorical. Crossings closer than `TIE` are one corner.
+(start, end) that lies on different sides of it, at time `(place - start) / (end - start)` clipped to [0, 1] and rounded
+to a multiple of 2^-30, or at one half where either value is not finite, the split is categorical or its place is NaN.
+Splits of float32 read starts and ends as the shortest decimals of their float32 forms. Equal times are one corner.
 
 Results are bitwise the same for any number of threads; the GIL is released; nothing is shared between calls.
 """
@@ -20,9 +21,6 @@ from numpy.typing import NDArray
 from . import _native
 
 Array = NDArray[np.float64]
-
-TIE: float = _native.TIE
-"""Crossings closer than this in path time are one corner."""
 
 Forest = _native.Forest
 """The checked native form of a sum of trees; the constructor raises ValueError for trees that cannot be walked."""
@@ -186,7 +184,7 @@ def cells(
     """The trees' outputs in cells around corners: (queries, outputs).
 
     Query q stands on the path of pair `pair[q]` at the corner at `time[q]`. Splits crossed earlier are on the end's
-    side, later ones on the start's side; splits of variable j crossed within TIE of `time[q]` are on the end's side
+    side, later ones on the start's side; splits of variable j crossed at `time[q]` are on the end's side
     where `past[q, j]` is set, on the start's side elsewhere.
     """
     return _native.cells(

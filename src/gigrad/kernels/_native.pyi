@@ -6,14 +6,16 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
-TIE: float
-
 class Forest:
     def __init__(
         self,
         n_columns: int,
         feature: Ints,
         threshold: Array,
+        equal_low: Array,
+        equal_high: Array,
+        single: NDArray[np.bool_],
+        place: Array,
         left: Ints,
         right: Ints,
         missing_left: NDArray[np.bool_],
@@ -25,9 +27,12 @@ class Forest:
         roots: Ints,
         tree_output: Ints,
         base: Array,
+        variable: Ints,
     ) -> None: ...
     @property
     def n_columns(self) -> int: ...
+    @property
+    def n_variables(self) -> int: ...
     @property
     def n_outputs(self) -> int: ...
     @property

@@ -71,10 +71,10 @@ class LeafCorner {
 
     // Finds the variables and their shares; false where the path never meets the leaf.
     bool settle() {
-        if (entered > left + TIE) return false;
+        if (entered > left) return false;
         past.n_ = before.n_ = 0;
         for (const Crossing* c = crossings_.data(); c != crossings_.data() + n_; ++c) {
-            if (c->to_end ? c->time < entered - TIE : c->time > left + TIE) continue;
+            if (c->to_end ? c->time < entered : c->time > left) continue;
             Variables& to = c->to_end ? past : before;
             to.store_[to.n_] = c->variable;
             to.n_ += !to.has(c->variable);
@@ -91,7 +91,7 @@ class LeafCorner {
             const auto [s, e] = value_at(node.feature);
             const bool s_here = goes_left(forest, node, s) == turn->left, e_here = goes_left(forest, node, e) == turn->left;
             if (s_here != e_here)
-                add(crossing_time(node, s, e), node.feature, turn->node, e_here);
+                add(crossing_time(forest, node, s, e), node.variable, turn->node, e_here);
             else if (!s_here)
                 return false;
         }
@@ -113,7 +113,7 @@ class LeafCorner {
     size_t n_ = 0;
 
     bool share() {
-        const bool together = !past.empty() && !before.empty() && entered >= left - TIE;
+        const bool together = !past.empty() && !before.empty() && entered == left;
         if (together)
             for (const int32_t variable : past)
                 if (before.has(variable)) return false;  // a variable cannot be past and before at once

@@ -22,11 +22,9 @@ class CornerLanes {
     void open(const Numbers& time) { entered_ = time > entered_ ? time : entered_; }
     void close(const Numbers& time) { left_ = time < left_ ? time : left_; }
     void settle() {
-        late_ = entered_ - TIE;
-        late_ = late_ > 0.0 ? late_ : Numbers{};  // what was taken before opens nothing
-        soon_ = left_ + TIE;
-        soon_ = soon_ < LAST ? soon_ : Numbers{} + LAST;  // what is taken to the end closes nothing
-        together_ = entered_ >= left_ - TIE;
+        late_ = entered_ > 0.0 ? entered_ : Numbers{};  // what was taken before opens nothing
+        soon_ = left_ < LAST ? left_ : Numbers{} + LAST;  // what is taken to the end closes nothing
+        together_ = entered_ == left_;
     }
 
     // Whether a turn is among the last to open the leaf, or among the first to close it.
@@ -41,7 +39,7 @@ class CornerLanes {
             past[lane] = shares.past;
             before[lane] = shares.before;
         }
-        const Numbers met = entered_ <= left_ + TIE ? value : Numbers{};  // a path that never meets the leaf earns nothing
+        const Numbers met = entered_ <= left_ ? value : Numbers{};  // a path that never meets the leaf earns nothing
         past *= met, before *= met;
     }
 

@@ -59,12 +59,12 @@ inline void cells(const Forest& forest, const Rows& starts, const Rows& ends, co
         for (size_t unit; next(unit);)
             for (size_t q = unit * unit_size; q < std::min(n_queries, (unit + 1) * unit_size); ++q) {
                 const double *s = starts.row(pair[q]), *e = ends.row(pair[q]);
-                const uint8_t* is_past = past + q * forest.n_columns();
+                const uint8_t* is_past = past + q * forest.n_variables();
                 const auto goes = [&](const Node& n) {
                     const bool s_left = goes_left(forest, n, s[n.feature]), e_left = goes_left(forest, n, e[n.feature]);
                     if (s_left == e_left) return s_left;
-                    const double t = crossing_time(n, s[n.feature], e[n.feature]);
-                    const bool passed = t < time[q] - TIE || (t <= time[q] + TIE && is_past[n.feature]);
+                    const double t = crossing_time(forest, n, s[n.feature], e[n.feature]);
+                    const bool passed = t < time[q] || (t == time[q] && is_past[n.variable]);
                     return passed ? e_left : s_left;
                 };
                 add_leaves(forest, goes, out + q * forest.n_outputs());
@@ -81,7 +81,7 @@ inline void walk_trees(const Forest& forest, Walk& walk, const Block& block, siz
 
 inline void portable_credits(const Forest& forest, const Rows& starts, const double* weights, const Rows& ends, size_t n_threads,
                              double* out) {
-    const size_t table = forest.n_columns() * forest.n_outputs();
+    const size_t table = forest.n_variables() * forest.n_outputs();
     std::vector<double> columns;
     transpose(starts, 0, starts.n_rows, starts.n_rows, columns);
     parallel(ends.n_rows, n_threads, [&](auto next) {
@@ -177,7 +177,7 @@ void for_crowd(const Crowd& crowd, const LaneKernel& kernel, size_t max_vectors,
 
 inline void lane_credits(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const double* weights, const Rows& ends,
                          size_t n_threads, double* out) {
-    const size_t p = forest.n_columns(), table = p * forest.n_outputs();
+    const size_t p = forest.n_columns(), table = forest.n_variables() * forest.n_outputs();
     const Crowd crowd(forest, starts, weights, static_cast<size_t>(kernel.lanes));
     for_crowd(crowd, kernel, MAX_VECTORS, ends.n_rows, table, n_threads, out, [&] {
         return [&, lanes = std::make_unique<LaneBlock>(forest, kernel)](size_t begin, size_t n, size_t row, size_t n_rows, double* sum) {
@@ -193,7 +193,7 @@ constexpr size_t FEW_STARTS = 8;
 inline void swept_credits(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const double* weights, const Rows& ends,
                           size_t n_threads, double* out) {
     const SweepTrees& trees = *forest.sweep_trees();
-    const size_t p = forest.n_columns(), table = p * forest.n_outputs();
+    const size_t p = forest.n_columns(), table = forest.n_variables() * forest.n_outputs();
     SweepRows from;
     from.set(trees, starts.n_rows, p, [&](size_t j, size_t i) { return starts.row(i)[j]; });
     parallel((ends.n_rows + SWEEP_BLOCK - 1) / SWEEP_BLOCK, n_threads, [&](auto next) {
@@ -217,7 +217,7 @@ inline void credits(const Forest& forest, const LaneKernel* kernel, const Rows& 
     check_columns(forest, starts, "starts");
     check_columns(forest, ends, "ends");
     check_weights(starts, weights);
-    std::fill(out, out + ends.n_rows * forest.n_columns() * forest.n_outputs(), 0.0);
+    std::fill(out, out + ends.n_rows * forest.n_variables() * forest.n_outputs(), 0.0);
     if (ends.n_rows == 0) return;
     if (kernel && starts.n_rows <= FEW_STARTS && forest.sweep_trees())
         swept_credits(forest, *kernel, starts, weights, ends, n_threads, out);
@@ -251,7 +251,7 @@ inline size_t pair_block(const LaneKernel& kernel, size_t max_vectors, size_t n,
 
 inline void swept_pairs(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const Rows& ends, size_t n_threads, double* out) {
     const SweepTrees& trees = *forest.sweep_trees();
-    const size_t p = forest.n_columns(), table = p * forest.n_outputs();
+    const size_t p = forest.n_columns(), table = forest.n_variables() * forest.n_outputs();
     parallel((starts.n_rows + SWEEP_BLOCK - 1) / SWEEP_BLOCK, n_threads, [&](auto next) {
         Sweeper sweeper(forest, trees, kernel);
         SweepRows from, to;
@@ -270,7 +270,7 @@ inline void swept_pairs(const Forest& forest, const LaneKernel& kernel, const Ro
 // out: (pairs, columns, outputs).
 inline void credits_pairs(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends, size_t n_threads,
                           double* out) {
-    const size_t table = forest.n_columns() * forest.n_outputs();
+    const size_t table = forest.n_variables() * forest.n_outputs();
     check_pairs(forest, starts, ends);
     std::fill(out, out + ends.n_rows * table, 0.0);
     if (kernel && forest.sweep_trees())

@@ -16,7 +16,7 @@ struct CreditSink {
     const double* weights;  // of starts; null for 1
 
     void crossing(Pair pair, int32_t node, double, double sign, const Node& leaf) const {
-        add(pair, forest.nodes[node].feature, sign, leaf);
+        add(pair, forest.nodes[node].variable, sign, leaf);
     }
 
     void corner(Pair pair, const LeafCorner& corner, const Node& leaf) const {

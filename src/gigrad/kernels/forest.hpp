@@ -27,7 +27,9 @@ struct Span {
 struct ForestArrays {
     int64_t n_columns;
     Span<int32_t> feature;
-    Span<double> threshold;
+    Span<double> threshold, equal_low, equal_high;
+    Span<bool> single;
+    Span<double> place;
     Span<int32_t> left, right;
     Span<bool> missing_left;
     Span<int32_t> category_set, set_start;
@@ -36,12 +38,23 @@ struct ForestArrays {
     Span<double> values;
     Span<int32_t> roots, tree_output;
     Span<double> base;
+    Span<int32_t> variable;  // of each column: who earns its credit; empty: every column for itself
 };
+
+// The numbers that a library cannot tell from the threshold it stores.
+struct Interval {
+    double low, high;
+    bool holds(double x) const { return x >= low && x <= high; }
+};
+
+// Differences e - s that float32 can hold the inverse of, with room to spare.
+constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
 
 // A child may have two parents. Each way from a root to a leaf costs a visit, so more ways than this would hang.
 constexpr double MAX_WAYS = 1 << 26;
 
-// Splits that are crossed at the same time whatever the pair: same column and threshold, or same column and categories.
+// Splits that are crossed at the same time whatever the pair: same column, threshold and place, or same column and
+// categories.
 struct SplitIds {
     SplitIds(const std::vector<Node>& nodes, size_t n_columns) : of_node(nodes.size(), -1), of_column(n_columns + 1, 0) {
         std::vector<int32_t> order;
@@ -49,14 +62,16 @@ struct SplitIds {
             if (!nodes[i].is_leaf()) order.push_back(static_cast<int32_t>(i));
         const auto key = [&](int32_t i) {
             const Node& n = nodes[i];
-            return std::make_tuple(n.feature, n.set >= 0, n.set >= 0 ? 0.0 : n.threshold);
+            return std::make_tuple(n.feature, n.set >= 0, n.set >= 0 ? 0.0 : n.threshold, n.at_once, n.at_once ? 0.0 : n.place);
         };
         std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
         for (size_t i = 0; i < order.size(); ++i) {
             const Node& node = nodes[order[i]];
             if (i == 0 || key(order[i]) != key(order[i - 1])) {
                 feature.push_back(node.feature);
+                variable.push_back(node.variable);
                 threshold.push_back(node.set >= 0 ? std::numeric_limits<double>::quiet_NaN() : node.threshold);
+                first_node.push_back(order[i]);
             }
             of_node[order[i]] = static_cast<int32_t>(feature.size()) - 1;
         }
@@ -73,8 +88,9 @@ struct SplitIds {
     std::vector<int32_t> of_node;   // -1 for leaves
     std::vector<int32_t> of_column; // (columns + 1): where the splits of each begin, thresholds in order, categories last
     size_t n_nodes;                 // that are no leaves
-    std::vector<int32_t> feature;   // of each split
-    std::vector<double> threshold;  // NaN for categories
+    std::vector<int32_t> feature, variable;  // of each split
+    std::vector<double> threshold;           // NaN for categories
+    std::vector<int32_t> first_node;         // one of the nodes that ask it
 };
 
 class SweepTrees;
@@ -83,7 +99,11 @@ class Forest {
   public:
     explicit Forest(const ForestArrays& a);
 
-    size_t n_columns() const { return n_columns_; }
+    // Columns of a table, columns as rows are read (one more for each that is read in two precisions), and variables that
+    // earn credit.
+    size_t n_inputs() const { return n_inputs_; }
+    size_t n_columns() const { return columns.size(); }
+    size_t n_variables() const { return n_variables_; }
     size_t n_outputs() const { return base.size(); }
     size_t n_trees() const { return roots.size(); }
     // A tree adds `width` numbers to the outputs, beginning at output `first`.
@@ -100,7 +120,7 @@ class Forest {
 
     // Made when first asked for; by several threads at once, if need be.
     const SplitIds& split_ids() const {
-        std::call_once(split_ids_once_, [this] { split_ids_ = std::make_unique<SplitIds>(nodes, n_columns_); });
+        std::call_once(split_ids_once_, [this] { split_ids_ = std::make_unique<SplitIds>(nodes, n_columns()); });
         return *split_ids_;
     }
 
@@ -115,8 +135,21 @@ class Forest {
     std::vector<double> base;
     std::vector<size_t> uses;  // of each column: how many nodes lie below its splits. A call must not ask every node
 
+    // How a column of the table is read.
+    struct Column {
+        int32_t input;
+        int32_t variable;
+        bool single = false;     // as shortest decimals of float32
+        bool folded = true;      // every threshold is an edge between two float32 numbers, which a decimal never passes
+        bool at_once = false;    // some split takes it for nominal: no values in between
+        bool intervals = false;  // some values are a stored threshold to the library
+        double least_way = LEAST_WAY;  // differences for which float32 tells times well enough, intervals included
+    };
+    std::vector<Column> columns;
+    std::vector<Interval> intervals;  // see Node::interval
+
   private:
-    size_t n_columns_;
+    size_t n_inputs_, n_variables_;
     mutable std::once_flag split_ids_once_;
     mutable std::unique_ptr<SplitIds> split_ids_;
     mutable std::once_flag sweep_trees_once_;
@@ -125,6 +158,8 @@ class Forest {
     void check_sets(const ForestArrays& a) const;
     void check_node(const ForestArrays& a, size_t i) const;
     void check_trees() const;
+    void set_columns(const ForestArrays& a);
+    void set_place(const ForestArrays& a, size_t i);
 };
 
 [[noreturn]] inline void refuse(const std::string& sentence) { throw std::invalid_argument(sentence); }
@@ -132,17 +167,23 @@ class Forest {
 inline Forest::Forest(const ForestArrays& a) {
     check_sizes(a);
     check_sets(a);
-    n_columns_ = static_cast<size_t>(a.n_columns);
     const size_t n = a.feature.size;
     nodes.resize(n);
     for (size_t i = 0; i < n; ++i) {
         check_node(a, i);
-        const bool leaf = a.feature[i] < 0;
-        nodes[i] = Node{a.threshold[i],           a.feature[i],           leaf ? -1 : a.left[i],
-                        leaf ? -1 : a.right[i],   leaf ? -1 : a.category_set[i], leaf ? a.value[i] : -1,
-                        a.missing_left[i],        0};
+        Node& node = nodes[i];
+        node.threshold = a.threshold[i];
+        node.feature = node.variable = a.feature[i];
+        node.set = node.is_leaf() ? -1 : a.category_set[i];
+        node.right = node.is_leaf() ? -1 : a.right[i];
+        node.left = node.is_leaf() ? a.value[i] : a.left[i];  // a leaf's value has the same place
+        node.missing_left = a.missing_left[i];
+        node.at_once = node.set >= 0 || std::isnan(a.place[i]);
+        node.place = node.at_once ? std::numeric_limits<double>::quiet_NaN() : a.place[i];
+        node.below = 0;
     }
-    uses.assign(n_columns_, 0);
+    set_columns(a);
+    uses.assign(n_columns(), 0);
     for (size_t i = n; i-- > 0;)
         if (!nodes[i].is_leaf()) {
             nodes[i].below = static_cast<uint8_t>(std::min(255, 2 + nodes[nodes[i].left].below + nodes[nodes[i].right].below));
@@ -157,6 +198,57 @@ inline Forest::Forest(const ForestArrays& a) {
     check_trees();
 }
 
+// Columns are read in the precision of the splits that ask them; a column that is asked in both is read twice.
+inline void Forest::set_columns(const ForestArrays& a) {
+    n_inputs_ = static_cast<size_t>(a.n_columns);
+    n_variables_ = n_inputs_;
+    if (a.variable.size) {
+        n_variables_ = 0;
+        for (size_t j = 0; j < n_inputs_; ++j) n_variables_ = std::max(n_variables_, static_cast<size_t>(a.variable[j]) + 1);
+    }
+    std::vector<char> wide(n_inputs_, 0), single(n_inputs_, 0);
+    for (size_t i = 0; i < nodes.size(); ++i)
+        if (!nodes[i].is_leaf() && nodes[i].set < 0) (a.single[i] ? single : wide)[nodes[i].feature] = 1;
+    columns.resize(n_inputs_);
+    std::vector<int32_t> column_of_single(n_inputs_);
+    for (size_t j = 0; j < n_inputs_; ++j) {
+        const auto input = static_cast<int32_t>(j);
+        columns[j].input = input;
+        columns[j].variable = a.variable.size ? a.variable[j] : input;
+        columns[j].single = single[j] && !wide[j];
+        column_of_single[j] = input;
+        if (!single[j] || !wide[j]) continue;
+        column_of_single[j] = static_cast<int32_t>(columns.size());
+        Column again = columns[j];
+        again.single = true;
+        columns.push_back(again);
+    }
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        Node& node = nodes[i];
+        if (node.is_leaf()) continue;
+        if (node.set < 0 && a.single[i]) node.feature = column_of_single[node.feature];
+        node.variable = columns[node.feature].variable;
+        if (node.set < 0) set_place(a, i);
+    }
+}
+
+inline void Forest::set_place(const ForestArrays& a, size_t i) {
+    Node& node = nodes[i];
+    Column& column = columns[node.feature];
+    column.at_once |= node.at_once;
+    const double next = std::nextafter(node.threshold, std::numeric_limits<double>::infinity());
+    const bool folded = a.single[i] && static_cast<float>(next) != static_cast<float>(node.threshold);
+    column.folded &= folded;
+    const double low = a.equal_low[i], high = a.equal_high[i];
+    // Decimals of float32 are enough where the threshold is an edge of float32 numbers. A place outside of the interval is
+    // half-way between two values of a discrete column, and has nothing to do with it.
+    if (folded || !(low < high) || !(low <= node.place && node.place <= high)) return;
+    node.set_interval(static_cast<int32_t>(intervals.size()));
+    intervals.push_back({low, high});
+    column.intervals = true;
+    column.least_way = std::max(column.least_way, 1e5 * (high - low));  // the interval then spans less than a unit of any code
+}
+
 inline void Forest::check_sizes(const ForestArrays& a) const {
     if (a.n_columns < 0 || a.n_columns > INT32_MAX)
         refuse("the number of columns must lie in 0..2147483647; it is " + std::to_string(a.n_columns) + ".");
@@ -168,11 +260,22 @@ inline void Forest::check_sizes(const ForestArrays& a) const {
                    " nodes; it has " + std::to_string(size) + ".");
     };
     same("threshold", a.threshold.size);
+    same("equal_low", a.equal_low.size);
+    same("equal_high", a.equal_high.size);
+    same("single", a.single.size);
+    same("place", a.place.size);
     same("left", a.left.size);
     same("right", a.right.size);
     same("missing_left", a.missing_left.size);
     same("category_set", a.category_set.size);
     same("value", a.value.size);
+    if (a.variable.size != 0 && a.variable.size != static_cast<size_t>(a.n_columns))
+        refuse("variable must have one entry for each of the " + std::to_string(a.n_columns) + " columns, or none; it has " +
+               std::to_string(a.variable.size) + ".");
+    for (size_t j = 0; j < a.variable.size; ++j)
+        if (a.variable[j] < 0 || a.variable[j] >= a.n_columns)
+            refuse("variable must hold numbers from 0 to " + std::to_string(a.n_columns - 1) + "; entry " + std::to_string(j) + " is " +
+                   std::to_string(a.variable[j]) + ".");
     if (a.tree_output.size != a.roots.size)
         refuse("tree_output must have one entry for each of the " + std::to_string(a.roots.size) +
                " trees; it has " + std::to_string(a.tree_output.size) + ".");

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "lanes.hpp"
+
 namespace gigrad {
 namespace {
 
@@ -92,7 +94,9 @@ struct IsaAvx2 {
         t.room = 3;
     }
     static Vec code(__m256 even, __m256 odd, int16_t offset) {
-        const __m256i units = _mm256_packus_epi32(_mm256_cvtps_epi32(even), _mm256_cvtps_epi32(odd));
+        // A place beyond the start (a value outside of a column's support) is crossed at the start; packing holds the other end.
+        const __m256 most = _mm256_set1_ps(CODE_UNIT);
+        const __m256i units = _mm256_packus_epi32(_mm256_cvtps_epi32(_mm256_min_ps(even, most)), _mm256_cvtps_epi32(_mm256_min_ps(odd, most)));
         return _mm256_add_epi16(_mm256_slli_epi16(units, 4), _mm256_set1_epi16(offset));
     }
 };

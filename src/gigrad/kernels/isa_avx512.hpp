@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "lanes.hpp"
+
 namespace gigrad {
 namespace {
 
@@ -66,7 +68,8 @@ struct IsaAvx512 {
 
   private:
     static Vec code(__m512 even, __m512 odd, int16_t offset) {
-        const __m512i units = _mm512_packus_epi32(_mm512_cvtps_epi32(even), _mm512_cvtps_epi32(odd));
+        const __m512 most = _mm512_set1_ps(CODE_UNIT);  // see isa_avx2.hpp
+        const __m512i units = _mm512_packus_epi32(_mm512_cvtps_epi32(_mm512_min_ps(even, most)), _mm512_cvtps_epi32(_mm512_min_ps(odd, most)));
         return _mm512_add_epi16(_mm512_slli_epi16(units, 4), _mm512_set1_epi16(offset));
     }
 };

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <initializer_list>
 
+#include "lanes.hpp"
+
 namespace gigrad {
 namespace {
 
@@ -88,7 +90,7 @@ struct IsaPlain {
   private:
     static int16_t stop(int x) { return static_cast<int16_t>(x > 32767 ? 32767 : x < -32768 ? -32768 : x); }
     static int16_t code(float x, int16_t offset) {
-        const uint32_t unit = x > 0.0f && x < 65535.0f ? static_cast<uint32_t>(std::lrint(x)) : x > 0.0f && x < 2e9f ? 65535u : 0u;
+        const uint32_t unit = x > 0.0f ? static_cast<uint32_t>(std::lrint(x < CODE_UNIT ? x : CODE_UNIT)) : 0u;
         return static_cast<int16_t>(static_cast<uint16_t>(unit << 4) + static_cast<uint16_t>(offset));
     }
 };

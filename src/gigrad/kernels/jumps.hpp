@@ -13,7 +13,7 @@ struct JumpList {
     std::vector<double> delta;  // (entries, outputs)
 };
 
-// Lists the jumps of pairs: one corner for those that follow within TIE, one entry for each variable of a corner.
+// Lists the jumps of pairs: one corner for those of equal time, one entry for each variable of a corner.
 class JumpLister {
   public:
     explicit JumpLister(const Forest& forest)
@@ -23,8 +23,8 @@ class JumpLister {
         jumps_.read(pair, start, end);
         const size_t had = out.time.size(), n = jumps_.size();
         for (size_t begin = 0, stop; begin < n; begin = stop) {
-            for (stop = begin + 1; stop < n && jumps_.time(stop) - jumps_.time(stop - 1) <= TIE;) ++stop;
-            const double time = 0.5 * (jumps_.time(begin) + jumps_.time(stop - 1));
+            const double time = jumps_.time(begin);
+            for (stop = begin + 1; stop < n && jumps_.time(stop) == time;) ++stop;
             const int32_t lone = jumps_.lone_variable(begin, stop);
             if (stop == begin + 1 && lone >= 0 && jumps_.index(begin) >= 0)
                 append_lone(time, lone, jumps_.delta(jumps_.index(begin)), out);
@@ -56,7 +56,7 @@ class JumpLister {
         for (size_t i = begin; i < stop; ++i) {
             const int32_t index = jumps_.index(i);
             if (index >= 0) {
-                add(splits_.feature[index], 1.0, jumps_.delta(index), 0, k_);
+                add(splits_.variable[index], 1.0, jumps_.delta(index), 0, k_);
                 continue;
             }
             const CornerVisit& c = jumps_.corner(index);

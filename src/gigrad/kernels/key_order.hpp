@@ -9,7 +9,7 @@ namespace gigrad {
 class KeyOrder {
   public:
     // Takes the crossed splits at which delta is not zero. `time(split)` is the exact one. False where two of them are
-    // within TIE.
+    // equal.
     template <class Time>
     bool set(const Sweeper& swept, const double* delta, Time time) {
         collect(swept, delta);
@@ -80,7 +80,7 @@ class KeyOrder {
             times_.assign(1, time(split_of(sorted_[begin])));
             for (; i < n_ && is_close(i); ++i) insert(begin, i, time(split_of(sorted_[i])));
             for (size_t t = 1; t < times_.size(); ++t)
-                if (times_[t] - times_[t - 1] <= TIE) return false;
+                if (times_[t] == times_[t - 1]) return false;
         }
         return true;
     }

@@ -120,7 +120,9 @@ struct LaneWalkJob {
 // A turn of the way to a leaf in doubt, for one end.
 struct LeafTurn {
     const double* starts;  // the column
-    double threshold, end;
+    double threshold, place, end;
+    double low, high;      // starts from low to high are the stored threshold: they cross at 0. None where low > high
+    bool end_stored;       // the end is: all cross at 1, unless at 0
     const Node* node;
     bool from_left;        // starts that go left cross it
     bool plain;            // a numeric split of a column without jumps: the general rules have nothing to add
@@ -151,7 +153,7 @@ struct SweepCorners {
     const int32_t* way_of;      // by place
     const int16_t* codes;       // as in SweepJob
     const double* times;        // by test: exactly when, of those that are crossed; anything of the others, and of none
-    const int32_t* column_of;   // by test, and of none
+    const int32_t* variable_of; // by test, and of none
     const VisitValue* gives;    // by place
     size_t depth;               // of the trees
     const Shares* shares;       // as in LeafShares

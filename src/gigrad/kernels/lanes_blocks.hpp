@@ -58,7 +58,7 @@ class LaneBlock {
 
     // Start i with end i; credit (pairs, columns, outputs) is overwritten.
     void pairs(const Block& block, size_t n, double* credit) {
-        const size_t size = forest_.n_columns() * forest_.n_outputs(), step = size + forest_.n_outputs();
+        const size_t size = forest_.n_variables() * forest_.n_outputs(), step = size + forest_.n_outputs();
         begin(block, n, 1, false);
         table_.assign(n * step, 0.0);
         credit_to(table_.data(), step);
@@ -241,10 +241,10 @@ class LaneBlock {
     }
 
     // CODE_UNIT / (e - s), 0 for lanes that do not move; adds to `rough` where float32 cannot hold it.
-    static float inverse(double s, double e, bool& rough) {
+    static float inverse(double s, double e, double least_way, bool& rough) {
         const double way = e - s, size = std::abs(way);
         const bool moves = way != 0.0;
-        rough |= moves & !((size > LEAST_WAY) & (size < LARGEST_WAY));
+        rough |= moves & !((size > least_way) & (size < LARGEST_WAY));
         const double inverse = static_cast<double>(CODE_UNIT) / (moves ? way : 1.0);
         return moves ? static_cast<float>(inverse) : 0.0f;
     }
@@ -262,15 +262,16 @@ class LaneBlock {
         natural_.assign(padded(), 0.0f);
         const double* const starts = block_.starts + static_cast<size_t>(feature) * block_.start_step;
         float* const natural = natural_.data();
+        const double least_way = forest_.columns[feature].least_way;
         for (size_t r = 0; r < n_rows_; ++r) {
             const double e = end_value(feature, r);
             bool rough = false;
             if (!std::isfinite(e))
                 std::fill_n(natural, n_starts_, CODE_UNIT);  // the walk takes one half of it
             else if (column.jumps)
-                for (size_t i = 0; i < n_starts_; ++i) natural[i] = store.jumps[i] ? 0.0f : inverse(starts[i], e, rough);
+                for (size_t i = 0; i < n_starts_; ++i) natural[i] = store.jumps[i] ? 0.0f : inverse(starts[i], e, least_way, rough);
             else
-                for (size_t i = 0; i < n_starts_; ++i) natural[i] = inverse(starts[i], e, rough);
+                for (size_t i = 0; i < n_starts_; ++i) natural[i] = inverse(starts[i], e, least_way, rough);
             column.rough |= rough;
             write_inverses(natural, store.inverse.data() + r * padded());
         }
@@ -284,7 +285,7 @@ class LaneBlock {
         for (size_t i = 0; i < n_starts_; ++i) {
             if (store.jumps[i]) continue;
             store.ends[i] = end_value(feature, i);
-            natural_[i] = inverse(start_value(feature, i), store.ends[i], column.rough);
+            natural_[i] = inverse(start_value(feature, i), store.ends[i], forest_.columns[feature].least_way, column.rough);
         }
         write_inverses(natural_.data(), store.inverse.data());
         column.ends = store.ends.data();

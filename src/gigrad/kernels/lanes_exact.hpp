@@ -20,8 +20,8 @@ class SharedLeaf {
             const Node& node = forest_.nodes[path[d].node];
             way_[d] = {block.starts + static_cast<size_t>(node.feature) * block.start_step,
                        block.ends + static_cast<size_t>(node.feature) * block.end_column_step, &node, path[d].left,
-                       node.set < 0 && !columns[node.feature].jumps};
-            for (int other = 0; other < d; ++other) repeats_ |= way_[other].node->feature == node.feature;
+                       !node.at_once && !columns[node.feature].jumps};
+            for (int other = 0; other < d; ++other) repeats_ |= way_[other].node->variable == node.variable;
         }
     }
 
@@ -32,8 +32,11 @@ class SharedLeaf {
             const WayTurn& turn = way_[d];
             const double end = turn.ends[offset];
             const bool end_left = goes_left(forest_, *turn.node, end), plain = turn.plain && std::isfinite(end);
+            const int32_t index = turn.node->interval();
+            const Interval stored = index < 0 ? Interval{1.0, 0.0} : forest_.intervals[index];
             (end_left == turn.left ? opening_[n_opening_++] : closing_[n_closing_++]) = {
-                turn.starts, turn.node->threshold, end, turn.node, !end_left, plain, 0.0};
+                turn.starts, turn.node->threshold, turn.node->place, end, stored.low, stored.high, stored.holds(end), turn.node, !end_left,
+                plain, 0.0};
             plain_ &= plain;
         }
     }
@@ -48,8 +51,8 @@ class SharedLeaf {
     // Gives the masses away: to(variable, mass).
     template <class To>
     void flush(To to) {
-        for (int i = 0; i < n_opening_; ++i) to(opening_[i].node->feature, opening_[i].mass);
-        for (int i = 0; i < n_closing_; ++i) to(closing_[i].node->feature, closing_[i].mass);
+        for (int i = 0; i < n_opening_; ++i) to(opening_[i].node->variable, opening_[i].mass);
+        for (int i = 0; i < n_closing_; ++i) to(closing_[i].node->variable, closing_[i].mass);
     }
 
   private:
@@ -83,7 +86,7 @@ class SharedLeaf {
             closed[i] = time(closing_[i], s);
             left = std::min(left, closed[i]);
         }
-        if (entered > left + TIE) return;
+        if (entered > left) return;
         if (repeats_)
             share_variables(opened, closed, weight);
         else
@@ -93,16 +96,14 @@ class SharedLeaf {
     bool crosses(const LeafTurn& turn, double s) const {
         return (turn.plain ? s <= turn.threshold : goes_left(forest_, *turn.node, s)) == turn.from_left;
     }
-    static double time(const LeafTurn& turn, double s) {  // plain times lie in [0, 1] by themselves
-        return turn.plain ? (turn.threshold - s) / (turn.end - s) : crossing_time(*turn.node, s, turn.end);
-    }
+    double time(const LeafTurn& turn, double s) const { return crossing_time(forest_, *turn.node, s, turn.end); }
 
     void share(const double* opened, const double* closed, double entered, double left, double weight) {
         int u = 0, v = 0;
-        const double late = std::max(0.0, entered - TIE), soon = left + TIE;
+        const double late = std::max(0.0, entered), soon = left;
         for (int i = 0; i < n_opening_; ++i) u += opened[i] >= late;
         for (int i = 0; i < n_closing_; ++i) v += closed[i] <= soon;
-        const Shares& shares = shares_.at[u && v && entered >= left - TIE][u][v];
+        const Shares& shares = shares_.at[u && v && entered == left][u][v];
         const double past = weight * shares.past, before = weight * shares.before;
         for (int i = 0; i < n_opening_; ++i) opening_[i].mass += opened[i] >= late ? past : 0.0;
         for (int i = 0; i < n_closing_; ++i) closing_[i].mass += closed[i] <= soon ? before : 0.0;
@@ -111,15 +112,15 @@ class SharedLeaf {
     void share_variables(const double* opened, const double* closed, double weight) {
         corner_.begin(MAX_TURNS);
         for (int i = 0; i < n_opening_; ++i)
-            if (opened[i] >= 0.0) corner_.add(opened[i], opening_[i].node->feature, 0, true);
-        for (int i = 0; i < n_closing_; ++i) corner_.add(closed[i], closing_[i].node->feature, 0, false);
+            if (opened[i] >= 0.0) corner_.add(opened[i], opening_[i].node->variable, 0, true);
+        for (int i = 0; i < n_closing_; ++i) corner_.add(closed[i], closing_[i].node->variable, 0, false);
         if (!corner_.settle()) return;
         for (const int32_t j : corner_.past) first_of(opening_, j).mass += weight * corner_.past_share;
         for (const int32_t j : corner_.before) first_of(closing_, j).mass += weight * corner_.before_share;
     }
 
     static LeafTurn& first_of(LeafTurn* turns, int32_t variable) {
-        while (turns->node->feature != variable) ++turns;
+        while (turns->node->variable != variable) ++turns;
         return *turns;
     }
 };

@@ -95,7 +95,7 @@ class LaneLeaves {
     }
 
     void find_columns(int depth, size_t* column) const {
-        for (int d = 0; d < depth; ++d) column[d] = static_cast<size_t>(job_.nodes[job_.path[d].node].feature) * job_.outputs + job_.first;
+        for (int d = 0; d < depth; ++d) column[d] = static_cast<size_t>(job_.nodes[job_.path[d].node].variable) * job_.outputs + job_.first;
     }
 
     // Set aside while the lanes that are clear are counted: a call in that loop would cost all of its registers.

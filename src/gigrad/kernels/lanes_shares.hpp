@@ -61,7 +61,12 @@ class LeafSharing {
     static void set_times(const LeafTurn& turn, const int32_t* start, double stays, Numbers& out) {
         Numbers s;
         for (size_t i = 0; i < N; ++i) s[i] = turn.starts[start[i]];
-        const Numbers time = (turn.threshold - s) / (turn.end - s), stay = Numbers{} + stays;
+        Numbers time = (turn.place - s) / (turn.end - s);
+        const Numbers first{}, last = first + 1.0, stay = first + stays;
+        time = time > 0.0 ? (time < 1.0 ? time : last) : first;
+        time = (time + TIME_ROUNDER) - TIME_ROUNDER;
+        if (turn.end_stored) time = last;
+        time = (s >= turn.low) & (s <= turn.high) ? first : time;
         const Truths left = s <= turn.threshold, from_left = Truths{} - turn.from_left;
         out = left == from_left ? time : stay;
     }
@@ -69,15 +74,15 @@ class LeafSharing {
     bool meets_itself() const {
         Truths any{};
         for (int a = 0; a < job_.n_opening; ++a) {
-            const int32_t variable = job_.opening[a].node->feature;
+            const int32_t variable = job_.opening[a].node->variable;
             for (int b = 0; b < a; ++b)
-                if (job_.opening[b].node->feature == variable) any |= opens_[a] & opens_[b];
+                if (job_.opening[b].node->variable == variable) any |= opens_[a] & opens_[b];
             for (int b = 0; b < job_.n_closing; ++b)
-                if (job_.closing[b].node->feature == variable) any |= opens_[a] & closes_[b] & corner_.together();
+                if (job_.closing[b].node->variable == variable) any |= opens_[a] & closes_[b] & corner_.together();
         }
         for (int a = 0; a < job_.n_closing; ++a)
             for (int b = 0; b < a; ++b)
-                if (job_.closing[a].node->feature == job_.closing[b].node->feature) any |= closes_[a] & closes_[b];
+                if (job_.closing[a].node->variable == job_.closing[b].node->variable) any |= closes_[a] & closes_[b];
         int64_t out = 0;
         for (size_t i = 0; i < N; ++i) out |= any[i];
         return out != 0;

@@ -129,7 +129,7 @@ class LaneWalk : private LaneLeaves<Isa> {
             return SHARED ? split_shared<decltype(jumping)::value>(frame, node, column, slot, start_rank, last_left, u, ends_left)
                           : split_pairs<decltype(jumping)::value>(frame, node, column, slot, start_rank, end_rank, last_left);
         };
-        const Alive alive = node.set >= 0 || column.jumps ? go(Yes{}) : go(No{});
+        const Alive alive = node.at_once || column.jumps ? go(Yes{}) : go(No{});
         int top = slot;
         if (alive.right) stack_[top++] = {node.right, frame.depth + 1, alive.right, {frame.node, false}, ~ends_left};
         if (alive.left) {
@@ -162,12 +162,12 @@ class LaneWalk : private LaneLeaves<Isa> {
         return static_cast<int32_t>(base - column.sorted);
     }
 
-    // For each row u = e - threshold, and the vectors of rows whose end goes left.
+    // For each row u = e - place, and the vectors of rows whose end goes left.
     uint64_t shared_ends(const Node& node, float* u) {
         uint64_t left = 0;
         const double* e = job_.ends + node.feature;
         for (int r = 0; r < job_.n_rows; ++r, e += job_.end_step) {
-            const double way = *e - node.threshold;
+            const double way = *e - node.place;
             const bool finite = way - way == 0.0;
             const bool goes_left = node.set >= 0 ? end_sides_[r] == 0 : *e != *e ? node.missing_left : *e <= node.threshold;
             u[r] = finite ? static_cast<float>(way) : 0.5f;  // an end without a value between: every inverse is 1, at one half
@@ -180,7 +180,7 @@ class LaneWalk : private LaneLeaves<Isa> {
     Vec crossing_codes(Vec codes, const Node& node, const LaneColumn& column, size_t at, int depth) const {
         if (!JUMPING) return codes;
         const Vec half = Isa::all(static_cast<int16_t>(CODE_HALF + depth));
-        return node.set >= 0 ? half : Isa::choose(Isa::negative(Isa::load(column.jumps + at)), half, codes);
+        return node.at_once ? half : Isa::choose(Isa::negative(Isa::load(column.jumps + at)), half, codes);
     }
 
     // Where two codes are too close, the turn of the result says so.
@@ -251,7 +251,7 @@ class LaneWalk : private LaneLeaves<Isa> {
         for (uint64_t rest = frame.alive; rest; rest &= rest - 1) {
             const size_t v = static_cast<size_t>(__builtin_ctzll(rest)), at = v * LANES;
             const Vec low = Isa::load(lo(slot) + at), high = Isa::load(hi(slot) + at);
-            Vec x = crossing_codes<JUMPING>(Isa::times(column.inverse + at, column.ends + at, node.threshold, offset), node, column,
+            Vec x = crossing_codes<JUMPING>(Isa::times(column.inverse + at, column.ends + at, node.place, offset), node, column,
                                             at, frame.depth);
             const Mask start_right = Isa::more(Isa::load(start_rank + at), last);
             const Mask end_right = Isa::more(Isa::load(end_rank + at), last);

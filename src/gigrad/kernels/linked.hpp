@@ -54,14 +54,14 @@ class LinkedCredit {
         double* now = margins_.data();
         if (k_ == 1) {
             const double* const delta = jumps_.delta(0);
-            const int32_t* const feature = splits_.feature.data();
+            const int32_t* const variable = splits_.variable.data();
             int32_t* const jumpers = jumpers_.data();
             double margin = *now;
             for (size_t i = 0; i < n; ++i) {
                 const int32_t id = jumps_.index(i);
                 margin += delta[id];
                 now[i + 1] = margin;
-                jumpers[i] = feature[id];
+                jumpers[i] = variable[id];
             }
             return;
         }
@@ -69,13 +69,13 @@ class LinkedCredit {
             const int32_t id = jumps_.index(i);
             const double* delta = jumps_.delta(id);
             for (size_t o = 0; o < k_; ++o) now[k_ + o] = now[o] + delta[o];
-            jumpers_[i] = splits_.feature[id];
+            jumpers_[i] = splits_.variable[id];
         }
     }
 
     void follow(double weight, uint64_t salt, double* credit, double* error) {
         for (size_t begin = 0, stop; begin < jumps_.size(); begin = stop) {
-            for (stop = begin + 1; stop < jumps_.size() && jumps_.time(stop) - jumps_.time(stop - 1) <= TIE;) ++stop;
+            for (stop = begin + 1; stop < jumps_.size() && jumps_.time(stop) == jumps_.time(begin);) ++stop;
             double* now = margins_.data() + (jumpers_.size() + 1) * k_;
             std::copy(now - k_, now, now);
             const int32_t lone = jumps_.lone_variable(begin, stop);
@@ -104,7 +104,7 @@ class LinkedCredit {
         if (index >= 0) {
             const double* value = jumps_.delta(index);
             if (std::all_of(value, value + k_, [](double v) { return v == 0.0; })) return;
-            game_.add(&splits_.feature[index], 1, nullptr, 0, value, 1.0, 0, k_);
+            game_.add(&splits_.variable[index], 1, nullptr, 0, value, 1.0, 0, k_);
             return;
         }
         const CornerVisit& c = jumps_.corner(index);
@@ -115,9 +115,9 @@ class LinkedCredit {
 };
 
 // Largest over the variables, of errors (variables, outputs).
-inline void largest_error(const double* errors, size_t n_columns, size_t outputs, double* out) {
+inline void largest_error(const double* errors, size_t n_variables, size_t outputs, double* out) {
     std::fill(out, out + outputs, 0.0);
-    for (size_t j = 0; j < n_columns; ++j)
+    for (size_t j = 0; j < n_variables; ++j)
         for (size_t o = 0; o < outputs; ++o) out[o] = std::max(out[o], errors[j * outputs + o]);
 }
 
@@ -146,7 +146,7 @@ inline void linked_credits(const Forest& forest, const LaneKernel* kernel, const
     check_weights(starts, weights);
     check_link(forest, link, options);
     if (ends.n_rows == 0) return;
-    const size_t p = forest.n_columns(), k = forest.n_outputs(), outputs = link.n_outputs(), table = p * outputs;
+    const size_t p = forest.n_columns(), k = forest.n_outputs(), outputs = link.n_outputs(), table = forest.n_variables() * outputs;
     std::vector<double> margins(starts.n_rows * k), both(ends.n_rows * 2 * table);  // credits, then their errors, of each end
     predict(forest, starts, margins.data());
     const LaneKernel& shape = kernel ? *kernel : LANES_PLAIN;
@@ -168,7 +168,7 @@ inline void linked_credits(const Forest& forest, const LaneKernel* kernel, const
     for (size_t i = 0; i < ends.n_rows; ++i) {
         const double* mine = both.data() + i * 2 * table;
         std::copy(mine, mine + table, values + i * table);
-        largest_error(mine + table, p, outputs, error + i * outputs);
+        largest_error(mine + table, forest.n_variables(), outputs, error + i * outputs);
     }
 }
 
@@ -177,7 +177,7 @@ inline void linked_credits_pairs(const Forest& forest, const LaneKernel* kernel,
                                  const Rows& starts, const Rows& ends, size_t n_threads, double* values, double* error) {
     check_pairs(forest, starts, ends);
     check_link(forest, link, options);
-    const size_t outputs = link.n_outputs(), table = forest.n_columns() * outputs, k = forest.n_outputs();
+    const size_t outputs = link.n_outputs(), table = forest.n_variables() * outputs, k = forest.n_outputs();
     const size_t block_size = Tracer::block_size(kernel, ends.n_rows, n_threads);
     std::fill(values, values + ends.n_rows * table, 0.0);
     for_blocks(forest, starts, ends, n_threads, block_size, [&] {
@@ -188,7 +188,7 @@ inline void linked_credits_pairs(const Forest& forest, const LaneKernel* kernel,
                 errors.assign(table, 0.0);
                 worker->credit.add(pair, starts.row(begin + i), ends.row(begin + i), &margins[i * k], 1.0, 0,
                                    values + (begin + i) * table, errors.data());
-                largest_error(errors.data(), forest.n_columns(), outputs, error + (begin + i) * outputs);
+                largest_error(errors.data(), forest.n_variables(), outputs, error + (begin + i) * outputs);
             });
         };
     });

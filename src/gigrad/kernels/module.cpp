@@ -7,6 +7,7 @@
 #include "decimals.hpp"
 #include "jumps.hpp"
 #include "linked.hpp"
+#include "reading.hpp"
 
 using namespace gigrad;
 
@@ -31,22 +32,23 @@ void check_one_weight_each(const Vector<double>& weights, const Matrix& starts) 
 }
 
 Numpy<double> py_predict(const Forest& forest, const Matrix& x) {
-    return make<double>({x.shape(0), forest.n_outputs()}, [&](double* out) { predict(forest, rows(x), out); });
+    return make<double>({x.shape(0), forest.n_outputs()}, [&](double* out) { predict(forest, ReadRows(forest, rows(x), "x", false), out); });
 }
 
 Numpy<double> py_credits(const Forest& forest, const Matrix& starts, const Vector<double>& weights, const Matrix& ends,
                          int64_t n_threads) {
     check_one_weight_each(weights, starts);
     const size_t threads = checked_threads(n_threads);
-    return make<double>({ends.shape(0), forest.n_columns(), forest.n_outputs()}, [&](double* out) {
-        credits(forest, chosen_lanes(), rows(starts), weights.data(), rows(ends), threads, out);
+    return make<double>({ends.shape(0), forest.n_variables(), forest.n_outputs()}, [&](double* out) {
+        const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
+        credits(forest, chosen_lanes(), from, weights.data(), to, threads, out);
     });
 }
 
 Numpy<double> py_credits_pairs(const Forest& forest, const Matrix& starts, const Matrix& ends, int64_t n_threads) {
     const size_t threads = checked_threads(n_threads);
-    return make<double>({ends.shape(0), forest.n_columns(), forest.n_outputs()}, [&](double* out) {
-        credits_pairs(forest, chosen_lanes(), rows(starts), rows(ends), threads, out);
+    return make<double>({ends.shape(0), forest.n_variables(), forest.n_outputs()}, [&](double* out) {
+        credits_pairs(forest, chosen_lanes(), ReadRows(forest, rows(starts), "starts"), ReadRows(forest, rows(ends), "ends"), threads, out);
     });
 }
 
@@ -55,7 +57,7 @@ nb::tuple py_jumps(const Forest& forest, const Matrix& starts, const Matrix& end
     std::vector<JumpList> lists;
     {
         nb::gil_scoped_release released;
-        lists = jumps(forest, chosen_lanes(), rows(starts), rows(ends), threads);
+        lists = jumps(forest, chosen_lanes(), ReadRows(forest, rows(starts), "starts"), ReadRows(forest, rows(ends), "ends"), threads);
     }
     size_t entries = 0;
     for (const JumpList& list : lists) entries += list.time.size();
@@ -82,11 +84,12 @@ Numpy<double> py_cells(const Forest& forest, const Matrix& starts, const Matrix&
                        int64_t n_threads) {
     const size_t n = pair.size(), threads = checked_threads(n_threads);
     if (time.size() != n || past.shape(0) != n) refuse("pair, time and past must have the same number of queries.");
-    if (past.shape(1) != forest.n_columns())
-        refuse("past must have the trees' " + std::to_string(forest.n_columns()) + " columns; there are " +
+    if (past.shape(1) != forest.n_variables())
+        refuse("past must have the trees' " + std::to_string(forest.n_variables()) + " variables; there are " +
                std::to_string(past.shape(1)) + ".");
     return make<double>({n, forest.n_outputs()}, [&](double* out) {
-        cells(forest, rows(starts), rows(ends), pair.data(), time.data(), past.data(), n, threads, out);
+        cells(forest, ReadRows(forest, rows(starts), "starts"), ReadRows(forest, rows(ends), "ends"), pair.data(), time.data(), past.data(),
+              n, threads, out);
     });
 }
 
@@ -102,7 +105,7 @@ Link make_link(const Forest& forest, const std::vector<StageArrays>& stages) {
 template <class Run>
 nb::tuple values_and_error(const Forest& forest, const Link& link, size_t n, Run run) {
     std::vector<double> errors(n * link.n_outputs());
-    auto values = make<double>({n, forest.n_columns(), link.n_outputs()}, [&](double* out) { run(out, errors.data()); });
+    auto values = make<double>({n, forest.n_variables(), link.n_outputs()}, [&](double* out) { run(out, errors.data()); });
     auto error = make<double>({n, link.n_outputs()}, [&](double* out) { std::copy(errors.begin(), errors.end(), out); });
     return nb::make_tuple(values, error);
 }
@@ -114,7 +117,8 @@ nb::tuple py_linked_credits(const Forest& forest, const std::vector<StageArrays>
     const Link link = make_link(forest, stages);
     const size_t threads = checked_threads(n_threads);
     return values_and_error(forest, link, ends.shape(0), [&](double* values, double* error) {
-        linked_credits(forest, chosen_lanes(), link, {max_radix, samples, seed}, rows(starts), weights.data(), rows(ends), threads, values, error);
+        const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
+        linked_credits(forest, chosen_lanes(), link, {max_radix, samples, seed}, from, weights.data(), to, threads, values, error);
     });
 }
 
@@ -123,7 +127,8 @@ nb::tuple py_linked_credits_pairs(const Forest& forest, const std::vector<StageA
     const Link link = make_link(forest, stages);
     const size_t threads = checked_threads(n_threads);
     return values_and_error(forest, link, ends.shape(0), [&](double* values, double* error) {
-        linked_credits_pairs(forest, chosen_lanes(), link, {max_radix, samples, seed}, rows(starts), rows(ends), threads, values, error);
+        const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
+        linked_credits_pairs(forest, chosen_lanes(), link, {max_radix, samples, seed}, from, to, threads, values, error);
     });
 }
 
@@ -170,15 +175,18 @@ void set_simd(const std::string& name) {
 void bind_forest(nb::module_& m) {
     nb::class_<Forest>(m, "Forest")
         .def("__init__",
-             [](Forest* self, int64_t n_columns, Vector<int32_t> feature, Vector<double> threshold, Vector<int32_t> left,
-                Vector<int32_t> right, Vector<bool> missing_left, Vector<int32_t> category_set, Vector<int32_t> set_start,
-                Vector<uint32_t> set_words, Vector<int32_t> value, Vector<double> values, Vector<int32_t> roots,
-                Vector<int32_t> tree_output, Vector<double> base) {
-                 new (self) Forest(ForestArrays{n_columns, span(feature), span(threshold), span(left), span(right),
-                                                span(missing_left), span(category_set), span(set_start), span(set_words),
-                                                span(value), span(values), span(roots), span(tree_output), span(base)});
+             [](Forest* self, int64_t n_columns, Vector<int32_t> feature, Vector<double> threshold, Vector<double> equal_low,
+                Vector<double> equal_high, Vector<bool> single, Vector<double> place, Vector<int32_t> left, Vector<int32_t> right,
+                Vector<bool> missing_left, Vector<int32_t> category_set, Vector<int32_t> set_start, Vector<uint32_t> set_words,
+                Vector<int32_t> value, Vector<double> values, Vector<int32_t> roots, Vector<int32_t> tree_output, Vector<double> base,
+                Vector<int32_t> variable) {
+                 new (self) Forest(ForestArrays{n_columns, span(feature), span(threshold), span(equal_low), span(equal_high),
+                                                span(single), span(place), span(left), span(right), span(missing_left),
+                                                span(category_set), span(set_start), span(set_words), span(value), span(values),
+                                                span(roots), span(tree_output), span(base), span(variable)});
              })
-        .def_prop_ro("n_columns", &Forest::n_columns)
+        .def_prop_ro("n_columns", &Forest::n_inputs)
+        .def_prop_ro("n_variables", &Forest::n_variables)
         .def_prop_ro("n_outputs", &Forest::n_outputs)
         .def_prop_ro("n_trees", &Forest::n_trees)
         .def_prop_ro("n_nodes", [](const Forest& f) { return f.nodes.size(); });
@@ -206,5 +214,4 @@ NB_MODULE(_native, m) {
     m.def("simd_choices", &simd_choices);
     m.def("get_simd", &get_simd);
     m.def("set_simd", &set_simd);
-    m.attr("TIE") = TIE;
 }

@@ -45,7 +45,7 @@ class OrderedJumps {
     // A split, or ~index of a corner.
     int32_t index(size_t i) const { return by_keys_ ? keys_.splits()[i] : entries_[i].index; }
     double time(size_t i) const { return by_keys_ ? time_of(keys_.splits()[i]) : entries_[i].time; }
-    // Whether no two entries lie within TIE, and none is a corner.
+    // Whether no two entries have the same time, and none is a corner.
     bool apart() const { return by_keys_ || apart_; }
     // What all trees change by at a split, (outputs,).
     const double* delta(int32_t split) const { return delta_.data() + static_cast<size_t>(split) * k_; }
@@ -59,7 +59,7 @@ class OrderedJumps {
             const int32_t index = this->index(i);
             int32_t mine;
             if (index >= 0) {
-                mine = splits_.feature[index];
+                mine = splits_.variable[index];
             } else {
                 const CornerVisit& c = corners_[~index];
                 if (c.n_past + c.n_before > 1) return -1;
@@ -159,18 +159,9 @@ class OrderedJumps {
         n_ids_ = n;
     }
 
-    // When the pair crosses a split; what is not finite, and categories (NaN), are left to the one rule for them.
     double time_of(int32_t split) const {
         const int32_t j = splits_.feature[split];
-        const double threshold = splits_.threshold[split], s = start_[j], e = end_[j], time = (threshold - s) / (e - s);
-        return std::isfinite(e - s) && time >= 0.0 && time <= 1.0 ? time : odd_time(threshold, s, e);
-    }
-
-    static double odd_time(double threshold, double s, double e) {
-        Node node{};
-        node.threshold = threshold;
-        node.set = std::isnan(threshold) ? 0 : -1;
-        return crossing_time(node, s, e);
+        return crossing_time(forest_, forest_.nodes[splits_.first_node[split]], start_[j], end_[j]);
     }
 
     // Times are spread over [0, 1]: buckets put nearly all in place, insertion does the rest.
@@ -194,7 +185,7 @@ class OrderedJumps {
         }
         double least = 1.0;
         for (size_t i = 1; i < n; ++i) least = std::min(least, sorted_[i].time - sorted_[i - 1].time);
-        apart_ = least > TIE && n_corners == 0;
+        apart_ = least > 0.0 && n_corners == 0;
         entries_.swap(sorted_);
     }
 };

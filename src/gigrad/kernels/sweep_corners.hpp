@@ -65,7 +65,7 @@ class SweepSharing {
             const int16_t code = job_.codes[test];
             const bool crossed = (code >= SWEEP_FIRST) & (code <= SWEEP_LAST), start_left = (code & 1) == 0;
             const bool to_end = static_cast<bool>(way.left >> d & 1) != start_left;
-            const int32_t variable = job_.column_of[test];
+            const int32_t variable = job_.variable_of[test];
             const double time = job_.times[test];
             opened_[n][i] = choose(to_end, time, BEFORE_ALL);
             closed_[n][i] = choose(to_end, AFTER_ALL, time);

@@ -43,8 +43,9 @@ class SweepTrees {
     // each. Those of a column follow one another: thresholds in order, then categories.
     std::vector<Node> tests;
     std::vector<double> threshold;           // of each test; NaN for categories
+    std::vector<double> place_of;            // of each test; NaN for those that change at one half
     std::vector<char> missing_left;          // of each test
-    std::vector<int32_t> column_of;          // of each test, and of none
+    std::vector<int32_t> variable_of;        // of each test, and of none
     std::vector<int32_t> split_of;           // of each test, and of SWEEP_NONES after them: its number in SplitIds
     std::vector<int32_t> test_of;            // of each split: the first of its tests, which follow one another
     std::vector<int32_t> column_begin, categories_begin;  // of each column, (columns + 1) and (columns)
@@ -80,7 +81,8 @@ class SweepTrees {
             if (!all[i].is_leaf()) order.push_back(static_cast<int32_t>(i));
         const auto key = [&](int32_t i) {
             const Node& n = all[i];
-            return std::make_tuple(n.feature, n.set, n.set >= 0 ? 0.0 : n.threshold, n.missing_left);
+            const int32_t set = std::max(n.set, -1);
+            return std::make_tuple(n.feature, set, set >= 0 ? 0.0 : n.threshold, n.at_once, n.at_once ? 0.0 : n.place, n.missing_left);
         };
         std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
         for (size_t i = 0; i < order.size(); ++i) {
@@ -88,13 +90,14 @@ class SweepTrees {
             if (i == 0 || key(order[i]) != key(order[i - 1])) {
                 tests.push_back(node);
                 threshold.push_back(node.set >= 0 ? std::numeric_limits<double>::quiet_NaN() : node.threshold);
+                place_of.push_back(node.place);
                 missing_left.push_back(node.missing_left);
-                column_of.push_back(node.feature);
+                variable_of.push_back(node.variable);
                 split_of.push_back(forest.split_ids().of_node[order[i]]);
             }
             of_node[order[i]] = static_cast<int32_t>(tests.size()) - 1;
         }
-        column_of.push_back(0);
+        variable_of.push_back(0);
         test_of.assign(forest.split_ids().size(), 0);
         for (size_t t = tests.size(); t-- > 0;) test_of[split_of[t]] = static_cast<int32_t>(t);
         for (int32_t i = 0; i < SWEEP_NONES; ++i) split_of.push_back(forest.split_ids().none() + i);

@@ -9,14 +9,17 @@
 
 namespace gigrad {
 
-// Codes of the thresholds that lie between s and e; scale is SWEEP_UNITS / (e - s).
-GIGRAD_WIDE inline void time_codes(const double* threshold, size_t n, double s, double scale, int32_t first, int16_t* out) {
-    for (size_t i = 0; i < n; ++i) out[i] = static_cast<int16_t>(2 * static_cast<int32_t>((threshold[i] - s) * scale) + first);
+// Codes of splits that are crossed on the way from s to e, by their places; scale is SWEEP_UNITS / (e - s).
+GIGRAD_WIDE inline void time_codes(const double* place, size_t n, double s, double scale, int32_t first, int16_t* out) {
+    for (size_t i = 0; i < n; ++i) {
+        const double time = std::min(std::max((place[i] - s) * scale, 0.0), static_cast<double>(SWEEP_UNITS));
+        out[i] = static_cast<int16_t>(2 * static_cast<int32_t>(time) + first);
+    }
 }
 
-// When thresholds between s and e are passed; way is e - s.
-GIGRAD_WIDE inline void plain_times(const double* threshold, size_t n, double s, double way, double* out) {
-    for (size_t i = 0; i < n; ++i) out[i] = (threshold[i] - s) / way;
+// When they are crossed; way is e - s.
+GIGRAD_WIDE inline void plain_times(const double* place, size_t n, double s, double way, double* out) {
+    for (size_t i = 0; i < n; ++i) out[i] = rounded_time((place[i] - s) / way);
 }
 
 class Sweeper {
@@ -144,10 +147,11 @@ class Sweeper {
             const int32_t begin = trees_.column_begin[j], categories = trees_.categories_begin[j], stop = trees_.column_begin[j + 1];
             const Move move{s[j], e[j], begin + s_rank[j], begin + e_rank[j], static_cast<int32_t>(j)};
             const double size = std::abs(e[j] - s[j]);
-            if ((size > LEAST_WAY || size == 0.0) && size < LARGEST_WAY)
-                plain_codes(begin, categories, move);
-            else if (!std::isfinite(s[j]) || !std::isfinite(e[j]))
+            const Forest::Column& column = forest_.columns[j];
+            if (!std::isfinite(s[j]) || !std::isfinite(e[j]))
                 jump_codes(begin, categories, move);
+            else if ((size > column.least_way || size == 0.0) && size < LARGEST_WAY && !column.at_once)
+                plain_codes(begin, categories, move);
             else
                 odd_codes(begin, categories, move);
             if (categories < stop) odd_codes(categories, stop, move);
@@ -160,10 +164,10 @@ class Sweeper {
         const int32_t from = std::min(move.s_rank, move.e_rank), to = std::max(move.s_rank, move.e_rank);
         int16_t* const codes = codes_.data();
         std::fill(codes + begin, codes + from, static_cast<int16_t>(SWEEP_NEVER[falls] + falls));
-        time_codes(trees_.threshold.data() + from, static_cast<size_t>(to - from), move.s, SWEEP_UNITS / (move.e - move.s),
+        time_codes(trees_.place_of.data() + from, static_cast<size_t>(to - from), move.s, SWEEP_UNITS / (move.e - move.s),
                    falls - SWEEP_ORIGIN, codes + from);
         std::fill(codes + to, codes + stop, static_cast<int16_t>(SWEEP_NEVER[!falls] + falls));
-        if (from < to) crossed_.push_back({from, to, move.column, true});
+        if (from < to) crossed_.push_back({from, to, move.column, !forest_.columns[move.column].intervals});
     }
 
     // A value that is missing or infinite: all that changes changes at one half.
@@ -177,7 +181,7 @@ class Sweeper {
         add_odd(begin, stop, move.column);
     }
 
-    // By the one rule for sides and times: categories, and differences too small or too large for the others.
+    // By the one rule for sides and times: categories, nominal columns, and differences too small or too large for the others.
     void odd_codes(int32_t begin, int32_t stop, const Move& move) {
         for (int32_t t = begin; t < stop; ++t) {
             const Node& node = trees_.tests[t];
@@ -185,7 +189,7 @@ class Sweeper {
             if (s_left == e_left)
                 codes_[t] = SWEEP_NEVER[s_left];
             else
-                codes_[t] = static_cast<int16_t>(2 * static_cast<int32_t>(crossing_time(node, move.s, move.e) * SWEEP_UNITS) - SWEEP_ORIGIN + !s_left);
+                codes_[t] = static_cast<int16_t>(2 * static_cast<int32_t>(crossing_time(forest_, node, move.s, move.e) * SWEEP_UNITS) - SWEEP_ORIGIN + !s_left);
         }
         add_odd(begin, stop, move.column);
     }
@@ -239,7 +243,7 @@ class Sweeper {
         for (const Crossed& crossed : crossed_) {
             double* const begin = delta_.data() + static_cast<size_t>(crossed.begin) * k;
             const auto n = static_cast<size_t>(crossed.end - crossed.begin) * k;
-            double* const to = credit + static_cast<size_t>(crossed.column) * k;
+            double* const to = credit + static_cast<size_t>(forest_.columns[crossed.column].variable) * k;
             if (k == 1)
                 *to += weight * sum(begin, n);
             else
@@ -255,14 +259,14 @@ class Sweeper {
         for (const Crossed& crossed : crossed_) {
             const double s = s_[crossed.column], e = e_[crossed.column];
             if (crossed.plain)
-                plain_times(trees_.threshold.data() + crossed.begin, static_cast<size_t>(crossed.end - crossed.begin), s, e - s,
+                plain_times(trees_.place_of.data() + crossed.begin, static_cast<size_t>(crossed.end - crossed.begin), s, e - s,
                             times_.data() + crossed.begin);
             else
-                for (int32_t t = crossed.begin; t < crossed.end; ++t) times_[t] = crossing_time(trees_.tests[t], s, e);
+                for (int32_t t = crossed.begin; t < crossed.end; ++t) times_[t] = crossing_time(forest_, trees_.tests[t], s, e);
         }
         odd_.resize(std::max(odd_.size(), job_.n_unclear + 1));
         SweepCorners corners{job_.extra.place, job_.n_unclear, trees_.ways.data(), trees_.way_of.data(), job_.codes, times_.data(),
-                             trees_.column_of.data(), trees_.gives.data(), trees_.depth(), shares_.at[0][0], weight, credit, odd_.data(), 0};
+                             trees_.variable_of.data(), trees_.gives.data(), trees_.depth(), shares_.at[0][0], weight, credit, odd_.data(), 0};
         kernel_.sweep_corners(corners);
         std::copy_n(odd_.data(), corners.n_odd, job_.extra.place);
         job_.n_unclear = corners.n_odd;
@@ -288,7 +292,7 @@ class Sweeper {
             const bool is_left = static_cast<uint32_t>(at - above) == (node >> SWEEP_OFFSET_SHIFT & SWEEP_MAX_OFFSET);
             const bool start_left = (code & 1) == 0;
             const Node& split = trees_.tests[test];
-            corner_.add(crossing_time(split, s_[split.feature], e_[split.feature]), split.feature, trees_.node_of[above],
+            corner_.add(crossing_time(forest_, split, s_[split.feature], e_[split.feature]), split.variable, trees_.node_of[above],
                         is_left != start_left);
         }
         return corner_.settle();

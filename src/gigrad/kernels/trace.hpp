@@ -93,7 +93,7 @@ struct TraceSink {
 
     void corner(Pair pair, const LeafCorner& c, const Node& leaf) const {
         const size_t at = place(pair);
-        if (!c.past.empty() && !c.before.empty() && c.entered >= c.left - TIE) {
+        if (!c.past.empty() && !c.before.empty() && c.entered == c.left) {
             trace.add_corner(at, c.entered, leaf.value, tree, &c.past, &c.before);
             return;
         }

@@ -95,7 +95,7 @@ class Walk {
             const bool s_here = goes_left(forest_, split, s) == turn.left, e_here = goes_left(forest_, split, e) == turn.left;
             if (s_here && e_here) continue;
             if (!s_here && !e_here) return false;
-            const double time = crossing_time(split, s, e);
+            const double time = crossing_time(forest_, split, s, e);
             item = e_here ? after(item, time, turn.node) : before(item, time, turn.node);
             if (!alive(item)) return false;
         }
@@ -135,7 +135,7 @@ class Walk {
                 *(s_left ? lefts : rights)++ = *item;
                 continue;
             }
-            const double time = crossing_time(node, s, e);
+            const double time = crossing_time(forest_, node, s, e);
             const Item later = after(*item, time, frame.node), sooner = before(*item, time, frame.node);
             if (alive(later)) *(e_left ? lefts : rights)++ = later;
             if (alive(sooner)) *(s_left ? lefts : rights)++ = sooner;
@@ -150,15 +150,15 @@ class Walk {
         if (n_left) frames_.push_back({node.left, frame.depth + 1, Turn{frame.node, true}, middle, middle + n_left});
     }
 
-    static bool alive(const Item& item) { return item.lo <= item.hi + TIE; }
+    static bool alive(const Item& item) { return item.lo <= item.hi; }
 
-    bool same_variable(int32_t a, int32_t b) const { return forest_.nodes[a].feature == forest_.nodes[b].feature; }
+    bool same_variable(int32_t a, int32_t b) const { return forest_.nodes[a].variable == forest_.nodes[b].variable; }
 
     Item after(Item item, double time, int32_t node) const {
-        if (time > item.lo + TIE) {
+        if (time > item.lo) {
             item.in = node;
             item.tied_lo = false;
-        } else if (time >= item.lo - TIE && !same_variable(item.in, node)) {
+        } else if (time == item.lo && !same_variable(item.in, node)) {
             item.tied_lo = true;
         }
         item.lo = std::max(item.lo, time);
@@ -166,10 +166,10 @@ class Walk {
     }
 
     Item before(Item item, double time, int32_t node) const {
-        if (time < item.hi - TIE) {
+        if (time < item.hi) {
             item.out = node;
             item.tied_hi = false;
-        } else if (time <= item.hi + TIE && !same_variable(item.out, node)) {
+        } else if (time == item.hi && !same_variable(item.out, node)) {
             item.tied_hi = true;
         }
         item.hi = std::min(item.hi, time);
@@ -180,7 +180,7 @@ class Walk {
     void leaf(const Node& node, const Block& block, size_t begin, size_t end, Sink& sink) {
         for (size_t i = begin; i < end; ++i) {
             const Item& item = items_[i];
-            if (!item.tied_lo && !item.tied_hi && item.lo < item.hi - TIE) {
+            if (!item.tied_lo && !item.tied_hi && item.lo < item.hi) {
                 if (item.in >= 0) sink.crossing(item.pair, item.in, item.lo, 1.0, node);
                 if (item.out >= 0) sink.crossing(item.pair, item.out, item.hi, -1.0, node);
                 continue;

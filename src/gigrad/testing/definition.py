@@ -25,7 +25,8 @@ from ..graph import (
     pick,
 )
 from ..importers import import_model
-from ..kernels import TIE
+
+TIE = 0.0
 from .crossings import crossing_credit, find_crossings, gradient, has_gradient, numeric_splits, reads_scores
 
 Score = Callable[[Array], Array]
