@@ -152,7 +152,7 @@ def test_differences_that_float32_cannot_hold_take_the_exact_walk():
 
 
 def test_times_close_to_a_tie_are_told_apart():
-    """Two variables cross 1e-12 (a corner) to 1e-6 (two jumps) apart: decided by times rounded to 2^-30, in every walk."""
+    """Two variables cross 1e-12 (a corner) to 1e-6 (two jumps) apart: times rounded to 2^-30 decide."""
     feature, left, right = [0, 1, 1, -1, -1, -1, -1], [1, 3, 5, -1, -1, -1, -1], [2, 4, 6, -1, -1, -1, -1]
     apart = np.concatenate([10.0 ** -np.arange(6, 13), -(10.0 ** -np.arange(6, 13)), [0.0]])
     for gap in apart:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 
@@ -40,13 +41,35 @@ inline double shortest_decimal_between(double low, double high) {
     return shortest_decimal(0.5 * low + 0.5 * high, [=](double d) { return d >= low && d <= high; });
 }
 
+// floor(log10(x)) of a positive number from 1e-13 to 1e15, without a logarithm: rows are read value by value.
+inline int decimal_exponent(double x) {
+    int binary;
+    std::frexp(x, &binary);
+    int guess = (binary - 1) * 1233 >> 12;  // log10(2) is 1233 / 4096, nearly: right, or one too small
+    const double next = guess + 1 >= 0 ? POWERS_OF_TEN[guess + 1] : 1.0 / POWERS_OF_TEN[-guess - 1];
+    return guess + (x >= next);
+}
+
 // The shortest decimal with the same float32 form as x; x where that is no finite number.
 inline double decimal_of_float32(double x) {
     const float single = static_cast<float>(x);
-    if (!std::isfinite(single)) return x;
-    const double wide = single;
-    if (std::abs(wide) < 16777216.0 && wide == std::nearbyint(wide)) return wide;  // whole numbers are short already
-    return shortest_decimal(wide, [=](double d) { return static_cast<float>(d) == single; });
+    const double wide = single, size = std::abs(wide);
+    if (size < 16777216.0 && wide == static_cast<double>(static_cast<int32_t>(wide))) return wide;  // whole: short already
+    if (!(size > 1e-12 && size < 1e15)) {
+        if (!std::isfinite(single)) return x;
+        return shortest_decimal(wide, [=](double d) { return static_cast<float>(d) == single; });
+    }
+    // No two decimals of up to six digits have the same float32 form (FLT_DIG), and nine digits tell all of them apart.
+    const int exponent = decimal_exponent(size);
+    constexpr double rounder = 6755399441055744.0;  // 1.5 * 2^52: added and taken off, it leaves a whole number
+    for (int digits = 6; digits < 9; ++digits) {
+        const int shift = digits - 1 - exponent;
+        const double power = POWERS_OF_TEN[shift < 0 ? -shift : shift];
+        const double whole = ((shift < 0 ? wide / power : wide * power) + rounder) - rounder;
+        const double decimal = shift < 0 ? whole * power : whole / power;
+        if (static_cast<float>(decimal) == single) return decimal;
+    }
+    return rounded_to_digits(wide, 9, exponent);
 }
 
 }  // namespace gigrad
