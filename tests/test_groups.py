@@ -12,7 +12,7 @@ from forests import graph_of, random_forest, random_rows
 
 import gigrad as gig
 from gigrad.graph import Column, Elementwise, Graph, Input, Tree, assemble
-from gigrad.testing import find_corners, shapley
+from gigrad.testing import brute_force
 
 
 def and_of_three() -> Graph:
@@ -54,20 +54,8 @@ def test_grouped_corners_equal_the_definition(seed: int, link: str) -> None:
     starts, ends = random_rows(rng, columns, 3), random_rows(rng, columns, 3)
     got = gig.explain_pairs(graph, starts, ends, groups={"pair": ["x1", "x3"]})
     assert got.feature_names == ("x0", "pair", "x2")
-    player = {0: 0, 1: 1, 2: 2, 3: 1}
     for i in range(3):
-        want = np.zeros(3)
-        for corner in find_corners(graph, graph.score, starts[i], ends[i]):
-            here = np.where(np.isnan(starts[i]) | np.isnan(ends[i]), ends[i] if corner.time > 0.5 else starts[i],
-                            np.clip(starts[i] + corner.time * (ends[i] - starts[i]), np.fmin(starts[i], ends[i]),
-                                    np.fmax(starts[i], ends[i])))  # fmt: skip
-            players = sorted({player[c] for c in corner.before})
-            points = np.repeat(here[None], 2 ** len(players), axis=0)
-            for subset in range(len(points)):
-                for column in corner.before:
-                    past = subset >> players.index(player[column]) & 1
-                    points[subset, column] = (corner.after if past else corner.before)[column]
-            want[players] += shapley(graph.predict(points)[:, None])[:, 0]
+        want = brute_force(graph, starts[i], ends[i], groups={"pair": ["x1", "x3"]})[:, 0]
         np.testing.assert_allclose(got.values[i], want, atol=1e-9)
 
 

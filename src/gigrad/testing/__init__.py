@@ -1,8 +1,9 @@
 """The brute-force definition and the checks an importer must pass: for our tests and for people who write importers."""
 
 from .crossings import gradient, has_gradient, reads_scores
-from .definition import Corner, brute_force, find_corners, jumping_columns, shapley, thresholds
+from .definition import Corner, brute_force, find_corners, shapley, thresholds
 from .importers import ImporterReport, check_importer, edge_tables
+from .path import jumping_columns
 
 __all__ = [
     "Corner",

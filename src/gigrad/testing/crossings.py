@@ -6,28 +6,25 @@ The jump there goes along the score's normal. Nothing of this is shared with the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 
 from ..errors import InputError
 from ..graph import Array, Graph, Input, Node, Smooth, TreeEnsemble, evaluate, needed, topological
 from ..graph.rewire import columns_of
-
-TIE = 0.0
+from .path import Path
+from .times import UNITS
 
 SAMPLES = 4096
 """How many times a whole path is looked at."""
 
-Along = Callable[[Array], Array]
-"""Times (n,) -> rows (n, p) of the path."""
-
 
 @dataclass(frozen=True)
 class Crossing:
-    """Columns of scores that pass thresholds at one time: their values just before and just after it."""
+    """Columns of scores that pass thresholds at one time, in units: their values just before and just after it."""
 
     time: float
     before: dict[tuple[Node, int], float]
@@ -41,9 +38,12 @@ def has_gradient(node: Node, source: Input) -> bool:
     return isinstance(node, Smooth) and any(has_gradient(p, source) for p in node.parents)
 
 
-def gradient(node: Node, source: Input, x: Array, output: int) -> Array:
-    """d node[output] / d x, (n, p), by reverse accumulation; trees pass nothing back."""
-    values = evaluate((node,), {source: x})
+def gradient(node: Node, source: Input, x: Array, output: int, values: Mapping[Node, Array] | None = None) -> Array:
+    """d node[output] / d x, (n, p), by reverse accumulation; trees pass nothing back.
+
+    `values` are those of all nodes, by default what the rows x give.
+    """
+    values = evaluate((node,), {source: x}) if values is None else values
     cotangents: dict[Node, Array] = {node: np.zeros_like(values[node])}
     cotangents[node][:, output] = 1.0
     for current in reversed(needed((node,), {source})):
@@ -78,25 +78,25 @@ def reads_scores(graph: Graph, node: Node) -> bool:
     return bool(score_thresholds(graph, node))
 
 
-def find_crossings(graph: Graph, node: Node, along: Along, corners: list[float]) -> Iterator[Crossing]:
+def find_crossings(node: Node, path: Path, corners: list[int]) -> Iterator[Crossing]:
     """Where scores pass thresholds of trees, in order of time; `corners` are the times of all other jumps."""
-    table = score_thresholds(graph, node)
-    if any(reads_scores(graph, base) for base, _ in table):
+    table = score_thresholds(path.graph, node)
+    if any(reads_scores(path.graph, base) for base, _ in table):
         raise InputError(
             "brute_force covers trees over smooth scores, but not where such a score itself reads trees so."
         )
     found: list[tuple[float, tuple[Node, int], float, float]] = []
-    for times in _samples(corners):
+    for low, high in pairwise(sorted({0, *corners, UNITS})):
+        times = _samples(low, high, corners)
         for (base, column), edges in table.items():
 
-            def ask(t: Array, base: Node = base, column: int = column) -> Array:
-                return evaluate((base,), {graph.input: along(t)})[base][:, column]
+            def ask(t: Array, key: tuple[Node, int] = (base, column), span: tuple[int, int] = (low, high)) -> Array:
+                return path.values(key[0], path.between(t, *span))[key[0]][:, key[1]]
 
             found += [(t, (base, column), old, new) for t, old, new in _passed(ask, times, edges)]
     found.sort(key=lambda crossing: crossing[0])
-    while found:
-        tied = [c for c in found if c[0] - found[0][0] <= TIE]
-        found = found[len(tied) :]
+    for _, together in groupby(found, key=lambda crossing: round(crossing[0])):
+        tied = list(together)
         before: dict[tuple[Node, int], float] = {}
         after: dict[tuple[Node, int], float] = {}
         for _, key, old, new in tied:
@@ -105,19 +105,15 @@ def find_crossings(graph: Graph, node: Node, along: Along, corners: list[float])
         yield Crossing(tied[0][0], before, after)
 
 
-def _samples(corners: list[float]) -> Iterator[Array]:
-    """Times on every stretch between corners: its inside, and the path's own ends where no corner lies there."""
-    edges = [0.0, *corners, 1.0]
-    for number, (low, high) in enumerate(pairwise(edges)):
-        if high - low <= TIE:
-            continue
-        inside = np.linspace(low, high, max(64, int(SAMPLES * (high - low))) + 1)
-        near = min(1e-10, 1e-3 * (high - low))
-        if number > 0:
-            inside[0] += near
-        if number < len(corners):
-            inside[-1] -= near
-        yield inside
+def _samples(low: int, high: int, corners: list[int]) -> Array:
+    """Times on a stretch between corners: its inside, and the path's own ends where no corner lies there."""
+    inside = np.linspace(low, high, max(64, int(SAMPLES * (high - low) / UNITS)) + 1)
+    near = min(0.1, 1e-3 * (high - low))
+    if low in corners:
+        inside[0] += near
+    if high in corners:
+        inside[-1] -= near
+    return inside
 
 
 def _passed(ask: Callable[[Array], Array], times: Array, edges: Array) -> list[tuple[float, float, float]]:
@@ -142,24 +138,21 @@ def _passed(ask: Callable[[Array], Array], times: Array, edges: Array) -> list[t
     return out
 
 
-def crossing_credit(
-    graph: Graph, node: Node, crossing: Crossing, point: Array, move: Array, shapley: Callable[[Array], Array]
-) -> Array:
+def crossing_credit(node: Node, crossing: Crossing, path: Path, shapley: Callable[[Array], Array]) -> Array:
     """Credit (p, k) of the jump at a crossing: shared among the scores that cross, then along each one's normal."""
     keys = list(crossing.before)
-    rows = np.repeat(point[None], 2 ** len(keys), axis=0)
-    known: dict[Node, Array] = {graph.input: rows}
-    for base in dict.fromkeys(base for base, _ in keys):
-        known[base] = evaluate((base,), {graph.input: rows})[base].copy()
-    for subset in range(len(rows)):
+    here = path.between(np.full(2 ** len(keys), crossing.time), crossing.time, crossing.time)
+    given = {base: path.values(base, here)[base].copy() for base, _ in keys}
+    for subset in range(2 ** len(keys)):
         for i, (base, column) in enumerate(keys):
             side = crossing.after if subset >> i & 1 else crossing.before
-            known[base][subset, column] = side[base, column]
-    shares = shapley(evaluate((node,), known)[node])
-    credit = np.zeros((len(point), node.width))
+            given[base][subset, column] = side[base, column]
+    shares = shapley(path.values(node, here, given)[node])
+    credit = np.zeros((len(path.start), node.width))
     for (base, column), share in zip(keys, shares, strict=True):
-        parts = gradient(base, graph.input, point[None], column)[0] * move
-        parts = np.nan_to_num(parts)
+        values = path.values(base, here)
+        slope = gradient(base, path.graph.input, values[path.graph.input], column, values)[0]
+        parts = np.nan_to_num(slope * path.move)
         if parts.sum() == 0.0:
             raise InputError("A score touches a threshold without passing it: nobody can be credited for the jump.")
         credit += np.outer(parts / parts.sum(), share)

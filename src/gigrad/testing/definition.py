@@ -1,13 +1,13 @@
 """The definition itself, by brute force: nothing here is fast, and nothing is shared with the engine.
 
-Corners ask the model as a black box on either side of each threshold, for all 2^k subsets of the variables that cross
-there; the segments between them are integrated by bisection until nothing changes. Trees over smooth scores are in
-`crossings`.
+At a corner the model is asked for all 2^k subsets of the variables that cross there, those past the corner and the
+others before it; the segments between corners are integrated by bisection until nothing changes. `times` says when a
+split is crossed, `path` what the model gives on the way, `crossings` covers trees over smooth scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import factorial
@@ -17,17 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..graph import (
-    Array,
-    Graph,
-    Node,
-    evaluate,
-    pick,
-)
+from ..graph import Array, Graph, Node, pick
+from ..grouping import Grouping
 from ..importers import import_model
-
-TIE = 0.0
+from .blackbox import representatives
 from .crossings import crossing_credit, find_crossings, gradient, has_gradient, numeric_splits, reads_scores
+from .path import Choice, Path
+from .times import UNITS
 
 Score = Callable[[Array], Array]
 
@@ -37,11 +33,10 @@ Score = Callable[[Array], Array]
 
 @dataclass(frozen=True)
 class Corner:
-    """Variables that cross at one time: their values just before and just after it."""
+    """Variables that cross at one time, a multiple of 2^-30."""
 
     time: float
-    before: dict[int, float]
-    after: dict[int, float]
+    columns: tuple[int, ...]
 
 
 def brute_force(
@@ -51,10 +46,12 @@ def brute_force(
     *,
     output: Any = None,
     target: int | str | None = None,
+    discrete: Mapping[str, Sequence[float] | None] | None = None,
+    nominal: Iterable[str] = (),
+    groups: Mapping[str, Sequence[str]] | None = None,
     score: Score | None = None,
-    smooth: bool | None = None,
 ) -> Array:
-    """Credit of one pair by the definition itself: (p, k).
+    """Credit of one pair by the definition itself: (p, k), or (features, k) with groups.
 
     Parameters
     ----------
@@ -62,10 +59,16 @@ def brute_force(
     start, end : (p,) encoded rows
     output, target
         As in `gigrad.explain`.
+    discrete : mapping of names to values, optional
+        The discrete columns and their supports, None for the whole numbers: the place of every split is then worked out
+        here. By default splits stand where the graph says.
+    nominal : names of columns
+        Together with `discrete`; by default those that the graph says.
+    groups : mapping, optional
+        As in `gigrad.explain`: columns that are one player.
     score : callable, optional
-        The model as a black box, (n, p) encoded rows -> (n,) or (n, k); by default the graph's forward.
-    smooth : bool, optional
-        Whether there is a continuous part to integrate; found from the graph by default.
+        The model as a black box, (n, p) encoded rows -> (n,) or (n, k), asked on a row in every cell; by default the
+        graph. Only where trees alone read the rows: nets and linear models need numbers in between.
 
     Examples
     --------
@@ -80,35 +83,43 @@ def brute_force(
     graph = import_model(model)
     node, _ = pick(*graph.output(output), target)
     start, end = (_one_row(row, graph, what) for row, what in ((start, "start"), (end, "end")))
-    ask = score or (lambda x: evaluate((node,), {graph.input: x})[node])
-    jumping = jumping_columns(graph, start, end)
-    corners = list(find_corners(graph, node, start, end))
-    credit = np.zeros((len(start), node.width))
-    for corner in corners:
-        credit += _corner_credit(ask, corner, _along(start, end, jumping, corner.time, corner.time > 0.5))
-    times = [c.time for c in corners]
+    path = Path(graph, node, start, end, _choice(graph, discrete, nominal))
+    grouping = Grouping.of(graph.feature_names, groups)
+    player = np.arange(len(start)) if grouping.players is None else grouping.players
+    smooth = has_gradient(node, graph.input)
+    if score is not None and smooth:
+        raise InputError("score must belong to a model whose rows are read by trees alone; a smooth part reads these.")
+    credit = np.zeros((len(grouping.members), node.width))
+    corners = path.corners()
+    for time, columns in corners.items():
+        players, game = _game(path, node, time, columns, player, score)
+        credit[players] += shapley(game)
+    edges: list[float] = [0, *corners, UNITS]
+    moved = np.zeros((len(start), node.width))
     over_scores = reads_scores(graph, node)
     if over_scores:
-        move = np.where(jumping, 0.0, end - start)
-
-        def along(at: Array) -> Array:
-            return np.stack([_along(start, end, jumping, t, t > 0.5) for t in at.tolist()])
-
-        crossings = list(find_crossings(graph, node, along, times))
-        for crossing in crossings:
-            point = along(np.array([crossing.time]))[0]
-            credit += crossing_credit(graph, node, crossing, point, move, shapley)
-        times += [crossing.time for crossing in crossings]
-    if smooth is None:
-        smooth = has_gradient(node, graph.input)
+        crossings = list(find_crossings(node, path, list(corners)))
+        moved += sum((crossing_credit(node, c, path, shapley) for c in crossings), start=np.zeros_like(moved))
+        edges += [c.time for c in crossings]
     if smooth:
-        edges = [0.0, *sorted(times), 1.0]
-        for low, high in pairwise(edges):
-            if high - low > TIE:
-                credit += _segment_credit(graph, node, start, end, jumping, low, high)
+        for low, high in pairwise(sorted(set(edges))):
+            if high - low >= 1:  # crossings of smooth scores may lie closer, and nothing to speak of happens between
+                moved += _segment_credit(path, node, low, high)
+    np.add.at(credit, player, moved)
     if over_scores:
-        _check_complete(credit, ask(np.stack([start, end])))
+        _check_complete(credit, path.values(node, path.ends)[node])
     return credit
+
+
+def _choice(
+    graph: Graph, discrete: Mapping[str, Sequence[float] | None] | None, nominal: Iterable[str]
+) -> Choice | None:
+    if discrete is None:
+        return None
+    position = {name: j for j, name in enumerate(graph.feature_names)}
+    return Choice(
+        {position[name]: values for name, values in discrete.items()}, frozenset(position[name] for name in nominal)
+    )
 
 
 def _one_row(row: Any, graph: Graph, what: str) -> Array:
@@ -133,12 +144,6 @@ def _check_complete(credit: Array, scores: Array) -> None:
         )
 
 
-def jumping_columns(graph: Graph, start: Array, end: Array) -> NDArray[np.bool_]:
-    """The columns that change at once, half-way: categories, and any with a missing value at either end."""
-    category = np.array([c.kind == "category" for c in graph.columns])
-    return category | np.isnan(start) | np.isnan(end)
-
-
 def thresholds(graph: Graph, node: Node) -> dict[int, Array]:
     """The numeric thresholds of every column that trees below `node` read; trees over trees jump with those."""
     found: dict[int, set[float]] = {}
@@ -150,32 +155,8 @@ def thresholds(graph: Graph, node: Node) -> dict[int, Array]:
 
 def find_corners(graph: Graph, node: Node, start: Array, end: Array) -> Iterator[Corner]:
     """The corners of the path in order of time."""
-    crossings: list[tuple[float, int, float, float]] = []
-    jumping = jumping_columns(graph, start, end)
-    for column in np.nonzero(jumping)[0].tolist():
-        if start[column] != end[column] and not (np.isnan(start[column]) and np.isnan(end[column])):
-            crossings.append((0.5, column, float(start[column]), float(end[column])))
-    for column, values in thresholds(graph, node).items():
-        if jumping[column]:
-            continue
-        low, high = sorted((start[column], end[column]))
-        rising = end[column] > start[column]
-        between = values[(low <= values) & (values < high)]
-        for t in (between if rising else between[::-1]).tolist():  # in the order of the path, even at one time
-            time = float(np.clip((t - start[column]) / (end[column] - start[column]), 0.0, 1.0))
-            above = float(np.nextafter(t, np.inf))
-            crossings.append((time, column, t if rising else above, above if rising else t))
-    crossings.sort(key=lambda c: c[0])
-    while crossings:
-        time = crossings[0][0]
-        tied = [c for c in crossings if c[0] - time <= TIE]
-        crossings = crossings[len(tied) :]
-        before: dict[int, float] = {}
-        after: dict[int, float] = {}
-        for _, column, old, new in tied:
-            before.setdefault(column, old)
-            after[column] = new
-        yield Corner(time, before, after)
+    for time, columns in Path(graph, node, start, end).corners().items():
+        yield Corner(time / UNITS, tuple(columns))
 
 
 def shapley(game: Array) -> Array:
@@ -200,32 +181,27 @@ def shapley(game: Array) -> Array:
     return out
 
 
-def _corner_credit(ask: Score, corner: Corner, point: Array) -> Array:
-    columns = list(corner.before)
-    if len(columns) > 16:
-        raise InputError(f"brute_force asks for all 2^k subsets of a corner; {len(columns)} variables cross at one.")
-    points = np.repeat(point[None], 2 ** len(columns), axis=0)
-    for subset in range(len(points)):
-        for i, column in enumerate(columns):
-            points[subset, column] = (corner.after if subset >> i & 1 else corner.before)[column]
-    game = np.asarray(ask(points), np.float64).reshape(len(points), -1)
-    out = np.zeros((len(point), game.shape[1]))
-    out[columns] = shapley(game)
-    return out
-
-
-def _along(start: Array, end: Array, jumping: NDArray[np.bool_], time: float, late: bool) -> Array:
-    """The point of the path at `time`; jumping columns hold the end's value once `late`."""
-    moving = np.clip(start + time * (end - start), np.fmin(start, end), np.fmax(start, end))
-    return np.where(jumping, end if late else start, moving)  # the clip keeps rounding from leaving the end's side
+def _game(
+    path: Path, node: Node, time: int, columns: list[int], player: NDArray[np.int64], score: Score | None
+) -> tuple[list[int], Array]:
+    """The players of a corner, and what the model gives for each set of them past it, (2^players, k)."""
+    players = sorted(set(player[columns].tolist()))
+    if len(players) > 16:
+        raise InputError(f"brute_force asks for all 2^k subsets of a corner; {len(players)} variables cross at one.")
+    subsets = np.arange(2 ** len(players))
+    past = np.zeros((len(subsets), len(player)), np.bool_)
+    for i, one in enumerate(players):
+        past[:, player == one] = (subsets >> i & 1).astype(np.bool_)[:, None]
+    cells = path.cells(time, past)
+    if score is None:
+        return players, path.values(node, cells)[node]
+    return players, np.asarray(score(representatives(path, cells)), np.float64).reshape(len(subsets), -1)
 
 
 # ---------------------------------------------------------------- the continuous part
 
 
-def _segment_credit(
-    graph: Graph, node: Node, start: Array, end: Array, jumping: NDArray[np.bool_], low: float, high: float
-) -> Array:
+def _segment_credit(path: Path, node: Node, low: float, high: float) -> Array:
     """Integrated gradients over one segment. All points lie inside it, so every split is on the segment's side.
 
     A piece is halved until its halves agree with it; until the slopes beside its ends lie on the polynomial through the
@@ -235,27 +211,27 @@ def _segment_credit(
     nodes, weights = np.polynomial.legendre.leggauss(8)
     points = np.concatenate([nodes, [-1 + 1e-9, 1 - 1e-9]])
     ends = np.polynomial.legendre.legvander(points[8:], 7) @ np.linalg.inv(np.polynomial.legendre.legvander(nodes, 7))
-    move = np.where(jumping, 0.0, end - start)
+    source = path.graph.input
 
     def rule(a: float, b: float) -> tuple[Array, bool, float]:
         times = (a + b) / 2 + (b - a) / 2 * points
-        x = np.stack([_along(start, end, jumping, t, t > 0.5) for t in times])
-        columns = [gradient(node, graph.input, x, k) for k in range(node.width)]
-        slopes = np.stack(columns, axis=2) * move[None, :, None]
+        values = path.values(node, path.between(times * UNITS, low, high))
+        columns = [gradient(node, source, values[source], k, values) for k in range(node.width)]
+        slopes = np.stack(columns, axis=2) * path.move[None, :, None]
         if not np.isfinite(slopes).all():  # which no halving would ever bring to an end
             raise InputError(f"brute_force needs finite gradients; one is not between the times {a:.6g} and {b:.6g}.")
         whole = np.tensordot(weights, slopes[:8], 1) * (b - a) / 2
         steepest = float(np.abs(slopes).max())
         astray = np.abs(np.tensordot(ends, slopes[:8], 1) - slopes[8:]).max()
-        scores = evaluate((node,), {graph.input: x[8:]})[node]
+        scores = values[node][8:]
         outside = slopes[8:].sum(axis=(0, 1)) * (points[8] + 1) * (b - a) / 2  # beyond the points beside the ends
         lost = np.abs(scores[1] - scores[0] - whole.sum(axis=0) + outside).max()
         seen = lost < 1e-9 * max(1.0, np.abs(scores).max()) + 1e-15 * steepest  # the latter is the rounding of times
         smooth = astray < 1e-7 * max(1.0, steepest) or astray * (b - a) < 1e-13  # the latter is too little to see
         return whole, bool(smooth and seen), steepest
 
-    total = np.zeros((len(start), node.width))
-    stack = [(low, high, rule(low, high))]
+    total = np.zeros((len(path.start), node.width))
+    stack = [(low / UNITS, high / UNITS, rule(low / UNITS, high / UNITS))]
     while stack:
         a, b, (whole, plain, steepest) = stack.pop()
         middle = (a + b) / 2

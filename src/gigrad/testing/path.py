@@ -1,0 +1,209 @@
+"""A path through a model by the definition: which splits it crosses and when, and the model's values in every cell.
+
+Every split is on the side of the start or on that of the end, by the time at which it is crossed; the trees are walked
+with these sides. Smooth parts read the straight path, on which missing values, categories and nominal columns change at
+one half. The walk here is plain numpy: nothing of it is shared with the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..graph import Array, Graph, Node, TreeEnsemble, needed, topological
+from ..graph.rewire import columns_of
+from .times import HALF, UNITS, Stand, continuous_place, discrete_place
+
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which columns are discrete or nominal, by position.
+
+    Attributes
+    ----------
+    discrete : mapping or None
+        For each discrete column its support, None for the whole numbers. None instead of a mapping takes the places
+        that the graph's splits have; with a mapping they are worked out here.
+    nominal : set of int
+    """
+
+    discrete: Mapping[int, Sequence[float] | None] | None = None
+    nominal: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Sides:
+    """What a path does at the splits of one ensemble that read columns of the rows; the others' entries are unused.
+
+    Attributes
+    ----------
+    column : (nodes,) int
+        The column of the rows; -1 where a split reads something else, and for leaves.
+    start_left, end_left : (nodes,) bool
+        The sides of the two ends of the path.
+    time : (nodes,) int
+        When the split is crossed, in units of 2^-30; only where the sides differ.
+    """
+
+    column: Ints
+    start_left: Bools
+    end_left: Bools
+    time: Ints
+
+    @property
+    def crossed(self) -> Bools:
+        return np.asarray((self.column >= 0) & (self.start_left != self.end_left))
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Where the model is asked, n times.
+
+    Attributes
+    ----------
+    time : (n,)
+        The point of the straight path, in units of 2^-30.
+    side : (n,)
+        What is crossed before this time is on the end's side, later ones on the start's, in the same units.
+    past : (n, p) bool
+        The columns that are past what they cross at the time `side` itself.
+    """
+
+    time: Array
+    side: Array
+    past: Bools
+
+    def gone(self, time: Any, column: Any, row: Any) -> Bools:
+        """Whether crossings of the columns at the times lie behind the path in the given rows of these cells."""
+        return np.asarray((time < self.side[row]) | ((time == self.side[row]) & self.past[row, column]))
+
+
+class Path:
+    """The path from `start` to `end`, both encoded rows (p,), as seen by `node` of a graph."""
+
+    def __init__(self, graph: Graph, node: Node, start: Array, end: Array, choice: Choice | None = None) -> None:
+        self.graph, self.start, self.end = graph, start, end
+        self.choice = choice or Choice(nominal=frozenset(getattr(graph.input, "nominal", ())))
+        self.jumping = jumping_columns(graph, start, end, self.choice.nominal)
+        self.move = np.where(self.jumping, 0.0, end - start)
+        self.sides = {tree: self._sides(tree) for tree in topological(node) if isinstance(tree, TreeEnsemble)}
+
+    def corners(self) -> dict[int, list[int]]:
+        """The columns that cross or change at each time, times in order."""
+        found: dict[int, set[int]] = {}
+        same = (self.start == self.end) | (np.isnan(self.start) & np.isnan(self.end))
+        for column in np.nonzero(self.jumping & ~same)[0].tolist():
+            found.setdefault(HALF, set()).add(column)
+        for sides in self.sides.values():
+            for split in np.nonzero(sides.crossed)[0].tolist():
+                found.setdefault(int(sides.time[split]), set()).add(int(sides.column[split]))
+        return {time: sorted(found[time]) for time in sorted(found)}
+
+    def cells(self, time: float, past: Bools) -> Cells:
+        """The cells around the corner at `time`, one for each coalition (n, p) of columns that are past it."""
+        times = np.full(len(past), float(time))
+        return Cells(times, times, past)
+
+    def between(self, times: Array, low: float, high: float) -> Cells:
+        """The path at some times from `low` to `high`, two neighbouring times of jumps."""
+        return Cells(times, np.full(len(times), 0.5 * (low + high)), np.zeros((len(times), len(self.start)), np.bool_))
+
+    @property
+    def ends(self) -> Cells:
+        """The start and the end."""
+        nobody = np.zeros((2, len(self.start)), np.bool_)
+        return Cells(np.array([0.0, UNITS]), np.array([-1.0, UNITS + 1.0]), nobody)
+
+    def rows(self, at: Cells) -> Array:
+        """The rows that smooth parts read: the straight path, with jumping columns as they are in the cells."""
+        moving = self.start + at.time[:, None] / UNITS * self.move  # jumping columns are replaced below
+        moving = np.clip(moving, np.fmin(self.start, self.end), np.fmax(self.start, self.end))
+        late = at.gone(HALF, np.arange(len(self.start))[None], np.arange(len(at.time))[:, None])
+        return np.where(self.jumping, np.where(late, self.end, self.start), moving)
+
+    def values(self, node: Node, at: Cells, given: Mapping[Node, Array] | None = None) -> dict[Node, Array]:
+        """The values of `node` and of all it needs; `given` are values that replace those of some nodes."""
+        known: dict[Node, Array] = {self.graph.input: self.rows(at), **(given or {})}
+        for one in needed((node,), set(known)):
+            inputs = [known[p] for p in one.parents]
+            known[one] = self._walk(one, inputs[0], at) if isinstance(one, TreeEnsemble) else one.forward(*inputs)
+        return known
+
+    def _sides(self, tree: TreeEnsemble) -> Sides:
+        base = columns_of(tree.source)
+        read = np.array([c if node is self.graph.input else -1 for node, c in base], np.int64)
+        column = np.where(tree.feature >= 0, read[np.maximum(tree.feature, 0)], -1)
+        splits = np.arange(len(column))
+        left = [np.zeros(len(column), np.bool_) for _ in range(2)]
+        direct = column >= 0
+        for side, row in zip(left, (self.start, self.end), strict=True):
+            side[direct] = goes_left(tree, splits[direct], row[column[direct]])
+        sides = Sides(column, left[0], left[1], np.full(len(column), HALF))
+        for split in np.nonzero(sides.crossed & ~self.jumping[column])[0].tolist():
+            if tree.category_set[split] < 0:
+                j = column[split]
+                stand = stand_of(tree, split, int(j), self.choice)
+                sides.time[split] = stand.time(float(self.start[j]), float(self.end[j]))
+        return sides
+
+    def _walk(self, tree: TreeEnsemble, source: Array, at: Cells) -> Array:
+        sides = self.sides[tree]
+        here = np.tile(tree.roots, (len(source), 1))
+        while True:
+            row, place = np.nonzero(tree.feature[here] >= 0)
+            if not len(row):
+                break
+            split = here[row, place]
+            gone = at.gone(sides.time[split], sides.column[split], row)
+            left = np.where(gone, sides.end_left[split], sides.start_left[split])
+            other = sides.column[split] < 0  # splits on the outputs of other models
+            left[other] = goes_left(tree, split[other], source[row[other], tree.feature[split[other]]])
+            here[row, place] = np.where(left, tree.left[split], tree.right[split])
+        out = np.tile(tree.base, (len(source), 1))
+        for number, output in enumerate(tree.tree_output.tolist()):
+            first = tree.value[here[:, number]]
+            if output >= 0:
+                out[:, output] += tree.values[first]
+            else:
+                out += tree.values[first[:, None] + np.arange(tree.width)]
+        return out
+
+
+def stand_of(tree: TreeEnsemble, split: int, column: int, choice: Choice) -> Stand:
+    """Where a numeric split stands: as the graph says, or worked out from the choice of columns."""
+    low, high, single = float(tree.equal_low[split]), float(tree.equal_high[split]), bool(tree.single[split])
+    if choice.discrete is None:
+        return Stand(float(tree.place[split]), low, high, single)
+    place = continuous_place(low, high, single)
+    if column in choice.discrete:
+        place = discrete_place(float(tree.threshold[split]), place, choice.discrete[column])
+    return Stand(place, low, high, single)
+
+
+def goes_left(tree: TreeEnsemble, splits: NDArray[Any], values: Array) -> Bools:
+    """The side of each value (n,) at each split (n,): exact, as the library decides."""
+    missing = np.isnan(values)
+    left = values <= tree.threshold[splits]
+    for i in np.nonzero((tree.category_set[splits] >= 0) & ~missing)[0].tolist():
+        which = tree.category_set[splits[i]]
+        words = tree.set_words[tree.set_start[which] : tree.set_start[which + 1]]
+        code = int(values[i]) if np.isfinite(values[i]) else -1
+        left[i] = 0 <= code < 32 * len(words) and bool(int(words[code // 32]) >> code % 32 & 1)
+    return np.asarray(np.where(missing, tree.missing_left[splits], left), np.bool_)
+
+
+def jumping_columns(
+    graph: Graph, start: Array, end: Array, nominal: frozenset[int] | Sequence[int] | None = None
+) -> Bools:
+    """The columns that change at once, half-way: categories, nominal ones, and those not finite at either end."""
+    if nominal is None:
+        nominal = getattr(graph.input, "nominal", ())
+    at_once = np.array([c.kind == "category" or j in nominal for j, c in enumerate(graph.columns)], np.bool_)
+    return np.asarray(at_once | ~np.isfinite(start) | ~np.isfinite(end))

@@ -1,0 +1,107 @@
+"""When a split is crossed, and where it stands: the definition of places and times in exact arithmetic.
+
+Times are counted in units of 2^-30, so that equal times are equal integers. Nothing of this is shared with the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import floor, isfinite, isnan, log10
+
+import numpy as np
+
+UNITS = 2**30
+"""A path lasts this many units of time; crossings in the same unit are one corner."""
+
+HALF = UNITS // 2
+"""When what has no values in between changes: missing values, categories, nominal columns."""
+
+
+@dataclass(frozen=True)
+class Stand:
+    """Where one numeric split stands on its column.
+
+    Attributes
+    ----------
+    place : float
+        The number that times follow from; NaN changes at one half.
+    equal_low, equal_high : float
+        The least and the largest number that the library cannot tell from the threshold that it stores.
+    single : bool
+        Whether the library reads the column in float32.
+    """
+
+    place: float
+    equal_low: float
+    equal_high: float
+    single: bool = False
+
+    def time(self, start: float, end: float) -> int:
+        """When a path from `start` to `end` that changes side crosses the split, in units of 2^-30."""
+        s, e = self._as_read(start), self._as_read(end)
+        if isnan(self.place) or not (isfinite(s) and isfinite(e)):
+            return HALF
+        if s == e:  # told from each other but neither from the threshold: only one half is the same both ways
+            return HALF
+        if not isfinite(self.place):
+            return UNITS if (self.place > 0) == (e > s) else 0
+        time = (Fraction(self.place) - Fraction(s)) / (Fraction(e) - Fraction(s))
+        return round(min(max(time, Fraction(0)), Fraction(1)) * UNITS)  # Python rounds halves to even
+
+    def _as_read(self, value: float) -> float:
+        """The number that stands for a value of the column: the place itself, if the value is the stored threshold."""
+        if self.equal_low <= value <= self.equal_high and self.equal_low <= self.place <= self.equal_high:
+            return self.place
+        return decimal_of_float32(value) if self.single else value
+
+
+def decimal_of_float32(value: float) -> float:
+    """The shortest decimal that float32 does not tell from `value`: 0.2 for 0.20000000298."""
+    with np.errstate(over="ignore"):
+        return float(str(np.float32(value)))
+
+
+def shortest_decimal(low: float, high: float) -> float:
+    """The decimal of the fewest digits from `low` to `high`, and of these the nearest to the middle."""
+    if low <= 0.0 <= high:
+        return 0.0
+    middle = (Fraction(low) + Fraction(high)) / 2
+    size = floor(log10(abs(float(middle))))
+    for digits in range(1, 18):
+        unit = Fraction(10) ** (size + 1 - digits)
+        nearest = round(middle / unit) * unit
+        if low <= nearest <= high:
+            return float(nearest)
+    return float(middle)
+
+
+def continuous_place(equal_low: float, equal_high: float, single: bool) -> float:
+    """The place of a split on a continuous column, from the numbers that the library cannot tell from its threshold.
+
+    Where it reads float32 the shortest decimal of them, else the middle: what a transformer maps onto one number is an
+    interval, and so unbounded where the transformer is flat for ever; the end that is left is the place then.
+    """
+    far_low, far_high = (not abs(v) < 1e300 for v in (equal_low, equal_high))
+    if far_low or far_high or equal_low == equal_high:
+        return equal_high if far_low else equal_low
+    if single:
+        return shortest_decimal(equal_low, equal_high)
+    return float((Fraction(equal_low) + Fraction(equal_high)) / 2)
+
+
+def discrete_place(threshold: float, stored: float, support: Sequence[float] | None) -> float:
+    """Half-way between the last value of the support on the left of a split and the first on its right.
+
+    Values up to `threshold` are on the left. `support` None is the whole numbers. Where all values are on one side it
+    is `stored`, the place that the split has on a continuous column.
+    """
+    if support is None:
+        if not abs(threshold) < 2.0**52:
+            return stored
+        return floor(threshold) + 0.5
+    left, right = [v for v in support if v <= threshold], [v for v in support if v > threshold]
+    if not left or not right:
+        return stored
+    return float((Fraction(max(left)) + Fraction(min(right))) / 2)
