@@ -71,9 +71,9 @@ def shortest_decimal(low: float, high: float) -> float:
     size = floor(log10(abs(float(middle))))
     for digits in range(1, 18):
         unit = Fraction(10) ** (size + 1 - digits)
-        nearest = round(middle / unit) * unit
+        nearest = float(round(middle / unit) * unit)
         if low <= nearest <= high:
-            return float(nearest)
+            return nearest
     return float(middle)
 
 
