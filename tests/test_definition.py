@@ -80,7 +80,8 @@ def at(place: float, equal: tuple[float, float] | None = None, single: bool = Fa
         (at(0.5, (1.0, 1.0)), 0.0, 1.0, HALF),
         (at(0.5, (1.0, 1.0)), 1.0, 0.0, HALF),
         (at(0.5, (1.0, 1.0)), 0.0, 2.0, UNITS // 4),
-        (at(1e30, single=True), 0.0, 1e300, HALF),  # infinite in float32
+        (at(1e30, single=True), 0.0, 4e30, UNITS // 4),
+        (at(1e299, single=True), 0.0, 4e299, UNITS // 4),  # beyond float32 as they are
     ],
 )
 def test_times(stand: Stand, start: float, end: float, time: int) -> None:

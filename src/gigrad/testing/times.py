@@ -58,9 +58,10 @@ class Stand:
 
 
 def decimal_of_float32(value: float) -> float:
-    """The shortest decimal that float32 does not tell from `value`: 0.2 for 0.20000000298."""
+    """The shortest decimal that float32 does not tell from `value`: 0.2 for 0.20000000298; `value` beyond float32."""
     with np.errstate(over="ignore"):
-        return float(str(np.float32(value)))
+        single = np.float32(value)
+    return float(str(single)) if np.isfinite(single) else value
 
 
 def shortest_decimal(low: float, high: float) -> float:
