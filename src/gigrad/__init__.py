@@ -18,11 +18,13 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from .adverse import Reasons as Reasons
     from .adverse import reasons as reasons
     from .adverse import replay_reasons as replay_reasons
+    from .choosing import discrete_values as discrete_values
     from .compose import SmoothedECDF as SmoothedECDF
     from .compose import average as average
     from .compose import stack as stack
     from .configuration import config as config
     from .errors import AccuracyWarning as AccuracyWarning
+    from .errors import ColumnWarning as ColumnWarning
     from .errors import CorruptModelError as CorruptModelError
     from .errors import GigradError as GigradError
     from .errors import InputError as InputError
@@ -54,6 +56,7 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
 # where each public name lives; a name that is its own home is a module
 _HOMES = {
     "AccuracyWarning": "errors",
+    "ColumnWarning": "errors",
     "CorruptModelError": "errors",
     "Explainer": "explainer",
     "Explanation": "explanation",
@@ -76,6 +79,7 @@ _HOMES = {
     "average": "compose",
     "batch": "batch",
     "config": "configuration",
+    "discrete_values": "choosing",
     "explain": "explainer",
     "explain_gap": "gaps",
     "explain_pairs": "explainer",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,6 +120,21 @@ def score(value: float, places: int) -> str:
     """A score to `places` decimals, with a true minus sign."""
     shown = f"{abs(value):.{places}f}"
     return shown if value >= 0 or float(shown) == 0 else "\N{MINUS SIGN}" + shown
+
+
+def chosen_columns(record: Mapping[str, Any], most: int = 4) -> str:
+    """The discrete and nominal columns of a choice as provenance holds it: "discrete: 3 columns (a, b, c)"."""
+    discrete = [name for names in record.get("discrete", {}).values() for name in names]
+    parts = []
+    for what, names in (
+        ("discrete", discrete),
+        ("nominal", record.get("nominal", [])),
+        ("0 or 1 but not discrete", record.get("flags_not_discrete", [])),
+    ):
+        if names:
+            shown = ", ".join(names[:most]) + (", ..." if len(names) > most else "")
+            parts.append(f"{what}: {len(names)} column{'' if len(names) == 1 else 's'} ({shown})")
+    return "; ".join(parts)
 
 
 def shortened(name: str, width: int) -> str:

@@ -12,6 +12,7 @@
     ├── ModelMismatchError                    the graph predicts otherwise than the model
     └── MissingDependencyError (ImportError)  an extra is not installed
     AccuracyWarning (UserWarning)             the tolerance was missed on the named rows
+    ColumnWarning (UserWarning)               columns of 0 and 1 are not among the discrete ones
     StatementWarning (UserWarning)            reasons have no text in the statements
 
 A message says what must hold, what came, and what to do about it, in one sentence.
@@ -61,6 +62,10 @@ class MissingDependencyError(GigradError, ImportError):
 
 class AccuracyWarning(UserWarning):
     """The requested tolerance was not reached; the message names the rows."""
+
+
+class ColumnWarning(UserWarning):
+    """Columns that hold 0 and 1 alone are not among the discrete ones; the message names them."""
 
 
 class StatementWarning(UserWarning):

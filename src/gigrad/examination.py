@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from . import provenance
 from .adverse import ApplicantReasons, replay_reasons
 from .adverse.audit import read_record
 from .display import plain
@@ -15,6 +16,7 @@ from .engine import Population, attribute
 from .errors import InputError
 from .explainer import Explainer
 from .graph import Array, Graph, evaluate
+from .graph.discrete import words_of
 from .tables import read_rows
 
 
@@ -30,6 +32,9 @@ class Verification:
         What is not as the record says; empty where everything is.
     largest_credit_difference : float
         Between the recorded credits and those computed anew.
+    definition : int
+        The version of the definition that the record was explained under. Records of another one are neither
+        confirmed nor refuted: nothing is compared, and `differences` says so.
 
     Examples
     --------
@@ -51,6 +56,7 @@ class Verification:
     reasons: ApplicantReasons
     differences: tuple[str, ...]
     largest_credit_difference: float
+    definition: int = provenance.DEFINITION
 
     @property
     def ok(self) -> bool:
@@ -72,8 +78,8 @@ def verify_reasons(
 
     First the reasons are recomputed from the record alone, as in `replay_reasons`. Then the fingerprints of the model,
     the output and the reference, its typical values and its direction are compared with the record's, and the credits,
-    each feature's and each group's, and the scores with new ones. The rules, the statements and the groups are the
-    lender's to choose: the record says what they were.
+    each feature's and each group's, and the scores with new ones. The rules, the statements, the groups and the
+    discrete and nominal columns are the lender's to choose: the record says what they were.
 
     Parameters
     ----------
@@ -99,10 +105,16 @@ def verify_reasons(
     """
     content = read_record(record)
     found = replay_reasons(record)
-    settings = content["provenance"].get("settings", {})
+    origin = content["provenance"]
+    definition = origin.get("definition", 1)
+    if definition != provenance.DEFINITION:
+        return Verification(found, (_other_definition(definition),), float("nan"), definition)
+    settings = origin.get("settings", {})
+    discrete, nominal = words_of(origin.get("choice"))
     explainer = Explainer(
         model, reference, weights=weights, output=output, target=target, groups=settings.get("groups"),
-        tol=settings.get("tol", 1e-6), n_threads=n_threads, seed=settings.get("seed", 0),
+        discrete=discrete, nominal=nominal, tol=settings.get("tol", 1e-6), n_threads=n_threads,
+        seed=settings.get("seed", 0),
     )  # fmt: skip
     differences = _other_origin(content, explainer)
     names = explainer.reference.names
@@ -122,6 +134,14 @@ def verify_reasons(
         if not np.isclose(now, then, rtol=1e-5, atol=1e-7):
             differences.append(f"the {name} is {now!r}, the record says {then!r}")
     return Verification(found, tuple(differences), far)
+
+
+def _other_definition(definition: Any) -> str:
+    return (
+        f"explained under definition {definition}; this gigrad computes definition {provenance.DEFINITION}, whose "
+        "credits are others by design, so that they cannot be compared. Verify it with the gigrad that made it, or "
+        "explain the applicant again"
+    )
 
 
 def _other_origin(record: Mapping[str, Any], explainer: Explainer) -> list[str]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from . import checks, provenance
+from .choosing import choose, choose_for_pairs
 from .engine import Credits, Pairs, Population, Settings, attribute
 from .errors import InputError
 from .explanation import Explanation, table_columns
-from .graph import Array, Graph, Node, own_values, pick
+from .graph import Array, Choice, Graph, Node, own_values, pick, under
 from .grouping import Grouping
 from .importers import import_model
 from .references.wiring import open_reference, reference_facts, reference_note
@@ -21,6 +22,9 @@ from .tables import Rows, read_rows, under_names
 from .tracing import Traced, chosen_rows, trace_pairs, trace_population
 
 _ROWS_FOR_RANGES = 64
+
+Discrete = Sequence[str] | Mapping[str, Sequence[float] | None] | None
+"""Which columns are discrete: left to the rule, named, or with their values."""
 
 
 class Explainer:
@@ -41,6 +45,13 @@ class Explainer:
         One of several outputs, by position or name. All by default.
     groups : mapping of str to sequence of str, optional
         Columns that act as one variable, at corners and in the result, say the dummies of one category.
+    discrete : names, mapping of names to values, or (), optional
+        Columns without values in between (flags, counts, terms): trees see them change half-way between two values,
+        which are the whole numbers, or those that a mapping lists, see `discrete_values`. By default those whose
+        reference values are whole and whose type is integer or boolean, or whose thresholds all lie at multiples of
+        one half. The choice is made here, once; () for none. See the page "Flags, counts and categories".
+    nominal : sequence of str, optional
+        Columns of numbers that are codes: they change all at once, half-way, in smooth parts of the model too.
     tol : float
         Largest error of a credit, relative to the larger of `|prediction|` and `|base|`, where quadrature is needed.
     n_threads : int, optional
@@ -71,6 +82,8 @@ class Explainer:
         output: Any = None,
         target: int | str | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
+        discrete: Discrete = None,
+        nominal: Sequence[str] | None = None,
         tol: float = 1e-6,
         n_threads: int | None = None,
         seed: int = 0,
@@ -82,6 +95,7 @@ class Explainer:
         if len(rows) == 0:
             raise InputError("reference must have at least one row; it is empty.")
         shares = checks.weights(weights, len(rows), "reference row")
+        scorer = scorer.under(choose(scorer.graph, [rows], discrete, nominal), rows.names)
         grouping = Grouping.of(rows.names, groups)
         own = scorer.own(rows)
         facts = reference_facts(reference, rows, shares, scorer.graph.columns, own)
@@ -105,6 +119,11 @@ class Explainer:
         self.scorer, self.grouping, self.provenance = scorer, grouping, record
         self.settings = replace(settings, players=grouping.players)
         self.reference, self.weights, self.base = reference, weights, base
+
+    @property
+    def choice(self) -> Choice:
+        """Which columns are discrete and which nominal, and why: chosen when the explainer was built."""
+        return self.scorer.choice
 
     @classmethod
     def assembled(
@@ -193,6 +212,8 @@ def explain(
     output: Any = None,
     target: int | str | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
+    discrete: Discrete = None,
+    nominal: Sequence[str] | None = None,
     tol: float = 1e-6,
     n_threads: int | None = None,
     seed: int = 0,
@@ -207,7 +228,7 @@ def explain(
         The rows to explain: a NumPy array, or a pandas, polars or pyarrow table whose columns are matched by name.
     reference : table or Reference, (m, p)
         The population that scores are explained against.
-    weights, output, target, groups, tol, n_threads, seed
+    weights, output, target, groups, discrete, nominal, tol, n_threads, seed
         As in `Explainer`.
     paths : int or sequence of int
         For how many rows, from the first, or for which rows, to keep what happens on the way: see `plots.path`.
@@ -229,8 +250,8 @@ def explain(
     array([4.])
     """
     explainer = Explainer(
-        model, reference, weights=weights, output=output, target=target, groups=groups, tol=tol, n_threads=n_threads,
-        seed=seed,
+        model, reference, weights=weights, output=output, target=target, groups=groups, discrete=discrete,
+        nominal=nominal, tol=tol, n_threads=n_threads, seed=seed,
     )  # fmt: skip
     return explainer(X, paths=paths)
 
@@ -243,6 +264,8 @@ def explain_pairs(
     output: Any = None,
     target: int | str | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
+    discrete: Discrete = None,
+    nominal: Sequence[str] | None = None,
     tol: float = 1e-6,
     n_threads: int | None = None,
     seed: int = 0,
@@ -257,6 +280,9 @@ def explain_pairs(
         As many rows in both; row i of the one belongs to row i of the other.
     output, target, groups, tol, n_threads, seed, paths
         As in `explain`.
+    discrete, nominal
+        As in `explain`. There is no reference: by default a column is discrete if all thresholds on it lie at multiples
+        of one half, or if its type is integer or boolean in both tables.
 
     Returns
     -------
@@ -279,6 +305,7 @@ def explain_pairs(
     if len(starts) != len(ends):
         raise InputError(f"start and end must have the same number of rows; they have {len(starts)} and {len(ends)}.")
     starts = under_names(starts, ends.names, scorer.graph, what="start", other="end")
+    scorer = scorer.under(choose_for_pairs(scorer.graph, starts, ends, discrete, nominal), ends.names)
     grouping = Grouping.of(ends.names, groups)
     settings = replace(settings, players=grouping.players)
     asked = chosen_rows(paths, len(ends))
@@ -296,12 +323,25 @@ def explain_pairs(
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """One output of a model: its node in the graph, the names of its columns, and the record of what it is."""
+    """One output of a model: its node in the graph, the names of its columns, and the record of what it is.
+
+    Attributes
+    ----------
+    graph, node
+        With splits where `choice` puts them.
+    output_names : tuple of str
+    record : dict
+    choice : Choice
+    imported : (Graph, Node) or None
+        The graph and the node as they were before the choice, which a file holds; None where no choice was made yet.
+    """
 
     graph: Graph
     node: Node
     output_names: tuple[str, ...]
     record: dict[str, Any]
+    choice: Choice = field(default_factory=Choice)
+    imported: tuple[Graph, Node] | None = None
 
     @classmethod
     def of(cls, model: Any, output: Any, target: int | str | None) -> Scorer:
@@ -309,10 +349,18 @@ class Scorer:
         graph = import_model(model)
         node, names = pick(*graph.output(output), target)
         record = {
+            "definition": provenance.DEFINITION,
             **provenance.model_record(graph, model, output, node, names),
             "versions": provenance.versions(),
         }
         return cls(graph, node, names, record)
+
+    def under(self, choice: Choice, names: Sequence[str], share: float = 0.5) -> Scorer:
+        """The same output with the discrete and nominal columns of a choice; the columns go by `names`."""
+        graph, node = self.imported or (self.graph, self.node)
+        placed, (moved,) = under(graph, choice, names, node, share=share)
+        record = self.record | {"choice": choice.as_record()}
+        return Scorer(placed, moved, self.output_names, record, choice, (graph, node))
 
     def own(self, rows: Rows) -> Array:
         """The model's own predictions (n, k), after the graph has been seen to reproduce them."""

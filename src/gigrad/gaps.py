@@ -9,9 +9,10 @@ from typing import Any, Literal
 import numpy as np
 
 from . import checks, display, provenance
+from .choosing import choose
 from .engine import Settings
 from .errors import AccuracyWarning, InputError, warn
-from .explainer import Scorer, checked_settings
+from .explainer import Discrete, Scorer, checked_settings
 from .graph import Array
 from .grouping import Grouping
 from .optional import require
@@ -107,6 +108,8 @@ def explain_gap(
     output: Any = None,
     target: int | str | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
+    discrete: Discrete = None,
+    nominal: Sequence[str] | None = None,
     level: float = 0.95,
     bootstrap: int = 200,
     tol: float = 1e-6,
@@ -128,6 +131,8 @@ def explain_gap(
         As in `Explainer`; one output must be left.
     groups : mapping of str to sequence of str, optional
         Columns whose credits are added up.
+    discrete, nominal
+        As in `Explainer`. By default the rows of both groups decide, so that it does not matter which is a.
     level : float
         Level of the intervals: percentiles of the bootstrap, in which both groups are drawn anew.
     bootstrap : int
@@ -150,6 +155,7 @@ def explain_gap(
     a = _Group.read("group_a", group_a, weights_a, scorer)
     b = _Group.read("group_b", group_b, weights_b, scorer)
     under_names(b.rows, a.rows.names, scorer.graph, what="group_b", other="group_a")
+    scorer = scorer.under(choose(scorer.graph, [a.rows, b.rows], discrete, nominal), a.rows.names)
     grouping = Grouping.of(a.rows.names, groups)
     random = np.random.default_rng(seed)
     # Sample 0 is the groups as they are, the others are the bootstrap's.

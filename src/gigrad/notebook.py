@@ -79,6 +79,13 @@ def _alone(e: Explanation) -> bool:
     return len(e) == 1 and len(e.output_names) == 1
 
 
+def chosen(e: Explanation) -> list[str]:
+    """Which columns change half-way between two values, and an older definition, where there is something to say."""
+    columns = display.chosen_columns(e.provenance.get("choice", {}))
+    older = "model" in e.provenance and "definition" not in e.provenance
+    return [line for line in (columns, "explained under definition 1" if older else "") if line]
+
+
 def checks(e: Explanation) -> str:
     """What the numerics lost."""
     if len(e) == 0:
@@ -99,7 +106,8 @@ def as_text(e: Explanation) -> str:
         f"    {name:<{width}}  {_figure(e, credit, places):>{places + 6}}"
         for name, (_, credit) in zip(names, rows, strict=True)
     ]
-    return "\n".join([first, f"  {heading(e, places)}", *body, f"  {checks(e)}"])
+    last = [fill(line, WIDTH, initial_indent="  ", subsequent_indent="    ") for line in (*chosen(e), checks(e))]
+    return "\n".join([first, f"  {heading(e, places)}", *body, *last])
 
 
 def as_html(e: Explanation) -> str:
@@ -115,7 +123,8 @@ def as_html(e: Explanation) -> str:
         f'<div style="font-family:sans-serif;font-size:13px;line-height:1.5">{head}'
         f'<div style="opacity:.8">{escape(heading(e, places))}</div>'
         f'<table style="border-collapse:collapse;margin:4px 0;color:inherit;font-size:inherit">{body}</table>'
-        f'<div style="opacity:.8">{escape(checks(e))}</div></div>'
+        + "".join(f'<div style="opacity:.8">{escape(line)}</div>' for line in (*chosen(e), checks(e)))
+        + "</div>"
     )
 
 

@@ -19,6 +19,9 @@ from .errors import kind_of
 from .graph import Graph, Input, Node, Opaque, Transform, topological
 from .tables import Rows
 
+DEFINITION = 2
+"""The version of the definition that credits follow (see `docs/definition.md`); records without one follow 1."""
+
 
 def array_fingerprint(*arrays: Any) -> str:
     """SHA-256 of the dtypes, shapes and numbers of arrays; every NaN counts as the same NaN."""
@@ -166,6 +169,9 @@ def fault_of(record: Any, *, whole: bool) -> str | None:
         wrong = [n for n, kind in kinds.items() if n in content and not isinstance(content[n], kind)]
         if absent or wrong:
             return f"its provenance must say {(absent + wrong)[0]!r} of the {part}"
+    for part, kind, what in (("definition", int, "a whole number"), ("choice", dict, "an object")):
+        if type(record.get(part, None if whole else kind())) is not kind:
+            return f"its provenance must have {part!r} as {what}"
     return None
 
 

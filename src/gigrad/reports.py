@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .explainer import explain
+from .explainer import Discrete, explain
 from .explanation import Explanation
 from .reporting import report_path, write
 
@@ -23,6 +23,8 @@ def report(
     output: Any = None,
     target: int | str | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
+    discrete: Discrete = None,
+    nominal: Sequence[str] | None = None,
     tol: float = 1e-6,
     n_threads: int | None = None,
     seed: int = 0,
@@ -55,8 +57,8 @@ def report(
     """
     path = report_path(path)
     e = explain(
-        model, X, reference, weights=weights, output=output, target=target, groups=groups, tol=tol,
-        n_threads=n_threads, seed=seed, paths=paths,
+        model, X, reference, weights=weights, output=output, target=target, groups=groups, discrete=discrete,
+        nominal=nominal, tol=tol, n_threads=n_threads, seed=seed, paths=paths,
     )  # fmt: skip
     write(e, path, title=title)
     return e

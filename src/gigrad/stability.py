@@ -1,7 +1,8 @@
 """How often an applicant's reasons change when what should not matter much is changed.
 
-Three changes: the reference is drawn anew (bootstrap), the score is explained in another space (margin, prediction,
-rank), and the applicant's values move within their measurement error.
+Four changes: the reference is drawn anew (bootstrap), the score is explained in another space (margin, prediction,
+rank), discrete columns change at another point than half-way between two values, and the applicant's values move within
+their measurement error.
 """
 
 from __future__ import annotations
@@ -19,14 +20,18 @@ from .adverse.ranking import Rules, choose
 from .compose import SmoothedECDF
 from .engine import Population, attribute
 from .errors import InputError
-from .explainer import Explainer
+from .explainer import Discrete, Explainer
 from .explanation import Explanation
-from .graph import Array, Node, evaluate, pick
+from .graph import Array, Input, Node, evaluate, pick
 from .optional import require
 from .resampling import bootstrap_weights, credits_by_start
 from .tables import read_rows
 
 Listed = tuple[str, ...]  # an applicant's reasons, worst first
+
+HALF_WAY = "half-way"
+SHARES = (0.5 - 3.0**0.5 / 6.0, 0.5 + 3.0**0.5 / 6.0)
+"""The points of the two-point Gauss rule, 0.21 and 0.79: the mean over both is that over all points, to third order."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Change:
     ----------
     row_id
     kind : str
-        "reference", "measurement", or the name of another score space.
+        "reference", "half-way", "measurement", or the name of another score space.
     trials : int
     changed : float
         Share of the trials with another set of reasons.
@@ -95,8 +100,19 @@ class Stability:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of change that were tried: "reference", "measurement", and the names of score spaces."""
+        """The kinds of change that were tried: "reference", "half-way", "measurement", and names of score spaces."""
         return tuple(dict.fromkeys(c.kind for c in self.changes))
+
+    @property
+    def conventional(self) -> dict[Any, tuple[str, ...]]:
+        """By applicant the reasons that depend on the convention that discrete columns change half-way.
+
+        Those that were given and do not stay a reason in both trials of "half-way"; applicants without any are left
+        out.
+        """
+        tried = [c for c in self.changes if c.kind == HALF_WAY]
+        lost = {c.row_id: tuple(name for name, kept in c.kept.items() if kept < 1) for c in tried}
+        return {row_id: names for row_id, names in lost.items() if names}
 
     def of(self, row_id: Any) -> tuple[Change, ...]:
         """What happened to one applicant."""
@@ -145,6 +161,8 @@ def reason_stability(
     higher_is_better: bool | None = None,
     top: int = 4,
     groups: Mapping[str, Sequence[str]] | None = None,
+    discrete: Discrete = None,
+    nominal: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
     min_share: float = 0.0,
     bootstrap: int = 100,
@@ -157,9 +175,15 @@ def reason_stability(
 ) -> Stability:
     """How often the reasons of each row of X change, and over all.
 
+    Where columns are discrete, the reasons are also listed with every split on them at 0.21 and at 0.79 of the way
+    between the two values that it tells apart, from the smaller to the larger, in place of half-way: the kind
+    "half-way". (A column that rises passes such a split after 0.21 of the gap, one that falls after 0.79 of it, and the
+    other way round in the second trial.) Half-way is a convention, and `Stability.conventional` names the reasons that
+    depend on it. Nominal columns, categories and missing values change at one half of the path in these trials too.
+
     Parameters
     ----------
-    model, X, reference, output, target, tol, n_threads
+    model, X, reference, output, target, discrete, nominal, tol, n_threads
         As in `gigrad.explain`: what the reasons are given for.
     higher_is_better, top, groups, exclude, min_share
         As in `gigrad.reasons`.
@@ -196,7 +220,10 @@ def reason_stability(
         checks.mapping(spaces, "spaces", '{"margin": "margin"}')
     if measurement_error is not None:
         checks.mapping(measurement_error, "measurement_error", '{"income": "5%"}')
-    explainer = Explainer(model, reference, output=output, target=target, tol=tol, n_threads=n_threads, seed=seed)
+    explainer = Explainer(
+        model, reference, output=output, target=target, discrete=discrete, nominal=nominal, tol=tol,
+        n_threads=n_threads, seed=seed,
+    )  # fmt: skip
     e = explainer(X)
     found = reasons(e, top, None, groups, exclude, min_share, higher_is_better=higher_is_better)
     trial = _Trial(explainer, e, found.context.rules, groups, np.random.default_rng(seed))
@@ -207,6 +234,8 @@ def reason_stability(
         changes += _compared(ids, given, trial.references(bootstrap), "reference")
     for name, space in (_default_spaces(trial, output) if spaces is None else spaces).items():
         changes += _compared(ids, given, trial.space(space), name)
+    if explainer.choice.discrete:
+        changes += _compared(ids, given, trial.shares(), HALF_WAY)
     if measurement_error and draws:
         half_width = _half_widths(measurement_error, trial)
         changes += _compared(ids, given, trial.measurements(half_width, draws), "measurement")
@@ -246,6 +275,17 @@ class _Trial:
         listed = self._listed(credits, np.full(len(values), base), values, error)
         return [[one] for one in listed]
 
+    def shares(self) -> list[list[Listed]]:
+        """Discrete columns that change elsewhere than half-way: for each applicant, the reasons at each of `SHARES`."""
+        x = self.explainer
+        base = np.full(len(self.rows), float(x.base[0]))
+        trials = []
+        for share in SHARES:
+            moved = x.scorer.under(x.choice, x.reference.names, share)
+            credits, error = self._explained(moved.node, self.rows, moved.graph.input)
+            trials.append(self._listed(credits, base, self.e.predictions, error))
+        return [list(own) for own in zip(*trials, strict=True)]
+
     def measurements(self, half_width: Array, draws: int) -> list[list[Listed]]:
         """Values moved within their error: for each applicant, the reasons of every draw."""
         whole = np.array([_is_whole(column) for column in self.rows.T])
@@ -268,9 +308,10 @@ class _Trial:
     def values(self, node: Node, matrix: Array) -> Array:
         return evaluate((node,), {self.explainer.scorer.graph.input: matrix})[node][:, 0]
 
-    def _explained(self, node: Node, matrix: Array) -> tuple[Array, Array]:
+    def _explained(self, node: Node, matrix: Array, source: Input | None = None) -> tuple[Array, Array]:
         x = self.explainer
-        credit = attribute(node, x.scorer.graph.input, Population(x.reference.matrix, x.weights, matrix), x.settings)
+        population = Population(x.reference.matrix, x.weights, matrix)
+        credit = attribute(node, source or x.scorer.graph.input, population, x.settings)
         return credit.values[:, :, 0], credit.error[:, 0]
 
     def _listed(self, credits: Array, base: Array, predictions: Array, error: Array) -> list[Listed]:

@@ -38,9 +38,13 @@ class Layout:
         """Every column to read, each once."""
         return list(dict.fromkeys((*self.ids, *self.columns)))
 
-    def model_table(self, table: Any, graph: Graph) -> Any:
-        """The model's columns under the model's names; text is read as what the column must hold."""
-        chosen = [_typed(table.column(name), c) for name, c in zip(self.columns, graph.columns, strict=True)]
+    def model_table(self, table: Any, graph: Graph, *, integers: bool = False) -> Any:
+        """The model's columns under the model's names; text is read as what the column must hold.
+
+        With `integers`, a column of numbers that are all written without a point is one of integers: in a reference
+        the type says that a column is discrete, and a text file should say the same as a Parquet file.
+        """
+        chosen = [_typed(table.column(name), c, integers) for name, c in zip(self.columns, graph.columns, strict=True)]
         return require("pyarrow", "cli").table(chosen, names=list(self.names))
 
 
@@ -90,7 +94,7 @@ def _need(names: Sequence[str], wanted: Sequence[str], what: str) -> None:
         raise InputError(f"The table must name each column once; {twice!r} comes {names.count(twice)} times.")
 
 
-def _typed(values: Any, column: Column) -> Any:
+def _typed(values: Any, column: Column, integers: bool) -> Any:
     """Text cells as the numbers or truth values that a column holds; what cannot be read so is left as it is."""
     pa, pc = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
@@ -100,9 +104,12 @@ def _typed(values: Any, column: Column) -> Any:
         return values
     text = pc.utf8_trim_whitespace(values)
     text = pc.if_else(pc.is_in(text, value_set=pa.array((*MISSING, ""), text.type)), pa.scalar(None, text.type), text)
-    try:
-        if labels is not None and all(isinstance(v, bool) for v in labels):
-            return pc.cast(text, pa.bool_())
-        return pc.cast(text, pa.float64())
-    except pa.ArrowInvalid:
-        return text
+    kinds = [pa.int64(), pa.float64()] if integers and labels is None else [pa.float64()]
+    if labels is not None and all(isinstance(v, bool) for v in labels):
+        kinds = [pa.bool_()]
+    for kind in kinds:
+        try:
+            return pc.cast(text, kind)
+        except pa.ArrowInvalid:
+            continue
+    return text

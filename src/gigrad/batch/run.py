@@ -227,6 +227,8 @@ def _identity(task: Task, source: Source, target: Target, on_error: OnError, row
         "model": model,
         "reference": record["reference"]["fingerprint"],
         "settings": record["settings"],
+        "definition": record["definition"],
+        "choice of discrete columns": record["choice"],
         "data": source.fingerprint(),
         "id columns": list(task.layout.ids),
         "columns": list(task.layout.columns),

@@ -18,6 +18,7 @@ from .options import (
     ConfigFile,
     Cutoff,
     Data,
+    Discrete,
     Engine,
     Everybody,
     Exclude,
@@ -27,6 +28,7 @@ from .options import (
     Id,
     MinShare,
     Model,
+    Nominal,
     OnError,
     Out,
     Output,
@@ -85,7 +87,8 @@ def _example(*lines: str) -> str:
 def explain(
     model: Model = None, data: Data = None, reference: Reference = None, out: Out = None, output: Output = None,
     scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None,
-    weights: Weights = None, reference_rows: ReferenceRows = None, cutoff: Cutoff = None,
+    weights: Weights = None, discrete: Discrete = None, nominal: Nominal = None,
+    reference_rows: ReferenceRows = None, cutoff: Cutoff = None,
     higher_is_better: Better = None, tol: Tol = None, seed: Seed = None, threads: Threads = None,
     batch_rows: BatchRows = None, on_error: OnError = None, rejects: Rejects = None, engine: Engine = None,
     restart: Restart = False, trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None,
@@ -114,8 +117,9 @@ def reasons(
     higher_is_better: Better = None, statements: Statements = None, top: Top = None, exclude: Exclude = None,
     min_share: MinShare = None, everybody: Everybody = None, audit: Audit = None, output: Output = None,
     scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None, weights: Weights = None,
-    reference_rows: ReferenceRows = None, tol: Tol = None, seed: Seed = None, threads: Threads = None,
-    batch_rows: BatchRows = None, on_error: OnError = None, rejects: Rejects = None, restart: Restart = False,
+    discrete: Discrete = None, nominal: Nominal = None, reference_rows: ReferenceRows = None, tol: Tol = None,
+    seed: Seed = None, threads: Threads = None, batch_rows: BatchRows = None, on_error: OnError = None,
+    rejects: Rejects = None, restart: Restart = False,
     trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None, save_config: SaveConfig = None,
     quiet: Quiet = False,
 ) -> None:  # fmt: skip
@@ -137,7 +141,8 @@ def reasons(
 def report(
     model: Model = None, data: Data = None, reference: Reference = None, out: Html = None, title: Title = None,
     rows: ReportRows = None, output: Output = None, scores: Scores = None, target: Target = None,
-    columns: Columns = None, id_cols: Id = None, weights: Weights = None, reference_rows: ReferenceRows = None,
+    columns: Columns = None, id_cols: Id = None, weights: Weights = None,
+    discrete: Discrete = None, nominal: Nominal = None, reference_rows: ReferenceRows = None,
     cutoff: Cutoff = None, higher_is_better: Better = None, tol: Tol = None, seed: Seed = None,
     threads: Threads = None, trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None,
     save_config: SaveConfig = None, quiet: Quiet = False,
@@ -160,7 +165,8 @@ def report(
 def save(
     model: Model = None, reference: Reference = None, out: GigFile = None, output: Output = None,
     scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None,
-    weights: Weights = None, reference_rows: ReferenceRows = None, cutoff: Cutoff = None,
+    weights: Weights = None, discrete: Discrete = None, nominal: Nominal = None,
+    reference_rows: ReferenceRows = None, cutoff: Cutoff = None,
     higher_is_better: Better = None, tol: Tol = None, seed: Seed = None, trust_pickle: TrustPickle = None,
     trust: Trust = None, config: ConfigFile = None, save_config: SaveConfig = None, quiet: Quiet = False,
 ) -> None:  # fmt: skip

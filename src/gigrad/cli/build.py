@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,8 @@ def is_explainer(path: str) -> bool:
 def build_explainer(config: Config, refuses: bool = False) -> Explainer:
     """The explainer that a configuration describes; `refuses` where its cutoff says who gets reasons, too."""
     if config.ensemble is None and is_explainer(config.need("model", "MODEL")):
-        fixed = ["reference", "output", "scores", "target", "weights", "tol", "seed", "reference_rows"]
+        fixed = ["reference", "output", "scores", "target", "weights", "discrete", "nominal", "tol", "seed"]
+        fixed.append("reference_rows")
         said = [name for name in (fixed if refuses else [*fixed, "cutoff"]) if getattr(config, name) is not None]
         if said:
             raise InputError(
@@ -47,10 +49,29 @@ def build_explainer(config: Config, refuses: bool = False) -> Explainer:
         weights=None if isinstance(reference, references.Reference) else weights,
         output=output,
         target=target,
+        discrete=_discrete(config, table.column_names),
+        nominal=config.nominal,
         tol=1e-6 if config.tol is None else config.tol,
         n_threads=config.threads,
         seed=config.seed or 0,
     )
+
+
+def _discrete(config: Config, names: Sequence[str]) -> Any:
+    """The discrete columns as `Explainer` takes them: "term=36,60" lists the values of a column, "none" is none."""
+    said = config.discrete
+    if said is None or ((*said,) == ("none",) and "none" not in names):
+        return None if said is None else ()
+    out: dict[str, list[float] | None] = {}
+    for text in said:
+        name, equals, values = (text, "", "") if text in names else text.rpartition("=")
+        try:
+            out[name if equals else text] = [float(v) for v in values.split(",")] if equals else None
+        except ValueError:
+            raise InputError(
+                f"--discrete must be a column, or a column and its values such as term=36,60; got {text!r}."
+            ) from None
+    return out
 
 
 def build_model(config: Config) -> Any:
@@ -68,7 +89,7 @@ def read_table(path: str, graph: Graph, config: Config) -> Any:
     names = source.schema().names
     ids = [name for name in config.id or () if name in names]  # those of the explained rows: it need not have them
     layout = match(names, graph, ids, config.columns)
-    table = layout.model_table(source.read(layout.needed), graph)
+    table = layout.model_table(source.read(layout.needed), graph, integers=True)
     bad = bad_rows(table, graph)
     if bad:
         row, why = next(iter(bad.items()))

@@ -63,6 +63,8 @@ class Config:
     columns: tuple[str, ...] | None = None
     id: tuple[str, ...] | None = None
     weights: str | None = None
+    discrete: tuple[str, ...] | None = None
+    nominal: tuple[str, ...] | None = None
     reference_rows: int | None = None
     tol: float | None = None
     seed: int | None = None

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .. import portable
+from .. import display, portable
 from ..batch.sources import FORMATS, Source
 from ..batch.workspace import MANIFEST, RECORD
 from ..errors import GigradError, InputError
@@ -86,6 +86,9 @@ def _provenance(record: dict[str, Any]) -> None:
     _line("Output", record.get("output", {}).get("asked", "?"))
     note = reference.get("note") or f"{reference.get('rows', '?')} rows, {reference.get('weights', '?')} weights"
     _line("Reference", note)
+    if model:
+        _line("Definition", record.get("definition", 1))
+    _line("Columns that jump", display.chosen_columns(record.get("choice", {}), most=100) or "none")
     _line("Settings", ", ".join(f"{k} {v}" for k, v in record.get("settings", {}).items()))
     _line("Versions", ", ".join(f"{k} {v}" for k, v in record.get("versions", {}).items()))
     for name, part in (("model", model), ("reference", reference)):

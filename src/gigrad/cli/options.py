@@ -42,6 +42,17 @@ Columns = Annotated[
 ]
 Id = Annotated[Many, typer.Option("--id", help="A column to carry along; may be given several times", metavar="COLUMN")]
 Weights = Annotated[Text, typer.Option(help="The column of the reference that holds its weights", metavar="COLUMN")]
+Discrete = Annotated[
+    Many,
+    typer.Option(
+        help="A column without values in between, or with its values: term=36,60; may be given several times, 'none' "
+        "for none. By default the reference and the model's thresholds decide",
+        metavar="COLUMN",
+    ),
+]
+Nominal = Annotated[
+    Many, typer.Option(help="A column of numbers that are codes; may be given several times", metavar="COLUMN")
+]
 ReferenceRows = Annotated[int | None, typer.Option(help="Draw this many rows from the reference", metavar="N")]
 Tol = Annotated[float | None, typer.Option(help="Largest relative error of a credit where quadrature is needed (1e-6)")]
 Seed = Annotated[int | None, typer.Option(help="For whatever is drawn at random (0)", metavar="N")]

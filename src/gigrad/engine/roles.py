@@ -265,9 +265,10 @@ def own_columns(output: Node, source: Input) -> NDArray[np.int64] | None:
 
 
 def categories_read(output: Node, source: Input) -> NDArray[np.bool_]:
-    """The columns that anything below `output` reads as a category, (p,): they change at once."""
+    """The columns that change at once, (p,): nominal ones, and what anything below `output` reads as a category."""
     read = _dependencies((output,), source)
     out = np.zeros(source.width, np.bool_)
+    out[list(source.nominal)] = True
     for node in read:
         if isinstance(node, Lookup):
             out[sorted(read[node.source][node.column])] = True

@@ -2,6 +2,7 @@
 
 from .assembly import Tree, assemble
 from .columns import Column
+from .discrete import Choice, Evidence, decide, under
 from .encode import Fill, IsMissing, Lookup
 from .kernel_machine import Factor, KernelMachine
 from .merge import merge
@@ -16,9 +17,11 @@ from .witness import Witness, own_values
 __all__ = [
     "Affine",
     "Array",
+    "Choice",
     "Column",
     "Concat",
     "Elementwise",
+    "Evidence",
     "Factor",
     "Fill",
     "Graph",
@@ -43,6 +46,7 @@ __all__ = [
     "Witness",
     "assemble",
     "attach",
+    "decide",
     "evaluate",
     "merge",
     "needed",
@@ -50,5 +54,6 @@ __all__ = [
     "pick",
     "rewire",
     "topological",
+    "under",
     "value_of",
 ]

@@ -52,9 +52,17 @@ class Smooth(Node):
 
 @dataclass(frozen=True, eq=False)
 class Input(Node):
-    """The encoded rows themselves: numbers, and codes for categories; NaN where a value is missing."""
+    """The encoded rows themselves: numbers, and codes for categories; NaN where a value is missing.
+
+    `nominal` are columns of numbers that change all at once, half-way, in every part of the model.
+    """
 
     size: int
+    nominal: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not all(0 <= j < self.size for j in self.nominal):
+            raise InputError(f"nominal must hold columns from 0 to {self.size - 1}; got {self.nominal}.")
 
     @property
     def width(self) -> int:

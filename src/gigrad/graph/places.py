@@ -37,19 +37,18 @@ def between(low: Array, high: Array, single: Bools) -> Array:
     return out
 
 
-def in_support(threshold: Array, support: Array | None) -> Array:
+def in_support(threshold: Array, support: Array | None, share: float = 0.5) -> Array:
     """Half-way between the last value of the support that goes left of each threshold and the first that goes right.
 
-    `support` None is the whole numbers. Where all values lie on one side, the threshold itself.
+    `support` None is the whole numbers. NaN where all values lie on one side. `share` is how far from the left value to
+    the right one; anything but one half is for seeing what depends on that convention.
     """
     threshold = np.asarray(threshold, np.float64)
     if support is None:
         far = ~(np.abs(threshold) < 2.0**52)  # also infinite: no two whole numbers with a half between them
-        return np.where(far, threshold, np.floor(np.where(far, 0.0, threshold)) + 0.5)
+        return np.where(far, np.nan, np.floor(np.where(far, 0.0, threshold)) + share)
     values = np.unique(np.asarray(support, np.float64))
-    if len(values) < 2:
-        return threshold
     right = np.searchsorted(values, threshold, side="right")
     inside = (right > 0) & (right < len(values))
-    at = np.where(inside, right, 1)
-    return np.where(inside, 0.5 * values[at - 1] + 0.5 * values[at], threshold)
+    low, high = values[np.where(inside, right - 1, 0)], values[np.where(inside, right, 0)]
+    return np.where(inside, (1.0 - share) * low + share * high, np.nan)

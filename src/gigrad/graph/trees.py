@@ -137,6 +137,10 @@ class TreeEnsemble(Node):
         """What is pickled: all but the native form, which is built again when it is needed."""
         return {name: value for name, value in self.__dict__.items() if name not in ("forest", "_grouped")}
 
+    def forget_native(self) -> None:
+        """Free the native form, which is built again when it is needed."""
+        self.__dict__.pop("forest", None)
+
     def scaled(self, factor: float) -> TreeEnsemble:
         """The same trees with every leaf and the base multiplied by `factor`."""
         return replace(self, values=self.values * factor, base=self.base * factor)

@@ -1,9 +1,10 @@
 """The portable explainer: one .gig file that explains anywhere, with NumPy alone.
 
 The file is a zip of JSON and .npy arrays (see `archive`), never a pickle: reading one runs no code. It holds the
-graph of the model (see `nodes`), the reference rows and their weights, the settings and the provenance. Credits are the
-same before and after, to the bit. The model's own library is not needed and not there, so predictions come from the
-graph, which was compared with the model's own when the explainer was made; `provenance` says so.
+graph of the model (see `nodes`) as it was imported, the reference rows and their weights, the settings and the
+provenance, which says which columns are discrete or nominal: loading applies that choice, and never makes another.
+Credits are the same before and after, to the bit. The model's own library is not needed and not there, so predictions
+come from the graph, which was compared with the model's own when the explainer was made; `provenance` says so.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import numpy as np
 from .. import checks, provenance
 from ..engine import Settings
 from ..errors import CorruptModelError, InputError
-from ..graph import Graph
+from ..graph import Choice, Graph
 from ..grouping import Grouping
 from ..tables import Rows
 from . import archive
@@ -154,12 +155,13 @@ def _named(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _explainer_document(explainer: Explainer) -> tuple[dict[str, Any], list[Any]]:
-    scorer, graph = explainer.scorer, explainer.scorer.graph
-    writer = Writer(graph.input, graph.score, graph.margin, scorer.node)
+    scorer = explainer.scorer
+    graph, node = scorer.imported or (scorer.graph, scorer.node)
+    writer = Writer(graph.input, graph.score, graph.margin, node)
     document = {
         "kind": "explainer",
         "graph": graph_document(graph, writer),
-        "output": writer.number[scorer.node],
+        "output": writer.number[node],
         "output_names": list(scorer.output_names),
         "reference": writer.array(explainer.reference.matrix),
         "reference_names": list(explainer.reference.names),
@@ -207,8 +209,18 @@ def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | Non
     if fault is not None:
         corrupt(fault)
     record = document["provenance"] | {"loaded": {"predictions": _NOTE}}
+    if record["definition"] != provenance.DEFINITION:
+        raise CorruptModelError(
+            f"This file explains under definition {record['definition']} and this gigrad under "
+            f"{provenance.DEFINITION}; save it again from the model."
+        )
+    try:
+        choice = Choice.from_record(record["choice"], graph.columns, reference_names)
+    except InputError as error:
+        corrupt(f"its choice of discrete and nominal columns does not fit its columns ({error})")
+    scorer = Scorer(graph, node, output_names, {k: v for k, v in record.items() if k not in ("reference", "settings")})
     return Explainer.assembled(
-        Scorer(graph, node, output_names, {k: v for k, v in record.items() if k not in ("reference", "settings")}),
+        scorer.under(choice, reference_names),
         Rows(matrix, matrix, reference_names),
         weights,
         Settings(tol=tol, n_threads=None if n_threads is None else checks.whole(n_threads, "n_threads"), seed=seed),

@@ -1,6 +1,6 @@
 """The container of a .gig file: a zip of one JSON document and numbered .npy arrays, nothing compressed, no pickle.
 
-    gigrad.json      {"format": "gigrad", "version": 1, ...}
+    gigrad.json      {"format": "gigrad", "version": 2, ...}
     arrays/0.npy     little-endian float64, int32, int64, uint32 or bool, C order
     arrays/1.npy     ...
 
@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from ..durable import replacing
 from ..errors import CorruptModelError, InputError
 
-VERSION = 1
+VERSION = 2
+"""Version 1 had no places beside thresholds, and its credits followed definition 1."""
 _DOCUMENT = "gigrad.json"
 _MOST_TEXT = 64 * 2**20
 _DTYPES = {"<f8": np.float64, "<i4": np.int32, "<i8": np.int64, "<u4": np.uint32, "|b1": np.bool_}
@@ -123,6 +124,12 @@ def _document(data: bytes) -> dict[str, Any]:
     version = document.get("version")
     if type(version) is not int or version < 1:
         _corrupt(f"its format version must be a positive whole number, not {version!r}")
+    if version < VERSION:
+        raise CorruptModelError(
+            f"This file has format version {version}, whose trees do not say where their splits stand: it explains "
+            "under definition 1, which this gigrad does not compute. Save it again from the model, with "
+            "gigrad.Explainer(model, reference).save(path) or the command gigrad save."
+        )
     if version > VERSION:
         raise CorruptModelError(
             f"This file has format version {version} and this gigrad reads up to {VERSION}; install a newer gigrad."
