@@ -58,10 +58,10 @@ def test_something_else_in_the_place_of_a_table(rows: Any, said: str) -> None:
 
 
 def test_the_class_of_a_binary_model_as_its_target() -> None:
-    with pytest.raises(gig.InputError, match="one of the outputs '1', or left out, as there is no other; 1 came"):
-        gig.explain(MODEL, X, X, target=1)
+    with pytest.raises(gig.InputError, match="one of the outputs '1', '0', or a position from 0 to 1; got 2"):
+        gig.explain(MODEL, X, X, target=2)
     three = DecisionTreeClassifier().fit(X, [0, 1, 2, 2])
-    with pytest.raises(gig.InputError, match="outputs '0', '1', '2', or a position from 0 to 2; 3 came"):
+    with pytest.raises(gig.InputError, match="outputs '0', '1', '2', or a position from 0 to 2; got 3"):
         gig.explain(three, X, X, target=3)
 
 

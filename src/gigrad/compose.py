@@ -14,7 +14,20 @@ from numpy.typing import NDArray
 from . import checks
 from .durable import replacing
 from .errors import CorruptModelError, InputError, kind_of
-from .graph import Affine, Array, Column, Concat, Graph, Input, Node, PiecewiseLinear, Transform, attach, merge
+from .graph import (
+    Affine,
+    Array,
+    Column,
+    Concat,
+    Graph,
+    Input,
+    Node,
+    Opposite,
+    PiecewiseLinear,
+    Transform,
+    attach,
+    merge,
+)
 from .importers import import_model
 
 
@@ -106,7 +119,20 @@ def average(models: Sequence[Any], weights: Any = None, *, output: Any = None) -
     return replace(
         joined[0], score=mean, margin=mean, output_names=names[0], margin_names=names[0],
         witnesses=_witnesses(joined), no_score="", label=f"average of {_listed(graphs)}",
+        opposite=_left_out(graphs, len(names[0]), output == "margin"),
     )  # fmt: skip
+
+
+def _left_out(graphs: Sequence[Graph], width: int, margin: bool) -> Opposite | None:
+    """The classes that an average leaves out; where the models differ in that, their score is not known."""
+    found = [g.opposite for g in graphs]
+    known = [o for o in found if o is not None and len(o.names) == width]
+    if not known:
+        return None
+    totals = {None if o is None else o.margin_total if margin else o.score_total for o in found}
+    same = len(totals) == 1 and len({o.names for o in known}) == 1 and len(known) == len(found)
+    total = totals.pop() if same else None
+    return Opposite(known[0].names, total, total)
 
 
 def _imported(models: Sequence[Any], what: str) -> list[Graph]:

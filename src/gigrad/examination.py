@@ -71,7 +71,7 @@ def verify_reasons(
     *,
     weights: Any = None,
     output: Any = None,
-    target: int | str | None = None,
+    target: str | float | None = None,
     n_threads: int | None = None,
 ) -> Verification:
     """Explain the applicant of an audit record again, from the model and the reference, and compare.

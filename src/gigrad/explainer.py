@@ -14,7 +14,7 @@ from .choosing import choose, choose_for_pairs
 from .engine import Credits, Pairs, Population, Settings, attribute
 from .errors import InputError
 from .explanation import Explanation, table_columns
-from .graph import Array, Choice, Graph, Node, own_values, pick, under
+from .graph import Array, Choice, Graph, Node, own_values, under
 from .grouping import Grouping
 from .importers import import_model
 from .references.wiring import open_reference, reference_facts, reference_note
@@ -41,8 +41,10 @@ class Explainer:
         None explains the number the model itself gives (predict for a regressor, predict_proba for a classifier, the
         positive class alone when binary), "margin" its raw score, a transform such as a SmoothedECDF that number
         mapped further.
-    target : int or str, optional
-        One of several outputs, by position or name. All by default.
+    target : str, int, float or bool, optional
+        One of several outputs or classes: by the label of the class, else by position; all by default. A binary
+        classifier gives its positive class alone; the other one, if asked for, is 1 - probability (in margin space the
+        negative), and a transform then maps that.
     groups : mapping of str to sequence of str, optional
         Columns that act as one variable, at corners and in the result, say the dummies of one category.
     discrete : names, mapping of names to values, or (), optional
@@ -80,7 +82,7 @@ class Explainer:
         *,
         weights: Any = None,
         output: Any = None,
-        target: int | str | None = None,
+        target: str | float | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
         discrete: Discrete = None,
         nominal: Sequence[str] | None = None,
@@ -210,7 +212,7 @@ def explain(
     *,
     weights: Any = None,
     output: Any = None,
-    target: int | str | None = None,
+    target: str | float | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
     discrete: Discrete = None,
     nominal: Sequence[str] | None = None,
@@ -262,7 +264,7 @@ def explain_pairs(
     end: Any,
     *,
     output: Any = None,
-    target: int | str | None = None,
+    target: str | float | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
     discrete: Discrete = None,
     nominal: Sequence[str] | None = None,
@@ -344,10 +346,10 @@ class Scorer:
     imported: tuple[Graph, Node] | None = None
 
     @classmethod
-    def of(cls, model: Any, output: Any, target: int | str | None) -> Scorer:
+    def of(cls, model: Any, output: Any, target: Any) -> Scorer:
         """The output of a model that `output` and `target` name."""
         graph = import_model(model)
-        node, names = pick(*graph.output(output), target)
+        node, names = graph.output(output, target)
         record = {
             "definition": provenance.DEFINITION,
             **provenance.model_record(graph, model, output, node, names),

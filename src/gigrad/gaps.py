@@ -106,7 +106,7 @@ def explain_gap(
     weights_a: Any = None,
     weights_b: Any = None,
     output: Any = None,
-    target: int | str | None = None,
+    target: str | float | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
     discrete: Discrete = None,
     nominal: Sequence[str] | None = None,

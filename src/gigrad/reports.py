@@ -21,7 +21,7 @@ def report(
     paths: int = 50,
     weights: Any = None,
     output: Any = None,
-    target: int | str | None = None,
+    target: str | float | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
     discrete: Discrete = None,
     nominal: Sequence[str] | None = None,

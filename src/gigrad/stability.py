@@ -22,8 +22,9 @@ from .engine import Population, attribute
 from .errors import InputError
 from .explainer import Discrete, Explainer
 from .explanation import Explanation
-from .graph import Array, Input, Node, evaluate, pick
+from .graph import Array, Input, Node, evaluate
 from .optional import require
+from .provenance import node_fingerprint
 from .resampling import bootstrap_weights, credits_by_start
 from .tables import read_rows
 
@@ -157,7 +158,7 @@ def reason_stability(
     reference: Any,
     *,
     output: Any = None,
-    target: int | str | None = None,
+    target: str | float | None = None,
     higher_is_better: bool | None = None,
     top: int = 4,
     groups: Mapping[str, Sequence[str]] | None = None,
@@ -301,9 +302,9 @@ class _Trial:
         return out
 
     def node(self, output: Any) -> Node:
-        graph, names = self.explainer.scorer.graph, self.explainer.scorer.output_names
-        node, all_names = graph.output(output)
-        return pick(node, all_names, names[0] if len(all_names) > 1 else None)[0]
+        graph, name = self.explainer.scorer.graph, self.explainer.scorer.output_names[0]
+        one = len(graph.output(output)[1]) == 1
+        return graph.output(output, None if one and name not in graph.labels else name)[0]
 
     def values(self, node: Node, matrix: Array) -> Array:
         return evaluate((node,), {self.explainer.scorer.graph.input: matrix})[node][:, 0]
@@ -349,10 +350,11 @@ def _default_spaces(trial: _Trial, output: Any) -> dict[str, Any]:
     """Margin, prediction and rank, without the one that the reasons were given in and without repetitions."""
     scorer = trial.explainer.scorer
     prediction = trial.node(None)
+    own, given, margin = (node_fingerprint(n) for n in (prediction, scorer.node, trial.node("margin")))
     out: dict[str, Any] = {}
-    if trial.node("margin") not in (prediction, scorer.node):
+    if margin not in (own, given):
         out["margin"] = "margin"
-    if prediction is not scorer.node:
+    if own != given:
         out["prediction"] = None
     scores = np.concatenate([trial.values(prediction, m) for m in (trial.explainer.reference.matrix, trial.rows)])
     if not isinstance(output, SmoothedECDF) and len(np.unique(scores)) > 1:

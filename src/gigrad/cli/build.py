@@ -123,7 +123,7 @@ def _member(config: Config, member: Member) -> Graph:
     return graph if member.scores is None else graph.then(_ecdf(member.scores))
 
 
-def _output(config: Config, graph: Graph, target: int | str | None, table: Any) -> Any:
+def _output(config: Config, graph: Graph, target: Any, table: Any) -> Any:
     """What to explain: None, "margin" or an ECDF."""
     asked = config.output or "probability"
     if asked not in ("probability", "prediction", "margin", "rank"):
@@ -190,9 +190,9 @@ def _reference(config: Config, scorer: Scorer, table: Any, weights: Any) -> Any:
     return chosen if rows is None or rows >= len(chosen) else references.sample(chosen, rows, config.seed or 0)
 
 
-def _target(config: Config, graph: Graph) -> int | str | None:
-    """An output by name or position: digits are a position where no output is called so."""
+def _target(config: Config, graph: Graph) -> Any:
+    """An output by name or position: digits are a position where no output or class is called so."""
     asked = config.target
-    if asked is None or asked in (*graph.output_names, *graph.margin_names) or not asked.isdigit():
+    if asked is None or asked in graph.labels or not asked.isdigit():
         return asked
     return int(asked)

@@ -36,7 +36,9 @@ Scores = Annotated[
         metavar="TABLE",
     ),
 ]
-Target = Annotated[Text, typer.Option(help="One of several outputs, by name or position", metavar="NAME")]
+Target = Annotated[
+    Text, typer.Option(help="One of several outputs or classes, by name, else by position", metavar="NAME")
+]
 Columns = Annotated[
     Text, typer.Option(help="The model's columns by the table's names, in the model's order, with commas between")
 ]

@@ -6,11 +6,12 @@ from .discrete import Choice, Evidence, decide, under
 from .encode import Fill, IsMissing, Lookup
 from .kernel_machine import Factor, KernelMachine
 from .merge import merge
-from .model import Graph, Transform, pick
+from .model import Graph, Transform
 from .node import Array, Concat, Input, Node, Select, Smooth, evaluate, needed, topological, value_of
 from .polynomials import PiecewisePolynomial
 from .rewire import attach, rewire
 from .smooth import Affine, Elementwise, LogSoftmax, Opaque, PiecewiseLinear, Product, Shares, Softmax, Sum
+from .targets import Opposite
 from .trees import TreeEnsemble
 from .witness import Witness, own_values
 
@@ -32,6 +33,7 @@ __all__ = [
     "Lookup",
     "Node",
     "Opaque",
+    "Opposite",
     "PiecewiseLinear",
     "PiecewisePolynomial",
     "Product",
@@ -51,7 +53,6 @@ __all__ = [
     "merge",
     "needed",
     "own_values",
-    "pick",
     "rewire",
     "topological",
     "under",

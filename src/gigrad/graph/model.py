@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
 from ..errors import InputError, UnsupportedModelError, kind_of
 from .columns import Column
-from .node import Array, Input, Node, Select, value_of
+from .node import Array, Input, Node, value_of
+from .targets import Opposite, pick
 from .witness import Witness
 
 
@@ -40,6 +39,8 @@ class Graph:
     no_score : str
         Why the number the model itself gives cannot be explained, only its margin (`score` is the margin then): what a
         user who asks for it is told. Empty for most.
+    opposite : Opposite or None
+        The classes that the outputs leave out, where they are those of a binary classifier.
 
     Examples
     --------
@@ -63,6 +64,7 @@ class Graph:
     named: bool = False
     label: str = "model"
     no_score: str = ""
+    opposite: Opposite | None = None
 
     def __post_init__(self) -> None:
         if self.input.width != len(self.columns):
@@ -75,6 +77,10 @@ class Graph:
         ):
             if node.width != len(names):
                 raise InputError(f"The {what} has {node.width} outputs and {len(names)} output names.")
+        if self.opposite is not None and len(self.opposite.names) != len(self.output_names):
+            raise InputError(
+                f"A graph of {len(self.output_names)} outputs cannot leave out {len(self.opposite.names)} classes."
+            )
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -90,25 +96,34 @@ class Graph:
         values = value_of(node, {self.input: rows.matrix})
         return values[:, 0] if node.width == 1 else values
 
-    def output(self, output: Any = None) -> tuple[Node, tuple[str, ...]]:
-        """The node that `output` names, and the names of its columns. See `gigrad.explain` for what it may be."""
+    def output(self, output: Any = None, target: Any = None) -> tuple[Node, tuple[str, ...]]:
+        """The node that `output` and `target` name, and the names of its columns.
+
+        See `gigrad.Explainer` for what they may be. A transform maps the score that `target` names: for the class that
+        a binary classifier leaves out, it is given 1 - score.
+        """
         wants_score = output is None or output == "prediction" or isinstance(output, Transform)
         if wants_score and self.no_score:
             raise UnsupportedModelError(self.no_score)
-        if output is None or output == "prediction":
-            return self.score, self.output_names
+        opposite = self.opposite or Opposite(())
+        if wants_score:
+            node, names = pick(self.score, self.output_names, target, opposite.names, opposite.score_total)
+            return (output.apply(node) if isinstance(output, Transform) else node), names
+        if isinstance(output, str) and output == "margin":
+            other = () if set(opposite.names) & set(self.margin_names) else opposite.names  # a margin may show both
+            return pick(self.margin, self.margin_names, target, other, opposite.margin_total)
         if isinstance(output, str):
-            if output == "margin":
-                return self.margin, self.margin_names
             raise InputError(
-                f'output must be None, "margin" or a transform such as a SmoothedECDF; {output!r} came. '
+                f'output must be None, "margin" or a transform such as a SmoothedECDF; got {output!r}. '
                 "None is the number that the model itself gives, for a classifier the probability."
             )
-        if isinstance(output, Transform):
-            return output.apply(self.score), self.output_names
-        raise InputError(
-            f'output must be None, "margin" or a transform such as a SmoothedECDF; {kind_of(output)} came.'
-        )
+        raise InputError(f'output must be None, "margin" or a transform such as a SmoothedECDF; got {kind_of(output)}.')
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Every name that `target` may have: outputs, margins and the classes that they leave out."""
+        left_out = self.opposite.names if self.opposite is not None else ()
+        return tuple(dict.fromkeys((*self.output_names, *self.margin_names, *left_out)))
 
     def then(self, step: Transform | Graph) -> Graph:
         """The same model with its score mapped further.
@@ -122,7 +137,8 @@ class Graph:
         """
         score, _ = self.output()
         if isinstance(step, Transform):
-            return replace(self, score=step.apply(score))
+            opposite = None if self.opposite is None else replace(self.opposite, score_total=None)
+            return replace(self, score=step.apply(score), opposite=opposite)
         if isinstance(step, Graph):
             from .rewire import attach
 
@@ -164,19 +180,3 @@ class Transform:
 
     def apply(self, source: Node) -> Node:
         raise NotImplementedError
-
-
-def pick(node: Node, names: tuple[str, ...], target: int | str | None) -> tuple[Node, tuple[str, ...]]:
-    """One output of a node, by position or by name; all of them for None."""
-    if target is None:
-        return node, names
-    if isinstance(target, str) and target in names:
-        index = names.index(target)
-    elif isinstance(target, (int, np.integer)) and not isinstance(target, bool) and 0 <= target < node.width:
-        index = int(target)
-    else:
-        where = f"a position from 0 to {node.width - 1}" if node.width > 1 else "left out, as there is no other"
-        raise InputError(
-            f"target must be one of the outputs {', '.join(map(repr, names))}, or {where}; {target!r} came."
-        )
-    return (node if node.width == 1 else Select(node, (index,))), (names[index],)

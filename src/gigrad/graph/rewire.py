@@ -68,6 +68,7 @@ def attach(head: Graph, over: Graph, node: Node) -> Graph:
         named=over.named,
         label=head.label,
         no_score=head.no_score,
+        opposite=head.opposite,
     )
 
 

@@ -20,7 +20,7 @@ from ..graph import Column, Concat, Elementwise, Graph, Input, Node, Select, Wit
 from ..tables import Rows
 from .catboost_trees import known_hashes, read_trees
 from .frames import as_given
-from .links import DOUBLE, LINKS, Link, class_outputs, plain_outputs, sum_error, times, witness
+from .links import DOUBLE, LINKS, Link, class_left_out, class_outputs, plain_outputs, sum_error, times, witness
 
 _CLASSIFIER_LINKS = {
     "Logloss": "sigmoid",
@@ -31,6 +31,7 @@ _CLASSIFIER_LINKS = {
     "MultiCrossEntropy": "sigmoid",
 }
 _SEVERAL_LABELS = ("MultiLogloss", "MultiCrossEntropy")  # a probability for each of several yes-or-no labels
+_BINARY = ("Logloss", "CrossEntropy")
 _EXPONENTIAL = ("Poisson", "Tweedie")  # what a CatBoostRegressor itself exponentiates
 
 
@@ -50,6 +51,7 @@ def import_catboost(model: Any) -> Graph:
     own = witness(margin, predict.margin, predict.label, DOUBLE, error)
     kinds = {cls.__name__ for cls in type(model).__mro__}
     names = margin_names = plain_outputs(margin.width)
+    opposite = class_left_out(model.classes_, 0.0) if loss in _BINARY else None
     score: Node = margin
     witnesses: tuple[Witness, ...] = (own,)
     if "CatBoostClassifier" in kinds:
@@ -58,6 +60,7 @@ def import_catboost(model: Any) -> Graph:
         witnesses = (own, witness(score, predict.probabilities, predict.label, DOUBLE, error, link))
         if loss not in _SEVERAL_LABELS:
             names = margin_names = class_outputs(model.classes_)
+            opposite = class_left_out(model.classes_) if margin.width == 1 else None
     elif "CatBoostRegressor" in kinds and loss in _EXPONENTIAL:
         score = LINKS["exp"].apply(margin)
         witnesses = (own, witness(score, predict.score, predict.label, DOUBLE, error, LINKS["exp"]))
@@ -75,6 +78,7 @@ def import_catboost(model: Any) -> Graph:
         witnesses=witnesses,
         named=_named(dump),
         label=predict.label,
+        opposite=opposite,
     )
 
 

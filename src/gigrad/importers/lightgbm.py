@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CorruptModelError, NotFittedError, UnsupportedModelError
-from ..graph import Column, Graph, Input, Node, TreeEnsemble, Witness, assemble
+from ..graph import Column, Elementwise, Graph, Input, Node, Opposite, TreeEnsemble, Witness, assemble
 from ..tables import Rows
 from .frames import as_matrix, as_pandas, has_labels
 from .lightgbm_linear import linear_margin
@@ -22,6 +22,7 @@ from .links import (
     LINKS,
     Link,
     bound,
+    class_left_out,
     class_outputs,
     plain_outputs,
     scaled_sigmoid,
@@ -72,6 +73,7 @@ def import_lightgbm(model: Any) -> Graph:
         witnesses=witnesses,
         named=_named(text.header["feature_names"].split(" ")),
         label=predict.label,
+        opposite=_opposite(text.header.get("objective", ""), classes, score) if per_round == 1 else None,
     )
 
 
@@ -91,6 +93,14 @@ def _classes(model: Any) -> Any:
     import lightgbm
 
     return model.classes_ if isinstance(model, lightgbm.LGBMClassifier) else None
+
+
+def _opposite(objective: str, classes: Any, score: Node) -> Opposite | None:
+    """The class that one output leaves out; a Booster does not keep labels, and its binary objective reads 0 and 1."""
+    if classes is None:
+        classes = [0, 1] if objective.split(" ")[0] == "binary" else []
+    probability = isinstance(score, Elementwise) and score.name == "sigmoid"
+    return class_left_out(classes, 1.0 if probability else 0.0)
 
 
 def _witnesses(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedModelError
-from ..graph import Affine, Array, Elementwise, Node, Softmax, TreeEnsemble, Witness
+from ..graph import Affine, Array, Elementwise, Node, Opposite, Softmax, TreeEnsemble, Witness
 from ..tables import Rows
 
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53  # the unit roundoff of float32 and float64 arithmetic
@@ -117,6 +117,12 @@ def class_outputs(classes: Array | list[Any]) -> tuple[str, ...]:
     """The names of a classifier's scores: the positive class alone when there are two."""
     names = tuple(str(c) for c in classes)
     return names[1:] if len(names) == 2 else names
+
+
+def class_left_out(classes: Array | list[Any], score_total: float = 1.0, margin_total: float = 0.0) -> Opposite | None:
+    """The class that `class_outputs` leaves out when there are two; what the scores and margins of both add up to."""
+    names = tuple(str(c) for c in classes)
+    return Opposite(names[:1], score_total, margin_total) if len(names) == 2 else None
 
 
 def plain_outputs(width: int) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from ..graph import (
     Graph,
     Input,
     Node,
+    Opposite,
     PiecewiseLinear,
     Select,
     Shares,
@@ -83,6 +84,7 @@ def built(
     margin_names: tuple[str, ...] = (),
     margin_method: str = "",
     several: bool = False,
+    opposite: Opposite | None = None,
 ) -> Graph:
     """The graph of a model over the joined graphs of its parts, with its own word on top of theirs."""
     over = parts[0]
@@ -104,6 +106,7 @@ def built(
         witnesses=tuple(witnesses),
         label=label,
         no_score="",
+        opposite=opposite,
     )
 
 

@@ -11,7 +11,7 @@ from ..errors import UnsupportedModelError
 from ..graph import Affine, Array, Column, Elementwise, Graph, Input, Node, Select, Softmax, assemble, merge
 from . import import_model
 from .estimator import label_of, names_of, require_fitted, takes_missing
-from .links import class_outputs, plain_outputs
+from .links import class_left_out, class_outputs, plain_outputs
 from .meta import built, gives, is_classifier, mean, probabilities
 from .sklearn_trees import read_tree, tree_columns
 
@@ -39,7 +39,10 @@ def import_bagging(model: Any) -> Graph:
         score = mean([g.output(None)[0] for g in parts])
         return built(model, parts, score, plain_outputs(score.width), "predict")
     every = [_all_classes(e, g, model.n_classes_) for e, g in zip(model.estimators_, parts, strict=True)]
-    return built(model, parts, mean(every), class_outputs(model.classes_), "predict_proba")
+    return built(
+        model, parts, mean(every), class_outputs(model.classes_), "predict_proba",
+        opposite=class_left_out(model.classes_, margin_total=1.0),
+    )  # fmt: skip
 
 
 def _features(model: Any) -> list[list[int]]:
@@ -100,7 +103,7 @@ def import_ada_boost(model: Any) -> Graph:
     )  # fmt: skip
     return built(
         model, [graph], score, names, "predict_proba", margin=margin, margin_names=names,
-        margin_method="decision_function",
+        margin_method="decision_function", opposite=class_left_out(model.classes_),
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..graph import Affine, Array, Elementwise, Graph, Input, Node, Softmax
 from .estimator import Ask, label_of, names_of, number_columns, require_fitted
-from .links import class_outputs
+from .links import class_left_out, class_outputs
 from .rounding import Layer, LayerScale, held
 
 
@@ -71,6 +71,7 @@ def _classifier(model: Any, source: Input, margin: Node, scale: LayerScale, meth
         score=score,
         margin=margin,
         output_names=class_outputs(model.classes_),
+        opposite=class_left_out(model.classes_),
         witnesses=tuple(witnesses),
         named=names_of(model) is not None,
         label=label_of(model),

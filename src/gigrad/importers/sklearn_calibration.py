@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import UnsupportedModelError
 from ..graph import Affine, Elementwise, Graph, Node, PiecewiseLinear, Select, Softmax
 from .estimator import require_fitted
-from .links import class_outputs
+from .links import class_left_out, class_outputs
 from .meta import answer, built, gives, joined, mean, normalised, positive, probabilities
 
 _EPS = 1e-12  # added to probabilities before their logarithm, by scikit-learn's temperature scaling
@@ -21,7 +21,8 @@ def import_calibrated(model: Any) -> Graph:
     folds = model.calibrated_classifiers_
     parts = joined(model, [fold.estimator for fold in folds])
     score = mean([_calibrated(fold, graph) for fold, graph in zip(folds, parts, strict=True)])
-    return built(model, parts, score, class_outputs(model.classes_), "predict_proba")
+    opposite = class_left_out(model.classes_, margin_total=1.0)
+    return built(model, parts, score, class_outputs(model.classes_), "predict_proba", opposite=opposite)
 
 
 def _calibrated(fold: Any, graph: Graph) -> Node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from ..errors import NotFittedError, UnsupportedModelError
 from ..graph import Array, Factor, Graph, Input, KernelMachine, Node, Sum
 from .estimator import Ask, label_of, names_of, number_columns, require_fitted
-from .links import class_outputs, plain_outputs
+from .links import class_left_out, class_outputs, plain_outputs
 from .rounding import KernelScale, held
 
 _VOTES = (
@@ -43,7 +44,8 @@ def import_svm(model: Any) -> Graph:
     source = Input(support.shape[1])
     node = KernelMachine(source, support, weight, np.asarray(model.intercept_, np.float64).ravel(), factors)
     platt = classifier and model.get_params().get("probability") is True
-    return _graph(model, source, node, Ask(model, method), names, (node,), _PLATT if platt else "")
+    graph = _graph(model, source, node, Ask(model, method), names, (node,), _PLATT if platt else "")
+    return replace(graph, opposite=class_left_out(model.classes_, 0.0)) if classifier else graph
 
 
 def import_kernel_ridge(model: Any) -> Graph:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Affine, Array, Elementwise, Graph, Input, Node, PiecewiseLinear, Product, Softmax
+from ..graph import Affine, Array, Elementwise, Graph, Input, Node, Opposite, PiecewiseLinear, Product, Softmax
 from .estimator import Ask, label_of, names_of, number_columns, require_fitted
-from .links import class_outputs, plain_outputs
+from .links import class_left_out, class_outputs, plain_outputs
 from .rounding import Layer, LayerScale, held
 
 _NO_STEADY_SCORE = (
@@ -60,7 +60,8 @@ def import_linear_classifier(model: Any) -> Graph:
     if len(names) != margin.width:  # one decision for each of several labels
         names = plain_outputs(margin.width)
     no_score = _NO_STEADY_SCORE if link == "no steady score" else ""
-    return _graph(model, source, score, margin, names, *witnesses, no_score=no_score)
+    opposite = class_left_out(model.classes_, 0.0 if score is margin else 1.0) if margin.width == 1 else None
+    return _graph(model, source, score, margin, names, *witnesses, no_score=no_score, opposite=opposite)
 
 
 def import_one_class_sgd(model: Any) -> Graph:
@@ -123,7 +124,14 @@ def _with_link(margin: Node, link: str) -> Node:
 
 
 def _graph(
-    model: Any, source: Input, score: Node, margin: Node, names: tuple[str, ...], *witnesses: Any, no_score: str = ""
+    model: Any,
+    source: Input,
+    score: Node,
+    margin: Node,
+    names: tuple[str, ...],
+    *witnesses: Any,
+    no_score: str = "",
+    opposite: Opposite | None = None,
 ) -> Graph:
     return Graph(
         columns=number_columns(model),
@@ -135,4 +143,5 @@ def _graph(
         named=names_of(model) is not None,
         label=label_of(model),
         no_score=no_score,
+        opposite=opposite,
     )

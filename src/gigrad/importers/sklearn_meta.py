@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import UnsupportedModelError
-from ..graph import Affine, Elementwise, Graph, Node, PiecewiseLinear
+from ..graph import Affine, Elementwise, Graph, Node, Opposite, PiecewiseLinear
 from . import import_model
 from .estimator import label_of, require_fitted
-from .links import class_outputs, plain_outputs
+from .links import class_left_out, class_outputs, plain_outputs
 from .meta import answer, built, gives, is_classifier, joined, mean, normalised, side_by_side
 
 
@@ -52,7 +52,8 @@ def import_voting(model: Any) -> Graph:
     parts = joined(model, model.estimators_)
     score = mean([g.output(None)[0] for g in parts], weights)
     if classifier:
-        return built(model, parts, score, class_outputs(model.classes_), "predict_proba")
+        opposite = class_left_out(model.classes_, margin_total=1.0)
+        return built(model, parts, score, class_outputs(model.classes_), "predict_proba", opposite=opposite)
     return built(model, parts, score, plain_outputs(1), "predict")
 
 
@@ -127,7 +128,13 @@ def import_multi_output(model: Any) -> Graph:
         for name in g.output_names
     )
     if is_classifier(model):
-        return built(model, parts, score, names, "predict_proba", several=True)
+        left_out = tuple(
+            f"{k}: {g.opposite.names[0]}" if g.opposite is not None else ""
+            for k, g in enumerate(parts)
+            for _ in g.output_names
+        )
+        opposite = Opposite(left_out, 1.0, 1.0) if any(left_out) else None
+        return built(model, parts, score, names, "predict_proba", several=True, opposite=opposite)
     return built(model, parts, score, names, "predict")
 
 
@@ -150,10 +157,14 @@ def import_one_vs_rest(model: Any) -> Graph:
     if not gives(model.estimators_[0], "predict_proba"):
         if margin is None:
             raise UnsupportedModelError("OneVsRestClassifier needs parts with predict_proba or decision_function.")
-        return built(model, parts, margin, classes, "decision_function")
+        return built(model, parts, margin, classes, "decision_function", opposite=_left_out(model, 0.0, 0.0))
     own = [answer(e, g, "predict_proba") for e, g in zip(model.estimators_, parts, strict=True)]
     score = side_by_side(own) if len(parts) == 1 or model.multilabel_ else normalised(own, otherwise=0.0)
     return built(
         model, parts, score, classes, "predict_proba", margin=margin, margin_names=classes if margin else (),
-        margin_method=margin_method or "",
+        margin_method=margin_method or "", opposite=_left_out(model, 1.0, 1.0 if margin is None else 0.0),
     )  # fmt: skip
+
+
+def _left_out(model: Any, score_total: float, margin_total: float) -> Opposite | None:
+    return None if model.multilabel_ else class_left_out(model.classes_, score_total, margin_total)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..graph import Affine, Elementwise, Graph, Input, Node, Softmax
 from .estimator import Ask, label_of, names_of, number_columns, require_fitted
-from .links import class_outputs, plain_outputs
+from .links import class_left_out, class_outputs, plain_outputs
 from .rounding import LayerScale, held, layers_of
 
 _ACTIVATIONS = {"logistic": "sigmoid", "tanh": "tanh", "relu": "relu", "exp": "exp"}
@@ -33,12 +33,14 @@ def import_mlp(model: Any) -> Graph:
     classifier = "MLPClassifier" in {cls.__name__ for cls in type(model).__mro__}
     predict = Ask(model, "predict_proba" if classifier else "predict", positive=margin.width == 1)
     scale = LayerScale(layers, exponent=(source, margin) if last == "exp" else None)
+    names = _names(model, margin.width) if classifier else plain_outputs(margin.width)
     return Graph(
         columns=number_columns(model),
         input=source,
         score=score,
         margin=margin,
-        output_names=_names(model, margin.width) if classifier else plain_outputs(margin.width),
+        output_names=names,
+        opposite=class_left_out(model.classes_) if classifier and margin.width == 1 else None,
         witnesses=(held(score, predict, label_of(model), scale),),
         named=names_of(model) is not None,
         label=label_of(model),

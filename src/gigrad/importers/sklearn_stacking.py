@@ -10,7 +10,7 @@ from ..errors import UnsupportedModelError
 from ..graph import Graph, Input, Node, attach, merge
 from . import import_model
 from .estimator import names_of, require_fitted
-from .links import class_outputs, plain_outputs
+from .links import class_left_out, class_outputs, plain_outputs
 from .meta import answer, built, gives, is_classifier, joined, side_by_side
 
 
@@ -45,6 +45,7 @@ def import_stacking(model: Any) -> Graph:
         margin=above.margin if two else None,
         margin_names=names if head.margin.width == len(names) else head.margin_names,
         margin_method="decision_function" if two and gives(model, "decision_function") else "",
+        opposite=class_left_out(model.classes_, margin_total=0.0 if two else 1.0) if classifier else None,
     )
 
 

@@ -20,6 +20,7 @@ from ..graph import (
     Graph,
     Input,
     Node,
+    Opposite,
     PiecewiseLinear,
     Sum,
     Tree,
@@ -30,7 +31,7 @@ from ..graph import (
 )
 from ..tables import Rows
 from .estimator import Ask, label_of, names_of, number_columns, require_fitted
-from .links import DOUBLE, LINKS, Link, class_outputs, plain_outputs, scaled_sigmoid, sum_error, witness
+from .links import DOUBLE, LINKS, Link, class_left_out, class_outputs, plain_outputs, scaled_sigmoid, sum_error, witness
 from .thresholds import at_most_in_float32
 
 _SURE_STRATEGIES = ("prior", "most_frequent", "constant", "mean", "median", "quantile")
@@ -78,6 +79,7 @@ def import_trees(model: Any) -> Graph:
         score=score,
         margin=score,
         output_names=outputs.names,
+        opposite=Opposite(outputs.left_out, 1.0, 1.0) if any(outputs.left_out) else None,
         witnesses=(own,),
         named=names_of(model) is not None,
         label=label_of(model),
@@ -91,6 +93,7 @@ class _Outputs:
     classifier: bool
     parts: tuple[tuple[int, int], ...]
     names: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, model: Any, classifier: bool) -> _Outputs:
@@ -98,12 +101,14 @@ class _Outputs:
         if not classifier:
             return cls(False, tuple((t, 0) for t in range(targets)), plain_outputs(targets))
         classes = [model.classes_] if targets == 1 else model.classes_
-        parts, names = [], []
+        parts, names, left_out = [], [], []
         for target, known in enumerate(classes):
             kept = class_outputs(known)
             parts += [(target, len(known) - len(kept) + i) for i in range(len(kept))]
-            names += [name if targets == 1 else f"{target}: {name}" for name in kept]
-        return cls(True, tuple(parts), tuple(names))
+            prefix = "" if targets == 1 else f"{target}: "
+            names += [prefix + name for name in kept]
+            left_out += [prefix + str(known[0]) if len(known) == 2 else ""] * len(kept)
+        return cls(True, tuple(parts), tuple(names), tuple(left_out))
 
     def leaf_values(self, value: Array) -> Array:
         """(nodes, outputs) of a tree's value, (nodes, targets, classes)."""
@@ -184,6 +189,7 @@ def boosted_graph(
         score=score,
         margin=trees,
         output_names=class_outputs(model.classes_) if classifier else plain_outputs(1),
+        opposite=class_left_out(model.classes_) if classifier else None,
         witnesses=tuple(witnesses),
         named=names_of(model) is not None,
         label=label,

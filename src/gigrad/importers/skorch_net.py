@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import NotFittedError, UnsupportedModelError
-from ..graph import Affine, Array, Elementwise, Graph, Node, Select, Softmax
+from ..graph import Affine, Array, Elementwise, Graph, Node, Opposite, Select, Softmax
 from ..tables import Rows
 from .links import plain_outputs
 from .torch_call import TorchValue, double_copy
@@ -32,7 +32,7 @@ def import_skorch(net: Any) -> Graph:
     names = _names(net, score.width) if classifier else plain_outputs(score.width)
     return replace(
         graph, score=score, margin=margin, output_names=names, margin_names=names, witnesses=tuple(witnesses),
-        label=label,
+        label=label, opposite=_opposite(net, link) if classifier and score.width == 1 else None,
     )  # fmt: skip
 
 
@@ -83,6 +83,18 @@ def _names(net: Any, width: int) -> tuple[str, ...]:
         return plain_outputs(width)
     names = names[1:] if width == 1 and len(names) == 2 else names
     return names if len(names) == width else plain_outputs(width)
+
+
+def _opposite(net: Any, link: str) -> Opposite | None:
+    """The class that one output leaves out; outputs that skorch does not map need not be probabilities."""
+    try:
+        classes = list(net.classes_)
+    except AttributeError:  # fitted without y: the classes are not known
+        classes = [0, 1]
+    if len(classes) != 2:
+        return None
+    total = None if link == "identity" else 1.0
+    return Opposite((str(classes[0]),), total, total if link in ("identity", "probability") else 0.0)
 
 
 def _positive(out: Array, width: int) -> Array:

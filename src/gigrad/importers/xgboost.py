@@ -23,6 +23,7 @@ from .frames import as_matrix, as_pandas, has_labels
 from .links import (
     LINKS,
     SINGLE,
+    class_left_out,
     class_outputs,
     plain_outputs,
     sum_error,
@@ -90,6 +91,7 @@ def import_xgboost(model: Any) -> Graph:
             score = Select(score, (1,))
     elif predict.classifier and margin.width == 1:
         names = margin_names = class_outputs(model.classes_)
+    classes = model.classes_ if predict.classifier else [0, 1] if name.startswith("binary:") else []
     return Graph(
         columns=columns,
         input=source,
@@ -101,6 +103,7 @@ def import_xgboost(model: Any) -> Graph:
         named=bool(learner["feature_names"]),
         label=predict.label,
         no_score=_HINGE if name == "binary:hinge" else "",
+        opposite=class_left_out(classes, 0.0 if score is margin else 1.0) if len(names) == 1 else None,
     )
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..graph import Array, Graph, Node, pick
+from ..graph import Array, Graph, Node
 from ..grouping import Grouping
 from ..importers import import_model
 from .blackbox import representatives
@@ -45,7 +45,7 @@ def brute_force(
     end: Any,
     *,
     output: Any = None,
-    target: int | str | None = None,
+    target: str | float | None = None,
     discrete: Mapping[str, Sequence[float] | None] | None = None,
     nominal: Iterable[str] = (),
     groups: Mapping[str, Sequence[str]] | None = None,
@@ -81,7 +81,7 @@ def brute_force(
            [2.]])
     """
     graph = import_model(model)
-    node, _ = pick(*graph.output(output), target)
+    node, _ = graph.output(output, target)
     start, end = (_one_row(row, graph, what) for row, what in ((start, "start"), (end, "end")))
     path = Path(graph, node, start, end, _choice(graph, discrete, nominal))
     grouping = Grouping.of(graph.feature_names, groups)
