@@ -135,6 +135,7 @@ def test_a_transform_maps_the_score_of_the_class_that_is_asked_for() -> None:
     rank = gig.SmoothedECDF.fit(model.predict_proba(X)[:, 0])
     e = gig.explain(model, ENDS, STARTS, target=0, output=rank)
     np.testing.assert_allclose(e.predictions, rank(model.predict_proba(ENDS)[:, 0]), atol=1e-12)
+    np.testing.assert_allclose(e.values.sum(axis=1), e.predictions - e.base_values, atol=1e-9)
 
 
 def test_a_score_that_was_mapped_further_has_one_class_only() -> None:

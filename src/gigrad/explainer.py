@@ -11,10 +11,10 @@ import numpy as np
 
 from . import checks, provenance
 from .choosing import choose, choose_for_pairs
-from .engine import Credits, Pairs, Population, Settings, attribute
+from .engine import Credits, Pairs, Population, Settings, attribute, held_to
 from .errors import InputError
 from .explanation import Explanation, table_columns
-from .graph import Array, Choice, Graph, Node, own_values, under
+from .graph import Array, Choice, Graph, Node, Scores, rounding_above, scores_of, under
 from .grouping import Grouping
 from .importers import import_model
 from .references.wiring import open_reference, reference_facts, reference_note
@@ -99,28 +99,29 @@ class Explainer:
         shares = checks.weights(weights, len(rows), "reference row")
         scorer = scorer.under(choose(scorer.graph, [rows], discrete, nominal), rows.names)
         grouping = Grouping.of(rows.names, groups)
-        own = scorer.own(rows)
-        facts = reference_facts(reference, rows, shares, scorer.graph.columns, own)
+        scores = scorer.scores(rows)
+        facts = reference_facts(reference, rows, shares, scorer.graph.columns, scores.own)
         record = {
             **scorer.record,
             "reference": provenance.reference_record(rows, shares, reference_note(reference)) | facts,
             "settings": provenance.settings_record(tol, seed, groups),
         }
-        self._assemble(scorer, rows, shares, shares @ own, settings, grouping, record)
+        self._assemble(scorer, rows, shares, scores, settings, grouping, record)
 
     def _assemble(
         self,
         scorer: Scorer,
         reference: Rows,
         weights: Array,
-        base: Array,
+        scores: Scores,
         settings: Settings,
         grouping: Grouping,
         record: dict[str, Any],
     ) -> None:
         self.scorer, self.grouping, self.provenance = scorer, grouping, record
         self.settings = replace(settings, players=grouping.players)
-        self.reference, self.weights, self.base = reference, weights, base
+        self.reference, self.weights, self.base = reference, weights, weights @ scores.own
+        self.reference_scores = scores.graph
 
     @property
     def choice(self) -> Choice:
@@ -139,7 +140,7 @@ class Explainer:
     ) -> Explainer:
         """An explainer of parts that are known to fit together: what a portable file holds."""
         self = cls.__new__(cls)
-        self._assemble(scorer, reference, weights, weights @ scorer.own(reference), settings, grouping, record)
+        self._assemble(scorer, reference, weights, scorer.scores(reference), settings, grouping, record)
         return self
 
     def __call__(self, X: Any, *, paths: int | Sequence[int] = 0) -> Explanation:
@@ -154,12 +155,14 @@ class Explainer:
         """
         graph, known = self.scorer.graph, self.reference.names
         rows = under_names(read_rows(X, graph, what="X"), known, graph, what="X", other="the reference")
-        predictions = self.scorer.own(rows)
+        scores = self.scorer.scores(rows)
         asked = chosen_rows(paths, len(rows))
         population = Population(self.reference.matrix, self.weights, rows.matrix)
+        population.tell(self.scorer.node, self.reference_scores, scores.graph)
         credit = attribute(self.scorer.node, self.scorer.graph.input, population, self.settings)
-        base = np.broadcast_to(self.base, predictions.shape)
-        e = self.scorer.explanation(credit, base, predictions, rows, self.grouping, self.provenance)
+        base = np.broadcast_to(self.base, scores.own.shape)
+        credit = self.scorer.held_to_own(credit, base, scores.own, self.settings.tol)
+        e = self.scorer.explanation(credit, base, scores.own, rows, self.grouping, self.provenance)
         if not len(asked):
             return e
         traced = Traced(self.scorer.graph, self.scorer.node, self.settings)
@@ -311,15 +314,17 @@ def explain_pairs(
     grouping = Grouping.of(ends.names, groups)
     settings = replace(settings, players=grouping.players)
     asked = chosen_rows(paths, len(ends))
-    base, predictions = scorer.own(starts), scorer.own(ends)
+    at_starts, at_ends = scorer.scores(starts), scorer.scores(ends)
     pairs = Pairs(starts.matrix, ends.matrix)
+    pairs.tell(scorer.node, at_starts.graph, at_ends.graph)
     credit = attribute(scorer.node, scorer.graph.input, pairs, settings)
+    credit = scorer.held_to_own(credit, at_starts.own, at_ends.own, tol)
     record = {
         **scorer.record,
         "reference": provenance.start_record(starts),
         "settings": provenance.settings_record(tol, seed, groups),
     }
-    e = scorer.explanation(credit, base, predictions, ends, grouping, record)
+    e = scorer.explanation(credit, at_starts.own, at_ends.own, ends, grouping, record)
     return replace(e, paths=trace_pairs(Traced(scorer.graph, scorer.node, settings), pairs, asked)) if len(asked) else e
 
 
@@ -366,7 +371,17 @@ class Scorer:
 
     def own(self, rows: Rows) -> Array:
         """The model's own predictions (n, k), after the graph has been seen to reproduce them."""
-        return own_values(self.node, self.graph.witnesses, self.graph.input, rows)
+        return self.scores(rows).own
+
+    def scores(self, rows: Rows) -> Scores:
+        """The same, with the graph's own beside them."""
+        return scores_of(self.node, self.graph.witnesses, self.graph.input, rows)
+
+    def held_to_own(self, credit: Credits, base: Array, predictions: Array, tol: float) -> Credits:
+        """Credits whose error covers what is missing to the model's own scores, (n, k), beyond the tolerance."""
+        scale = np.maximum(np.abs(base), np.abs(predictions))
+        rounding = rounding_above(self.node, self.graph.witnesses, scale)
+        return held_to(credit, predictions - base, tol * scale, rounding)
 
     def explanation(
         self,

@@ -13,7 +13,7 @@ from .choosing import choose
 from .engine import Settings
 from .errors import AccuracyWarning, InputError, warn
 from .explainer import Discrete, Scorer, checked_settings
-from .graph import Array
+from .graph import Array, rounding_above
 from .grouping import Grouping
 from .optional import require
 from .references.wiring import open_reference, reference_note
@@ -161,10 +161,13 @@ def explain_gap(
     # Sample 0 is the groups as they are, the others are the bootstrap's.
     samples_a, samples_b = a.samples(bootstrap, random), b.samples(bootstrap, random)
     credits, error = _mean_credits(scorer, settings, a, b, samples_a, samples_b)
-    _warn_of(error, tol * max(abs(a.mean), abs(b.mean)))
+    difference = samples_a @ a.own - samples_b @ b.own
+    gap, allowed = float(difference[0] - credits[0].sum()), tol * max(abs(a.mean), abs(b.mean))
+    rounding = float(rounding_above(scorer.node, scorer.graph.witnesses, np.array([[allowed / tol]]))[0, 0])
+    _warn_of(max(error, abs(gap)) if abs(gap) > allowed + rounding else error, allowed)
+    error = max(error, abs(gap)) if abs(gap) > allowed else error
     members = [list(columns) for columns in grouping.members.values()]
     credits = np.stack([credits[:, columns].sum(axis=1) for columns in members], axis=1)
-    difference = samples_a @ a.own - samples_b @ b.own
     low, high = _interval(credits[1:], level)
     difference_low, difference_high = _interval(difference[1:, None], level)
     return ScoreGap(
@@ -178,7 +181,7 @@ def explain_gap(
         difference_low=float(difference_low[0]),
         difference_high=float(difference_high[0]),
         level=level,
-        gap=float(difference[0] - credits[0].sum()),
+        gap=gap,
         error=error * max(map(len, members)),
         provenance={
             **scorer.record,

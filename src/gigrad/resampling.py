@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from .engine import Pairs, Settings, attribute
-from .graph import Array, Input, Node
+from .graph import Array, Input, Node, value_of
 
 BLOCK = 16_384
 """Pairs explained at once: bounds memory at about this many rows of credits."""
@@ -39,10 +39,12 @@ def credits_by_start(
     """
     size = max(1, BLOCK // len(starts))
     settings = replace(settings, quiet=True)
+    at_starts, at_ends = (value_of(node, {source: rows}) for rows in (starts, ends))
     for begin in range(0, len(ends), size):
         part = slice(begin, min(begin + size, len(ends)))
         count = part.stop - part.start
         pairs = Pairs(np.tile(starts, (count, 1)), np.repeat(ends[part], len(starts), axis=0))
+        pairs.tell(node, np.tile(at_starts, (count, 1)), np.repeat(at_ends[part], len(starts), axis=0))
         credit = attribute(node, source, pairs, settings)
         shape = (count, len(starts))
         yield part, credit.values[:, :, 0].reshape(*shape, -1), credit.error[:, 0].reshape(shape)

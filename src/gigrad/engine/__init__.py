@@ -1,9 +1,20 @@
 """From rows and references to credit: corners by the native kernel, the continuous part by quadrature."""
 
+from .completeness import attribute, held_to
 from .links import as_link
 from .paths import Pairs, Population
 from .roles import categories_read
 from .settings import Credits, Settings
-from .terms import attribute, linear_terms
+from .terms import linear_terms
 
-__all__ = ["Credits", "Pairs", "Population", "Settings", "as_link", "attribute", "categories_read", "linear_terms"]
+__all__ = [
+    "Credits",
+    "Pairs",
+    "Population",
+    "Settings",
+    "as_link",
+    "attribute",
+    "categories_read",
+    "held_to",
+    "linear_terms",
+]

@@ -69,7 +69,7 @@ def attribute(
     ends = EndValues.of(roles, paths)
     table = Table.of(roles, ends)
     for block in paths.blocks(_block_size(roles, settings), categories):
-        walk = Walk(roles, block, ends, table, allowed[block.row], players, settings)
+        walk = Walk(roles, block, ends, table, allowed[block.row], players, settings, careful=settings.careful)
         credit, lost = walk.credits()
         _improve(walk, ends, allowed, credit, lost)
         np.add.at(values, block.row, credit * block.weight[:, None, None])

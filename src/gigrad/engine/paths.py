@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ..graph import Array, Input, Node, TreeEnsemble, topological
+from ..graph import Array, Input, Node, TreeEnsemble, topological, value_of
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -31,6 +31,21 @@ class Ends:
                     self._trees[tree] = (tree.forward(self.starts), tree.forward(self.ends))
                 at_starts[tree], at_ends[tree] = self._trees[tree]
         return at_starts, at_ends
+
+    def scores(self, output: Node, source: Input) -> tuple[Array, Array]:
+        """The graph's own score of all starts and of all ends, (m, k) and (n, k): asked once."""
+        if output not in self._scores:
+            starts, ends = (value_of(output, known) for known in self.known(output, source))
+            self._scores[output] = starts, ends
+        return self._scores[output]
+
+    def tell(self, output: Node, starts: Array, ends: Array) -> None:
+        """Say what `scores` would ask for, where it is known already."""
+        self._scores[output] = starts, ends
+
+    @cached_property
+    def _scores(self) -> dict[Node, tuple[Array, Array]]:
+        return {}
 
     @cached_property
     def _trees(self) -> dict[Node, tuple[Array, Array]]:
@@ -57,6 +72,10 @@ class Population(Ends):
         """What every end's credit is counted from, (n, k), for the scores (m, k) of the starts."""
         return np.repeat((self.weights @ scores)[None], len(self.ends), axis=0)
 
+    def rows(self, some: Ints) -> Population:
+        """The paths to some of the ends."""
+        return Population(self.starts, self.weights, self.ends[some])
+
     def blocks(self, size: int, categories: Bools) -> Iterator[Block]:
         """All paths, at most `size` at a time."""
         each = len(self.starts)
@@ -76,6 +95,10 @@ class Pairs(Ends):
     def base(self, scores: Array) -> Array:
         """What every end's credit is counted from, (n, k), for the scores (n, k) of the starts."""
         return scores
+
+    def rows(self, some: Ints) -> Pairs:
+        """The paths to some of the ends."""
+        return Pairs(self.starts[some], self.ends[some])
 
     def blocks(self, size: int, categories: Bools) -> Iterator[Block]:
         """All paths, at most `size` at a time."""

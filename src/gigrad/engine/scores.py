@@ -31,7 +31,8 @@ from ..graph import (
 from . import mixed
 from .paths import Block, Bools, Chosen, Ints, Paths
 from .quadrature import gauss
-from .roles import columns_read, pull_back
+from .roles import columns_read, levels_of, pull_back
+from .roots import passed
 from .settings import Credits, Settings
 
 BLOCK = 1 << 20
@@ -40,6 +41,7 @@ BLOCK = 1 << 20
 SHORT = 0.05
 """Where a score moves less than this the chord's slope loses digits: the mean of slopes inside is the better number."""
 
+_EPS = float(np.finfo(np.float64).eps)
 _STRAIGHT = (Input, Affine, Select, Concat, Sum, Fill, IsMissing, Lookup)
 
 
@@ -65,6 +67,7 @@ def attribute(
     error, finest = (np.zeros((len(paths.ends), term.width)) for _ in range(2))
     curve = Chord(term, score)
     at_starts, at_ends = (value_of(score, {source: rows})[:, 0] for rows in (paths.starts, paths.ends))
+    start_rounding, end_rounding = (_rounding(score, source, rows) for rows in (paths.starts, paths.ends))
     slopes = _slopes(score, source, paths.ends)
     read = columns_read((score,), source)
     for block in paths.blocks(max(BLOCK // max(source.width, 1), 1), categories):
@@ -73,7 +76,8 @@ def attribute(
             rest |= np.abs(at_ends[block.row] - at_starts[block.start]) < SHORT
         some = np.nonzero(~rest)[0]
         parts = slopes[block.row[some]] * block.move[some]
-        steep, doubt = curve.mean_slope(at_starts[block.start[some]], at_ends[block.row[some]])
+        rounding = start_rounding[block.start[some]] + end_rounding[block.row[some]]
+        steep, doubt = curve.mean_slope(at_starts[block.start[some]], at_ends[block.row[some]], rounding)
         _add(values, players, block, some, parts, steep)
         np.add.at(error, block.row[some], doubt * (block.weight[some] * np.abs(parts).max(axis=1, initial=0))[:, None])
         if rest.any():
@@ -89,6 +93,21 @@ def _slopes(score: Node, source: Input, rows: Array) -> Array:
     values = evaluate((score,), {source: rows})
     found = pull_back(needed((score,), {source}), {score: np.ones((len(rows), 1))}, values)
     return found.get(source, np.zeros_like(rows))
+
+
+def _rounding(score: Node, source: Input, rows: Array) -> Array:
+    """How far off the score of every row may be by rounding, (n,): as the sum of what it adds up, by size."""
+    values = evaluate((score,), {source: rows})
+    sizes: dict[Node, Array] = {source: np.abs(rows)}
+    for node in needed((score,), {source}):
+        parts = [sizes[p] for p in node.parents]
+        if isinstance(node, Affine):
+            sizes[node] = parts[0] @ np.abs(node.weight).T + np.abs(node.bias)
+        elif isinstance(node, (Select, Concat, Sum)):
+            sizes[node] = node.forward(*parts)
+        else:
+            sizes[node] = np.abs(values[node])
+    return np.asarray(_EPS * sizes[score][:, 0])
 
 
 def _add(values: Array, players: Ints, block: Block, some: Ints, parts: Array, steep: Array) -> None:
@@ -110,24 +129,43 @@ class Chord:
         self.term, self.score = term, score
         self.order = needed((term,), {score})
         self.smooth = all(isinstance(node, Smooth) for node in self.order)
+        found = [levels_of(node) for node in self.order if isinstance(node, Smooth)]
+        self.levels = [levels for levels in found if levels is not None]
+        self.watched = (term, *(levels.node for levels in self.levels))
 
-    def mean_slope(self, low: Array, high: Array) -> tuple[Array, Array]:
-        """Mean slopes (n, k) from scores `low` to scores `high` (n,), and how far off they may be."""
+    def mean_slope(self, low: Array, high: Array, rounding: Array) -> tuple[Array, Array]:
+        """Mean slopes (n, k) from scores `low` to scores `high` (n,), and how far off they may be.
+
+        `rounding` (n,) is how far off the scores themselves may be.
+
+        The chord is right whatever lies in between, but on a short stretch it is a small difference of large numbers.
+        The mean of slopes inside is the better number there, where no kink hides between the nodes and it agrees with
+        the chord.
+        """
         way = high - low
-        first, last = (value_of(self.term, {self.score: z[:, None]}) for z in (low, high))
-        rounding = np.finfo(np.float64).eps * (np.abs(first) + np.abs(last))
+        first, last = (evaluate(self.watched, {self.score: z[:, None]}) for z in (low, high))
+        a, b = first[self.term], last[self.term]
+        noise = _EPS * (np.abs(a) + np.abs(b))
         with np.errstate(divide="ignore", invalid="ignore"):
-            slope = (last - first) / way[:, None]
-            rounding += np.finfo(np.float64).eps * (np.abs(low) + np.abs(high))[:, None] * np.abs(slope)
-            doubt = 2.0 * rounding / np.abs(way)[:, None]
+            slope = (b - a) / way[:, None]
+            noise += rounding[:, None] * np.abs(slope)
+            doubt = 2.0 * noise / np.abs(way)[:, None]
         short = np.nonzero(np.abs(way) < SHORT)[0]
         if len(short):
             fine, coarse = (self._quadrature(low[short], way[short], size) for size in (4, 3))
             lost = np.abs(fine - coarse)
-            better = ~(lost > doubt[short])  # a kink inside shows as a difference, and leaves the chord its place
+            far = np.maximum(lost, np.abs(fine - slope[short]))  # not a number where the way is zero
+            better = ~(far > doubt[short]) & ~self._kinked(first, last, short)[:, None]
             slope[short] = np.where(better, fine, slope[short])
             doubt[short] = np.where(better, lost, doubt[short])
         return slope, doubt
+
+    def _kinked(self, first: dict[Node, Array], last: dict[Node, Array], some: Ints) -> Bools:
+        """Whether a function inside the term passes one of its kinks on a stretch, (len(some),)."""
+        out = np.zeros(len(some), np.bool_)
+        for levels in self.levels:
+            out[passed(levels.table[0], first[levels.node][some], last[levels.node][some])[0]] = True
+        return out
 
     def _quadrature(self, low: Array, way: Array, size: int) -> Array:
         rule = gauss(size)

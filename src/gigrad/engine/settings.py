@@ -28,6 +28,9 @@ class Settings:
         The player that each column belongs to, 0, 1, ...; None makes every column a player of its own.
     quiet : bool
         No warning where the tolerance is missed: for callers that average the rows and judge the mean's error.
+    careful : bool
+        Every term is walked by the mixed engine, and curves are also asked at the ends of panels: slow, for rows whose
+        credits did not add up.
     """
 
     tol: float = 1e-6
@@ -36,6 +39,7 @@ class Settings:
     block: int = 512
     players: NDArray[np.int64] | None = None
     quiet: bool = False
+    careful: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,6 @@ from functools import cache
 
 import numpy as np
 
-from ..errors import AccuracyWarning, warn
 from ..graph import Affine, Array, Concat, Elementwise, Input, Node, Select, Sum, value_of
 from . import links
 from .paths import Bools, Ints, Paths
@@ -20,12 +19,13 @@ from .roles import categories_read, own_columns
 from .settings import Credits, Settings
 
 
-def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Credits:
-    """Credit of every end for the output `node` of a graph whose rows enter at `source`."""
+def credits_of(node: Node, source: Input, paths: Paths, settings: Settings) -> Credits:
+    """Credit of every end for the output `node` of a graph whose rows enter at `source`, as the engines give it."""
 
     @cache
     def allowed() -> Array:  # asked only where something is not exact: it costs a prediction of every row
-        return settings.tol * _scale(node, source, paths)
+        starts, ends = paths.scores(node, source)
+        return settings.tol * np.maximum(np.abs(ends), np.abs(paths.base(starts)))
 
     categories = categories_read(node, source)
     width = source.width if settings.players is None else int(settings.players.max(initial=-1)) + 1
@@ -37,7 +37,7 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
         if own is not None:
             _add_differences(values, matrix, term, source, paths, own, settings)
             continue
-        linked = links.as_link(term, source)
+        linked = None if settings.careful else links.as_link(term, source)
         if linked is not None:
             part = links.credits(*linked, paths, settings)
         else:
@@ -48,17 +48,13 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
         values += part.values @ matrix.T
         error += part.error @ np.abs(matrix).T
         finest += np.broadcast_to(part.finest, part.error.shape) @ np.abs(matrix).T
-    if error.any() and not settings.quiet:
-        # a score that is zero at both ends may be off by nothing, but for the rounding of what happens in between
-        rounding = 1e-13 * np.abs(values).sum(axis=1)
-        _warn(error, np.maximum.reduce([allowed(), finest, rounding]))
-    return Credits(values, error)
+    return Credits(values, error, finest)
 
 
 def _walked(term: Node, source: Input, paths: Paths, categories: Bools, allowed: Array, settings: Settings) -> Credits:
     from . import mixed, scores  # half of the engine, which the first explanation of trees need not wait for
 
-    score = scores.straight_score(term, source)
+    score = None if settings.careful else scores.straight_score(term, source)
     if score is None:
         return mixed.attribute(term, source, paths, categories, allowed, settings)
     return scores.attribute(term, score, source, paths, categories, allowed, settings)
@@ -75,29 +71,12 @@ def _add_differences(
         values[:, player] += change[:, output, None] * matrix[:, output]
 
 
-def _scale(node: Node, source: Input, paths: Paths) -> Array:
-    """The larger of |prediction| and |base|, (n, k)."""
-    starts, ends = (value_of(node, known) for known in paths.known(node, source))
-    return np.maximum(np.abs(ends), np.abs(paths.base(starts)))
-
-
 def _share(allowed: Array, matrix: Array) -> Array:
     """The error that each output of a term may have, (n, term outputs), for outputs that may have `allowed` (n, k)."""
     weight = np.abs(matrix)
     with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0: nothing is allowed, and nothing is read either
         each = allowed[:, :, None] / (weight * np.maximum((weight > 0).sum(axis=1), 1)[:, None])
     return np.asarray(np.nan_to_num(each, nan=np.inf).min(axis=1))
-
-
-def _warn(error: Array, allowed: Array) -> None:
-    over = np.nonzero(((error > allowed) | np.isnan(error)).any(axis=1))[0]
-    if len(over):
-        named = ", ".join(map(str, over[:10].tolist())) + (", ..." if len(over) > 10 else "")
-        warn(
-            f"The tolerance was not reached on {len(over)} of {len(error)} rows ({named}): the estimated error of a "
-            f"credit is up to {error[over].max():.3g} where {allowed[over].min():.3g} was allowed; see `error`.",
-            AccuracyWarning,
-        )
 
 
 def linear_terms(node: Node) -> list[tuple[Array, Node]]:

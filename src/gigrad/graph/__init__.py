@@ -13,7 +13,7 @@ from .rewire import attach, rewire
 from .smooth import Affine, Elementwise, LogSoftmax, Opaque, PiecewiseLinear, Product, Shares, Softmax, Sum
 from .targets import Opposite
 from .trees import TreeEnsemble
-from .witness import Witness, own_values
+from .witness import Scores, Witness, own_values, rounding_above, scores_of
 
 __all__ = [
     "Affine",
@@ -37,6 +37,7 @@ __all__ = [
     "PiecewiseLinear",
     "PiecewisePolynomial",
     "Product",
+    "Scores",
     "Select",
     "Shares",
     "Smooth",
@@ -54,6 +55,8 @@ __all__ = [
     "needed",
     "own_values",
     "rewire",
+    "rounding_above",
+    "scores_of",
     "topological",
     "under",
     "value_of",

@@ -15,6 +15,8 @@ from .node import Array, Input, Node, topological, value_of
 if TYPE_CHECKING:
     from ..tables import Rows
 
+_SINGLE = 1e-5  # a net's float32 predictions, relative to their size
+
 Predict = Callable[["Rows"], Any]
 
 
@@ -96,22 +98,60 @@ class Witness:
         return np.asarray(answer, dtype=np.float64).reshape(len(rows.matrix), -1)
 
 
-def own_values(output: Node, witnesses: Sequence[Witness], source: Input, rows: Rows) -> Array:
-    """An output (n, width) as the models themselves give it, after the graph has been seen to reproduce each of them.
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """An output of some rows.
 
-    Lower models are asked first, and what is above them (a head, a transform) works on their own predictions.
+    Attributes
+    ----------
+    own : (n, width)
+        As the models themselves give it: lower models are asked first, and what is above them (a head, a transform)
+        works on their own predictions.
+    graph : (n, width)
+        As the graph gives it: apart from `own` by the models' rounding, and by what is made of that above them.
     """
+
+    own: Array
+    graph: Array
+
+
+def own_values(output: Node, witnesses: Sequence[Witness], source: Input, rows: Rows) -> Array:
+    """An output (n, width) as the models themselves give it; the graph is seen to reproduce each of them."""
+    return scores_of(output, witnesses, source, rows).own
+
+
+def scores_of(output: Node, witnesses: Sequence[Witness], source: Input, rows: Rows) -> Scores:
+    """An output as the models themselves give it, and as the graph does, which is seen to reproduce each of them."""
     from ..tables import decoded_rows
 
     known: dict[Node, Array] = {source: rows.matrix}
+    graph = dict(known)
     if len(rows.matrix) == 0:  # most libraries refuse an empty table
-        return value_of(output, known)
+        none = value_of(output, known)
+        return Scores(none, none)
     for witness in nearest_witnesses(output, witnesses):
+        asked = {*known} - {source}
+        compared = graph[witness.node] = value_of(witness.node, graph)
+        if asked.intersection(topological(witness.node)):
+            compared = value_of(witness.node, known)
         read = rows
         if witness.source is not None:
             read = decoded_rows(value_of(witness.source, known), witness.columns)
-        known[witness.node] = witness.check(read, {witness.node: value_of(witness.node, known)})
-    return value_of(output, known)
+        known[witness.node] = witness.check(read, {witness.node: compared})
+    return Scores(value_of(output, known), value_of(output, graph))
+
+
+def rounding_above(output: Node, witnesses: Sequence[Witness], scale: Array) -> Array:
+    """How far an output of size `scale` (n, width) may be from what is made of the models' own predictions.
+
+    Infinite for a prediction that was itself compared; for others what the models' rounding may be where no function
+    above them is steep.
+    """
+    found = nearest_witnesses(output, witnesses)
+    if not found or any(w.node is output for w in found):
+        return np.full_like(scale, np.inf)
+    relative = max(_SINGLE if w.exact is not None else w.rtol for w in found)
+    return sum(w.atol for w in found) + relative * scale
 
 
 def nearest_witnesses(output: Node, witnesses: Sequence[Witness]) -> list[Witness]:
