@@ -20,12 +20,18 @@ A message says what must hold, what came, and what to do about it, in one senten
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
+
+_NUMPY_SCALAR = re.compile(r"\bnp\.(?:(?:float|int|uint|str|bytes|longdouble)\d*_?\(([^()]*)\)|(True|False)_)")
 
 
 class GigradError(Exception):
     """Base of every error that gigrad raises on purpose."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(readable(a) if isinstance(a, str) else a for a in args))
 
 
 class InputError(GigradError, ValueError):
@@ -78,7 +84,12 @@ def warn(message: str, category: type[Warning]) -> None:
     frame, level = sys._getframe(1), 2
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == package:
         frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
+    warnings.warn(readable(message), category, stacklevel=level)
+
+
+def readable(message: str) -> str:
+    """A message with numbers as people write them: 0.44 where NumPy 2 writes np.float64(0.44) for itself."""
+    return _NUMPY_SCALAR.sub(lambda found: found[1] or found[2] or "", message)
 
 
 def kind_of(value: object) -> str:
