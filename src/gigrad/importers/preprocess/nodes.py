@@ -10,10 +10,27 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...graph import Affine, Array, Column, Concat, Input, Lookup, Node, Select, Sum, Tree, TreeEnsemble, assemble
+from ...errors import UnsupportedModelError
+from ...graph import (
+    Affine,
+    Array,
+    Column,
+    Concat,
+    Fill,
+    Input,
+    IsMissing,
+    Lookup,
+    Node,
+    Select,
+    Sum,
+    Tree,
+    TreeEnsemble,
+    assemble,
+    value_of,
+)
 from .pieces import LARGEST
 from .raw import image_of_missing, images, marked_already
-from .steps import Stairs, Step
+from .steps import Impute, Stairs, Step, Ufunc
 from .table import Blend, Block, Constant, Derived, Feature, cuts, numbers
 
 
@@ -54,7 +71,8 @@ class Values:
         one = features[0]
         if isinstance(one, Constant):
             values = np.array([f.value for f in features if isinstance(f, Constant)])
-            return Affine(self.source, np.zeros((len(values), self.source.width)), values)
+            finite = IsMissing(Select(self.source, (0,)))  # the raw column itself may be NaN, and so is zero times NaN
+            return Affine(finite, np.zeros((len(values), 1)), values)
         if isinstance(one, Blend):
             if one.block not in self._blocks:
                 self._blocks[one.block] = one.block.build(self.node(one.block.inputs))
@@ -80,7 +98,33 @@ class Values:
     def _chain(self, features: Sequence[Derived]) -> Node:
         """Continuous steps, one node for each level; what jumps in a step is a stair on the raw column beside it."""
         node: Node = Select(self.source, tuple(f.column for f in features))
-        for level in range(len(features[0].steps)):
+        level = 0
+        if any(self.columns[f.column].may_be_missing for f in features):
+            node, level = self._filled(features, node)
+        return self._levels(features, node, level, len(features[0].steps))
+
+    def _filled(self, features: Sequence[Derived], raw: Node) -> tuple[Node, int]:
+        """The chain up to and with an imputer that has other steps before it, and its length; 0 where there is none.
+
+        A missing value must not travel through the steps as NaN: a linear layer would spread it over all columns. So
+        it is replaced by some number that the steps take, and what they make of that number by the imputer's.
+        """
+        imputers = [k for k, step in enumerate(features[0].steps) if isinstance(step, Impute)]
+        if not imputers or imputers[0] == 0:
+            return raw, 0
+        last = imputers[0]
+        for f in features:
+            f.steps[last].nodes([f.steps[last]], raw)  # refuses a number that stands for a missing value
+        fill = np.array([float(step.fill) for f in features if isinstance(step := f.steps[last], Impute)])
+        taken = [_pulled_back(f.steps[:last], v) for f, v in zip(features, fill.tolist(), strict=True)]
+        node = self._levels(features, Fill(raw, np.array(taken)), 0, last)
+        nothing = np.full((1, self.source.width), np.nan)
+        change = fill - value_of(node, {self.source: nothing})[0]
+        return Sum((node, Affine(IsMissing(raw), np.diag(change), np.zeros(len(change))))), last + 1
+
+    def _levels(self, features: Sequence[Derived], node: Node, first: int, last: int) -> Node:
+        """The steps from the level `first` up to `last` over the node before them."""
+        for level in range(first, last):
             steps = [f.steps[level] for f in features]
             node = type(steps[0]).nodes(steps, node)
             jumps = [step.jumps() for step in steps]
@@ -103,6 +147,36 @@ class Values:
         if column.may_be_missing:
             return _balanced(feature.column, edges, values, output, image_of_missing(feature, column))
         return _balanced(feature.column, edges, values, output, None)
+
+
+def _pulled_back(steps: Sequence[Step], fill: float) -> float:
+    """The raw number of which some continuous steps make `fill`, or whatever is nearest to it.
+
+    Near, so that the difference is small and its rounding no part of the fill, which may be a mean of scaled numbers:
+    1e-17, and yet multiplied by 1e17 in a later step.
+    """
+    sizes = 10.0 ** np.arange(-6, 13)
+    tried = np.array([*-sizes[::-1], 0.0, *sizes])
+    for _ in range(6):
+        off = np.abs(_where_not_steep(steps, tried) - fill)
+        if not np.isfinite(off).any():
+            raise UnsupportedModelError(
+                "The steps before SimpleImputer must take some ordinary number, for missing values to be followed "
+                "through them; they give none for any number tried. Put SimpleImputer first."
+            )
+        best = int(np.nanargmin(off))
+        nearest = float(tried[best])
+        tried = np.linspace(tried[max(best - 1, 0)], tried[min(best + 1, len(tried) - 1)], 1025)
+    return nearest
+
+
+def _where_not_steep(steps: Sequence[Step], z: Array) -> Array:
+    """What the steps make of numbers; NaN where a square root is infinitely steep."""
+    with np.errstate(all="ignore"):
+        for step in steps:
+            rooted = isinstance(step, Ufunc) and step.name == "sqrt"
+            z = step(np.where(z == 0.0, np.nan, z) if rooted else z)
+    return z
 
 
 def stairs(steps: Sequence[Step]) -> tuple[Array, Array]:
