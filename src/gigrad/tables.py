@@ -135,9 +135,10 @@ def open_table(table: Any, what: str) -> Any:
         if table.ndim != 2:
             instead = "A mask chooses rows: pass table[mask]." if table.dtype == bool else "For one row, pass [row]."
             raise InputError(f"{what} must have two dimensions, rows and columns; it has {table.ndim}. {instead}")
-        return table
+        # XGBoost reads the bytes of a big-endian array as if they were in the machine's own order.
+        return table if table.dtype.isnative else table.astype(table.dtype.newbyteorder("="))
     try:
-        return nw.from_native(table, eager_only=True)
+        return nw.from_native(_in_native_order(table), eager_only=True)
     except TypeError:
         hint = _HINTS.get(type(table).__name__, "")
         raise InputError(
@@ -145,6 +146,14 @@ def open_table(table: Any, what: str) -> Any:
         ) from None
     except nw.exceptions.DuplicateError as problem:
         raise InputError(f"{what} must name each column once: {' '.join(str(problem).split())}.") from None
+
+
+def _in_native_order(table: Any) -> Any:
+    """A pandas frame with its big-endian columns in the machine's own order; anything else as it is."""
+    if type(table).__module__.partition(".")[0] != "pandas" or not hasattr(table, "columns"):
+        return table
+    swapped = {c: d for c, d in table.dtypes.items() if isinstance(d, np.dtype) and not d.isnative}
+    return table.astype({c: d.newbyteorder("=") for c, d in swapped.items()}) if swapped else table
 
 
 def _read_array(X: NDArray[Any], columns: Sequence[Column], what: str) -> Rows:

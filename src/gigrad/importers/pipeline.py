@@ -7,20 +7,22 @@ raw ones. Trees are rewritten as trees on the raw columns, everything else reads
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..errors import NotFittedError, UnsupportedModelError
+from ..errors import InputError, NotFittedError, UnsupportedModelError
 from ..graph import Column, Concat, Graph, Input, Node, TreeEnsemble, Witness, topological
 from ..graph.ranks import over_ranks
 from ..graph.rewire import columns_of, with_parents
 from ..graph.witness import Predict
 from ..tables import Rows, read_rows
 from . import import_model
-from .preprocess.asking import as_fitted
+from .estimator import require_fitted
+from .preprocess import require_known
+from .preprocess.asking import as_fitted, is_wide
 from .preprocess.compose import column_positions, through
 from .preprocess.nodes import Values
 from .preprocess.raw import Use, looked_at, raw_columns, uses
@@ -32,22 +34,20 @@ from .preprocess.trees import TooManyWaysError, on_raw
 # steep. A step that is wrong is wrong by far more than this.
 STEPS_RTOL, STEPS_ATOL = 1e-9, 1e-12
 
+# By how much of a column's size its values may be off where steps round in half precision: some tens of the 2^-11 that
+# an operation rounds by. An overflow is off by the size of the column.
+HALF_PRECISION = 0.02
+
 
 def import_pipeline(model: Any) -> Graph:
     """The graph of a fitted sklearn Pipeline that ends in a model."""
-    from sklearn.exceptions import NotFittedError as SklearnNotFitted
-    from sklearn.utils.validation import check_is_fitted
-
     *steps, last = (step for _, step in model.steps)
     if last is None or isinstance(last, str):
         raise UnsupportedModelError(f"A pipeline must end in a model to be explained; this one ends in {last!r}.")
-    try:
-        for step in (*steps, last):
-            if step is not None and not isinstance(step, str):
-                check_is_fitted(step)
-    except SklearnNotFitted:
-        raise NotFittedError("This Pipeline has not been fitted; fit it first.") from None
+    require_fitted(model)
     steps = [s for s in steps if s is not None and s != "passthrough"]
+    for step in _all_steps(steps):
+        require_known(step)
     inner = import_model(last)
     if not steps:
         return inner
@@ -61,6 +61,15 @@ def import_pipeline(model: Any) -> Graph:
     return behind(inner, features, _absent(table, last), [names[j] for j in kept], named, steps, dropped)
 
 
+def _all_steps(steps: Sequence[Any]) -> Iterator[Any]:
+    """The steps, with those of pipelines among them in their place."""
+    for step in steps:
+        if type(step).__name__ == "Pipeline":
+            yield from _all_steps([s for _, s in step.steps if s is not None and s != "passthrough"])
+        else:
+            yield step
+
+
 def _raw_names(first: Any) -> tuple[list[str], bool, list[bool]]:
     """The raw columns' names, whether the pipeline knows them by name, and which must be in a table.
 
@@ -68,7 +77,11 @@ def _raw_names(first: Any) -> tuple[list[str], bool, list[bool]]:
     """
     named = getattr(first, "feature_names_in_", None)
     if named is None:
-        size = int(first.n_features_in_)
+        size = getattr(first, "n_features_in_", None)
+        if size is None:
+            raise NotFittedError(
+                f"The step {type(first).__name__} of this Pipeline has not been fitted; fit the whole pipeline."
+            )
         return [f"x{j}" for j in range(size)], False, [True] * size
     names = [str(n) for n in named]
     needed = [True] * len(names)
@@ -251,8 +264,8 @@ class Prepare:
     named: bool
     absent: bool
 
-    def __call__(self, rows: Rows) -> Rows:
-        table = as_fitted(rows, self.columns, self.named)
+    def __call__(self, rows: Rows, wide: bool = False) -> Rows:
+        table = as_fitted(rows, self.columns, self.named, wide=wide)
         for step in self.steps:
             table = step.transform(table)
         if type(table).__module__.startswith("scipy.sparse"):
@@ -260,6 +273,29 @@ class Prepare:
             if self.absent:
                 table = np.where(table == 0, np.nan, table)
         return read_rows(table, self.inner, what="the transformed table")
+
+    def in_double(self, rows: Rows) -> Rows | None:
+        """The same computed in double precision throughout; None where that makes no difference.
+
+        NumPy computes functions of small integers in half or single precision, and integers may overflow. What is
+        explained is the function in double precision, so a difference that is no rounding is an error.
+        """
+        if is_wide(rows, self.columns):
+            return None
+        own, wide = self(rows), self(rows, wide=True)
+        apart = np.abs(own.matrix - wide.matrix)
+        apart[(own.matrix == wide.matrix) | (np.isnan(own.matrix) & np.isnan(wide.matrix))] = 0.0
+        if not apart.any():
+            return None
+        size = np.abs(np.nan_to_num(wide.matrix)).max(axis=0)
+        off = np.nonzero(~(apart.max(axis=0) <= HALF_PRECISION * size))[0]
+        if len(off):
+            raise InputError(
+                "The steps of the pipeline must not overflow; with the types of this table they do: "
+                f"{wide.names[off[0]]!r} behind them is off by up to {apart[:, off[0]].max():.3g}. Convert the table "
+                "to float64 before the pipeline is fitted and asked."
+            )
+        return wide
 
 
 @dataclass(frozen=True)
@@ -273,11 +309,26 @@ class Prepared:
         return self.predict(self.prepare(rows))
 
 
+@dataclass(frozen=True)
+class InDouble:
+    """The same in double precision; None where it is the same, too. `exact` is what the model says in float64."""
+
+    predict: Predict
+    exact: Predict | None
+    prepare: Prepare
+
+    def __call__(self, rows: Rows) -> Any:
+        wide = self.prepare.in_double(rows)
+        if wide is not None:
+            return (self.exact or self.predict)(wide)
+        return None if self.exact is None else self.exact(self.prepare(rows))
+
+
 def _witness(witness: Witness, move: _Move, prepare: Prepare) -> Witness:
     node = move.node(witness.node)
     if witness.source is not None:
         return replace(witness, node=node, source=move.node(witness.source))
-    exact = None if witness.exact is None else Prepared(witness.exact, prepare)
+    exact = InDouble(witness.predict, witness.exact, prepare)
     scale = Prepared(witness.scale, prepare) if callable(witness.scale) else witness.scale
     moved = replace(witness, node=node, predict=Prepared(witness.predict, prepare), exact=exact, scale=scale)
     if not move.reads_values(node):

@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from ...errors import UnsupportedModelError
+from ..estimator import require_fitted
 from .table import Table
 
 # "package.Class" of a transformer -> "module:function" in this folder; the function takes it and the table before it
@@ -56,12 +57,21 @@ def transform(transformer: Any, table: Table) -> Table:
             return table
         if transformer == "drop":
             return table.take([])
+    module, function = require_known(transformer).split(":")
+    require_fitted(transformer)
+    out: Table = getattr(import_module(f".{module}", __name__), function)(transformer, table)
+    return out
+
+
+def require_known(transformer: Any) -> str:
+    """Where a transformer is read; one that cannot be is an UnsupportedModelError that names it.
+
+    Nothing else is asked of it: transformers outside of scikit-learn may look as if they had never been fitted.
+    """
     for cls in type(transformer).__mro__:
         where = TRANSFORMERS.get(f"{cls.__module__.split('.')[0]}.{cls.__qualname__}")
         if where is not None:
-            module, function = where.split(":")
-            out: Table = getattr(import_module(f".{module}", __name__), function)(transformer, table)
-            return out
+            return where
     name = type(transformer).__name__
     if name in _MIXING:
         raise UnsupportedModelError(

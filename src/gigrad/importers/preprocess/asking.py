@@ -14,26 +14,40 @@ from ...tables import Rows, are_missing
 from ..frames import as_categories
 
 
-def as_fitted(rows: Rows, columns: Sequence[Column], named: bool, categories: bool = False) -> Any:
+def as_fitted(rows: Rows, columns: Sequence[Column], named: bool, categories: bool = False, wide: bool = False) -> Any:
     """A frame under the model's names where it was fitted on one, an array elsewhere.
 
     Numbers in single precision are widened first: the steps would round in it, while an explanation moves through
-    numbers that have no single-precision form. `categories` says that some part of the model reads pandas categories,
-    so that columns of labels that came as text become such.
+    numbers that have no single-precision form. `wide` widens every column of numbers, also those in half precision and
+    of integers, which NumPy's functions compute in half or single precision, or without a carry. `categories` says that
+    some part of the model reads pandas categories, so that columns of labels that came as text become such.
     """
     if not named:
-        return _array(rows)
+        return _array(rows, wide)
     if isinstance(rows.table, np.ndarray):
         pd = require("pandas", "frames")
-        return pd.DataFrame(_array(rows), columns=[c.name for c in columns]).infer_objects()
+        return pd.DataFrame(_array(rows, wide), columns=[c.name for c in columns]).infer_objects()
     frame = nw.from_native(rows.table, eager_only=True)
-    single = [n for n in frame.columns if frame[n].dtype == nw.Float32]
-    frame = frame.with_columns(nw.col(n).cast(nw.Float64) for n in single) if single else frame
+    narrow = _narrow(frame, columns) if wide else [n for n in frame.columns if frame[n].dtype == nw.Float32]
+    frame = frame.with_columns(nw.col(n).cast(nw.Float64) for n in narrow) if narrow else frame
     labelled = {n: c for n, c in zip(frame.columns, columns, strict=True) if c.kind == "category"}
     return _with_categories(frame.to_pandas(), labelled) if categories else _one_missing(frame, list(labelled))
 
 
-def _array(rows: Rows) -> Any:
+def is_wide(rows: Rows, columns: Sequence[Column]) -> bool:
+    """Whether `wide` makes no difference to these rows: all their numbers are in double precision, or labels are."""
+    if isinstance(rows.table, np.ndarray):
+        return rows.table.dtype.kind not in "biu" and rows.table.dtype != np.float16
+    return not any(_narrow(nw.from_native(rows.table, eager_only=True), columns))
+
+
+def _narrow(frame: nw.DataFrame[Any], columns: Sequence[Column]) -> list[str]:
+    numbers = [n for n, c in zip(frame.columns, columns, strict=True) if c.kind == "number"]
+    dtypes = {n: frame[n].dtype for n in numbers}
+    return [n for n in numbers if dtypes[n] == nw.Boolean or (dtypes[n].is_numeric() and dtypes[n] != nw.Float64)]
+
+
+def _array(rows: Rows, wide: bool = False) -> Any:
     table = rows.table
     if not isinstance(table, np.ndarray):
         frame = nw.from_native(table, eager_only=True)
@@ -41,7 +55,8 @@ def _array(rows: Rows) -> Any:
         table = frame.to_numpy() if numeric else np.array([frame[n].to_list() for n in frame.columns], object).T
     if table.dtype == object:
         table = np.where(are_missing(table.ravel()).reshape(table.shape), np.nan, table)
-    return table.astype(np.float64) if table.dtype in (np.float32, np.float16) else table
+    narrow = table.dtype.kind in "biu" or table.dtype == np.float16
+    return table.astype(np.float64) if table.dtype == np.float32 or (wide and narrow) else table
 
 
 def _one_missing(frame: nw.DataFrame[Any], labelled: Sequence[str]) -> Any:
