@@ -86,3 +86,18 @@ def test_a_portable_explainer_still_reads_labels(tmp_path: Path) -> None:
     explainer.save(tmp_path / "catboost.gig")
     found = gig.Explainer.load(tmp_path / "catboost.gig")(table[:5])
     np.testing.assert_array_equal(found.values, explainer(table[:5]).values)
+
+
+@pytest.mark.parametrize("kind", ["text_features", "embedding_features"])
+def test_text_and_embeddings_are_refused_by_name(kind: str) -> None:
+    import catboost
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    words = rng.choice(["good old loan", "bad new car", "red house"], 60)
+    vectors = [rng.normal(size=3).tolist() for _ in range(60)]
+    table = pd.DataFrame({"amount": rng.normal(size=60), "note": words if kind == "text_features" else vectors})
+    model = catboost.CatBoostClassifier(**{**rows_catboost.SETTINGS, kind: ["note"]})
+    model.fit(table, (table["amount"] > 0).astype(int))
+    with pytest.raises(UnsupportedModelError, match=rf"CatBoost models with {kind} cannot be imported.*'note'"):
+        gig.explain(model, table[:5], table[5:])

@@ -179,9 +179,10 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
         found = _find_names(names, frame.columns)
         absent = [name for name, place in zip(names, found, strict=True) if place is None]
         if absent:
+            hint = _alike(absent, frame.columns) or _renamed(names, absent, frame)
             raise InputError(
                 f"{what} must have the model's {len(names)} columns; {listed(absent)} "
-                f"{'is' if len(absent) == 1 else 'are'} missing.{_alike(absent, frame.columns)}"
+                f"{'is' if len(absent) == 1 else 'are'} missing.{hint}"
             )
         frame = frame.select([place for place in found if place is not None])
     elif len(frame.columns) != len(columns):
@@ -332,6 +333,16 @@ def _alike(absent: Sequence[str], given: Sequence[str]) -> str:
         if near := difflib.get_close_matches(name.strip().lower(), spelled, n=1, cutoff=0.8):
             return f" For {name!r} there is {spelled[near[0]]!r}."
     return ""
+
+
+def _renamed(names: Sequence[str], absent: Sequence[str], frame: nw.DataFrame[Any]) -> str:
+    """A sentence for a table that has as many columns, none of which the model knows: it has other names for them."""
+    if not len(names) == len(absent) == len(frame.columns):
+        return ""
+    return (
+        f" The table names its columns {listed(frame.columns)}. If they are the same, in the same order, give the "
+        "model these names: gigrad.import_model(model).with_columns(table.columns); else rename the table's."
+    )
 
 
 def listed(names: Sequence[Any], most: int = 8) -> str:

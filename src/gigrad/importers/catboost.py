@@ -101,15 +101,21 @@ def _classifier_link(loss: str) -> Link:
 
 
 def _dump(model: Any) -> dict[str, Any]:
+    for kind, found in (
+        ("text_features", model.get_text_feature_indices()),
+        ("embedding_features", model.get_embedding_feature_indices()),
+    ):
+        if found:  # asked first: such models cannot even be written as JSON
+            names = ", ".join(repr(model.feature_names_[j]) for j in found[:8])
+            raise UnsupportedModelError(
+                f"CatBoost models with {kind} cannot be imported: CatBoost makes many numbers out of one such column "
+                f"({names}), and its splits are on those. Train on numbers made from the column beforehand, which are "
+                "then the variables that earn credit."
+            )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
         model.save_model(str(path), format="json")
         dump: dict[str, Any] = json.loads(path.read_text())
-    for kind in ("text_features", "embedding_features"):
-        if dump["features_info"].get(kind):
-            raise UnsupportedModelError(
-                f"CatBoost models with {kind.replace('_', ' ')} cannot be imported: one column becomes many numbers."
-            )
     return dump
 
 

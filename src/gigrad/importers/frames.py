@@ -34,8 +34,10 @@ def as_pandas(rows: Rows, columns: Sequence[Column]) -> Any:
 
     data: dict[str, Any] = {}
     came = _columns_as_given(rows)
+    dtypes = list(rows.table.dtypes) if isinstance(rows.table, pd.DataFrame) else [None] * len(columns)
     for j, column in enumerate(columns):
-        if column.labels is None:
+        # A category where the model is thought to read a number is the library's to refuse.
+        if column.labels is None and not (column.kind == "number" and isinstance(dtypes[j], pd.CategoricalDtype)):
             data[column.name] = rows.matrix[:, j]
             continue
         given = came(j)

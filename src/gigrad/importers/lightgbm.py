@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import CorruptModelError, NotFittedError, UnsupportedModelError
+from ..errors import CorruptModelError, NotFittedError
 from ..graph import Column, Elementwise, Graph, Input, Node, Opposite, TreeEnsemble, Witness, assemble
 from ..tables import Rows
 from .frames import as_matrix, as_pandas, has_labels
+from .lightgbm_labels import labelled_columns
 from .lightgbm_linear import linear_margin
 from .lightgbm_trees import read_tree
 from .links import (
@@ -145,15 +146,8 @@ def _columns(text: _Text, pandas_categorical: list[list[Any]] | None) -> tuple[C
         raise CorruptModelError(
             f"The model names {len(names)} columns and has {int(text.header['max_feature_idx']) + 1}."
         )
-    labels: dict[int, tuple[Any, ...]] = {}
-    if pandas_categorical:
-        if len(pandas_categorical) != len(text.categorical):
-            raise UnsupportedModelError(
-                f"This LightGBM model was trained on {len(pandas_categorical)} pandas category columns but took "
-                f"{len(text.categorical)} for categories, and does not say which; train ordered categories as codes "
-                "(.cat.codes), and integer codes without pandas categories beside them."
-            )
-        labels = dict(zip(sorted(text.categorical), map(tuple, pandas_categorical), strict=True))
+    lists = [tuple(labels) for labels in pandas_categorical or ()]
+    labels = labelled_columns(lists, text.categorical, text.header["feature_infos"].split(" "), text.trees, names)
     return tuple(
         Column(name, "category" if j in text.categorical else "number", labels.get(j), unknown="missing")
         for j, name in enumerate(names)

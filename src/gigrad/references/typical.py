@@ -29,7 +29,8 @@ def typical_values(matrix: Array, weights: Array, columns: Sequence[Column]) -> 
 
 def _typical(values: Array, weights: Array, column: Column) -> Any:
     if column.kind == "number":
-        return weighted_median(values, weights)
+        middle = weighted_median(values, weights)
+        return middle if column.labels is None or middle is None else _label(float(int(middle)), column)
     return _label(weighted_mode(values, weights), column) if column.kind == "category" else None
 
 

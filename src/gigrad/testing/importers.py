@@ -120,7 +120,7 @@ def edge_tables(graph: Graph, X: Any, rng: np.random.Generator, each: int = 3) -
     for j, column in enumerate(graph.columns):
         if column.kind == "unused":
             continue
-        if column.kind == "category":
+        if column.kind == "category" or column.labels is not None:
             values = _some_categories(column, X, j, rng, each)
         else:
             values = _near(split.get(j, np.zeros(0)), rng, each)

@@ -28,6 +28,8 @@ def as_fitted(rows: Rows, columns: Sequence[Column], named: bool, categories: bo
         pd = require("pandas", "frames")
         return pd.DataFrame(_array(rows, wide), columns=[c.name for c in columns]).infer_objects()
     frame = nw.from_native(rows.table, eager_only=True)
+    known = {n: c.name for n, c in zip(frame.columns, columns, strict=True) if n != c.name}
+    frame = frame.rename(known) if known else frame  # the model was given other names by Graph.with_columns
     narrow = _narrow(frame, columns) if wide else [n for n in frame.columns if frame[n].dtype == nw.Float32]
     frame = frame.with_columns(nw.col(n).cast(nw.Float64) for n in narrow) if narrow else frame
     labelled = {n: c for n, c in zip(frame.columns, columns, strict=True) if c.kind == "category"}
