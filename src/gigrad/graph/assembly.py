@@ -6,6 +6,7 @@ nodes costs as much a node as a small one, and no more memory than the packed tr
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import CorruptModelError
 from .node import Array, Node
-from .places import between
+from .places import DATA_DIGITS, MIDPOINT_DIGITS, between
 from .sets import pack
 from .trees import Ints, TreeEnsemble
 
@@ -30,7 +31,9 @@ class Tree:
     `left`/`right` may be in any order; a node is a leaf where `feature` is negative. `values` is (nodes,) for a tree
     that adds to output `output`, or (nodes, outputs) for vector leaves (`output=-1`). `categories` maps a node to the
     codes that go left. `equal` are the least and the largest numbers that the library cannot tell from the threshold it
-    stores, (nodes,) each, by default the thresholds; `single` says that it reads float32.
+    stores, (nodes,) each, by default the thresholds; `single` says that it reads float32, of all nodes or of each;
+    `midpoints` that it stores means of two float32 numbers. `place` is where splits stand, (nodes,): NaN, and none by
+    default, where that follows from the rest.
     """
 
     feature: NDArray[Any]
@@ -42,7 +45,9 @@ class Tree:
     output: int = 0
     categories: dict[int, NDArray[Any]] | None = None
     equal: tuple[NDArray[Any], NDArray[Any]] | None = None
-    single: bool = False
+    single: bool | NDArray[np.bool_] = False
+    midpoints: bool = False
+    place: NDArray[Any] | None = None
 
 
 Arrays = dict[str, NDArray[Any]]
@@ -129,7 +134,9 @@ def _pack(trees: Sequence[Tree], first: int) -> Arrays:
         _joined([np.asarray(t.threshold if t.equal is None else t.equal[end]) for t in trees], np.float64)
         for end in (0, 1)
     )
-    single = np.repeat(np.array([t.single for t in trees], np.bool_), sizes)
+    single = _joined([np.broadcast_to(t.single, len(t.feature)) for t in trees], np.bool_)
+    midpoints = np.repeat(np.array([t.midpoints for t in trees], np.bool_), sizes)
+    given = _joined([np.full(len(t.feature), np.nan) if t.place is None else t.place for t in trees], np.float64)
     numeric = ~leaf & (sets < 0)
     leaves = order[leaf[order]]
     width = np.array([np.asarray(t.values).size // len(t.feature) for t in trees], np.int64)
@@ -141,7 +148,9 @@ def _pack(trees: Sequence[Tree], first: int) -> Arrays:
         "equal_low": np.where(numeric, low, np.nan)[order],
         "equal_high": np.where(numeric, high, np.nan)[order],
         "single": (single & numeric)[order],
-        "place": _places(low, high, single, numeric)[order],
+        "place": np.where(
+            numeric & ~np.isnan(given), given, _places(low, high, single, midpoints, numeric & np.isnan(given))
+        )[order],
         "left": np.where(leaf, -1, new[left])[order].astype(np.int32),
         "right": np.where(leaf, -1, new[right])[order].astype(np.int32),
         "missing_left": (_joined([np.asarray(t.missing_left) for t in trees], np.bool_) & ~leaf)[order],
@@ -155,14 +164,18 @@ def _pack(trees: Sequence[Tree], first: int) -> Arrays:
     }
 
 
-def _places(low: Array, high: Array, single: NDArray[np.bool_], numeric: NDArray[np.bool_]) -> Array:
-    """The places of numeric splits, NaN elsewhere; each distinct interval is looked at once."""
+def _places(
+    low: Array, high: Array, single: NDArray[np.bool_], midpoints: NDArray[np.bool_], wanted: NDArray[np.bool_]
+) -> Array:
+    """The places of the `wanted` splits, NaN elsewhere; each distinct interval is looked at once."""
     out = np.full(len(low), np.nan)
-    for one in (False, True):
-        mine = numeric & (single == one)
-        # complex numbers are put in order by both of their parts
-        ends, which = np.unique(low[mine] + 1j * high[mine], return_inverse=True)
-        out[mine] = between(ends.real.copy(), ends.imag.copy(), np.full(len(ends), one))[which.ravel()]
+    for one, means in itertools.product((False, True), repeat=2):
+        mine = wanted & (single == one) & (midpoints == means)
+        both = np.empty(int(mine.sum()), np.complex128)  # complex numbers are put in order by both of their parts
+        both.real, both.imag = low[mine], high[mine]
+        ends, which = np.unique(both, return_inverse=True)
+        digits = MIDPOINT_DIGITS if means else DATA_DIGITS
+        out[mine] = between(ends.real.copy(), ends.imag.copy(), np.full(len(ends), one), digits)[which.ravel()]
     return out
 
 

@@ -20,12 +20,36 @@ from .. import kernels
 from .node import Array
 
 Bools = NDArray[np.bool_]
+_LARGEST = float(np.finfo(np.float64).max)
+
+MIDPOINT_DIGITS, DATA_DIGITS = 2, 3
+"""How many digits shorter the decimal of a neighbouring float32 must be to be preferred.
+
+The mean of two float32 numbers, itself rounded, is off by up to 1.25 units of float32, so that its own shortest decimal is
+not always the mean of their decimals: in 23 % of all pairs from 0.01 to 10.00, none with this rule. Libraries that store
+means need 2 digits. Where the stored number may be a value of the data (XGBoost) 3 are asked for: with 2, one in 120
+values from 10,000 to 100,000 with two decimals moved; with 3, none.
+"""
+_LARGEST_UNIT = 1e38  # beyond, float32 has no neighbours
+_MOST_DECIMALS = 22  # powers of ten up to it are exact
 
 
-def between(low: Array, high: Array, single: Bools) -> Array:
+def between(
+    low: Array, high: Array, single: Bools, digits: int = DATA_DIGITS, about: tuple[Array, Array] | None = None
+) -> Array:
     """The place of splits whose stored number is any of `low` to `high`: the shortest decimal, or the middle.
 
     Where one end is not finite or beyond 1e300 (a transformer that is flat on an unbounded piece) it is the other end.
+
+    Parameters
+    ----------
+    low, high : (n,)
+    single : (n,)
+        Whether to take the shortest decimal.
+    digits : int
+        How many digits shorter a decimal within one unit of float32 outside of [low, high] must be to be taken instead.
+    about : ((n,), (n,)), optional
+        Intervals in which such decimals are looked for as well.
     """
     low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -33,7 +57,40 @@ def between(low: Array, high: Array, single: Bools) -> Array:
     far_low, far_high = ~(np.abs(low) < 1e300), ~(np.abs(high) < 1e300)
     out = np.where(far_low & ~far_high, high, np.where(far_high & ~far_low, low, middle))
     short = np.asarray(single) & ~far_low & ~far_high & (low < high)
-    out[short] = kernels.shortest_decimals(low[short], high[short])
+    least, most = low[short] - _unit(low[short]), high[short] + _unit(high[short])
+    if about is not None:
+        least, most = np.minimum(least, about[0][short]), np.maximum(most, about[1][short])
+    near, wide = kernels.shortest_decimals(low[short], high[short]), kernels.shortest_decimals(least, most)
+    out[short] = np.where(_decimals(near) - _decimals(wide) >= digits, wide, near)
+    return out
+
+
+def of_pair(low: Array) -> Array:
+    """For edges that lie between a float64 and the next: the one of the two with the shorter decimal."""
+    low = np.asarray(low, np.float64)
+    out = low.copy()
+    finite = np.abs(low) < _LARGEST
+    out[finite] = kernels.shortest_decimals(low[finite], np.nextafter(low[finite], np.inf))
+    return out
+
+
+def _unit(x: Array) -> Array:
+    """The distance of neighbouring float32 numbers at each x."""
+    plain = np.abs(x) < _LARGEST_UNIT
+    return np.where(plain, np.spacing(np.abs(np.where(plain, x, 0.0)).astype(np.float32)), 0.0)
+
+
+def _decimals(x: Array) -> NDArray[np.int64]:
+    """The digits that each number has behind the decimal point."""
+    out = np.full(len(x), _MOST_DECIMALS + 1)
+    rest = np.arange(len(x))
+    for count in range(_MOST_DECIMALS + 1):
+        power = 10.0**count
+        done = np.round(x[rest] * power) / power == x[rest]
+        out[rest[done]] = count
+        rest = rest[~done]
+        if not len(rest):
+            break
     return out
 
 

@@ -234,6 +234,7 @@ class _Growing:
             categories=self.categories,
             equal=(low, high),
             single=True,
+            midpoints=True,
         )
 
 

@@ -51,6 +51,7 @@ def read_tree(tree: Any, values: Array, output: int = -1) -> Tree:
         output=output,
         equal=folded.equal,
         single=True,
+        midpoints=True,
     )
 
 
