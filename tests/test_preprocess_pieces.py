@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gigrad.importers.preprocess.edges import cuts
 from gigrad.importers.preprocess.pieces import LARGEST, changes
 from gigrad.importers.preprocess.steps import Linear, Power, Stairs, Step
-from gigrad.importers.preprocess.table import cuts, numbers
+from gigrad.importers.preprocess.table import numbers
 
 NONE = np.zeros(0)
 number = st.floats(-1e6, 1e6, allow_nan=False, width=64)

@@ -34,9 +34,10 @@ from sklearn.preprocessing import (
 from gigrad.errors import InputError, UnsupportedModelError
 from gigrad.graph import Column, Input, evaluate
 from gigrad.importers.preprocess import transform
+from gigrad.importers.preprocess.edges import cuts
 from gigrad.importers.preprocess.nodes import Values
 from gigrad.importers.preprocess.raw import objects, raw_columns, uses
-from gigrad.importers.preprocess.table import Derived, Table, cuts, numbers, run
+from gigrad.importers.preprocess.table import Derived, Table, numbers, run
 
 RNG = np.random.default_rng(0)
 ROWS = np.column_stack(

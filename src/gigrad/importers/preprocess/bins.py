@@ -16,8 +16,8 @@ def k_bins_discretizer(binner: Any, table: Table) -> Table:
     """A number equal to an edge belongs to the bin on its right."""
     if binner.dtype is not None and np.dtype(binner.dtype) == np.float32:
         table = table.then([Single()] * len(table), "KBinsDiscretizer")
-    edges = [np.unique(before(np.asarray(e, np.float64)[1:-1])) for e in binner.bin_edges_]
-    binned = table.then([Stairs(e, np.arange(len(e) + 1.0)) for e in edges], "KBinsDiscretizer")
+    edges = [np.unique(np.asarray(e, np.float64)[1:-1]) for e in binner.bin_edges_]
+    binned = table.then([Stairs(before(e), np.arange(len(e) + 1.0), stored=e) for e in edges], "KBinsDiscretizer")
     if binner.encode == "ordinal":
         return binned
     columns: list[Feature] = []

@@ -28,10 +28,11 @@ from ...graph import (
     assemble,
     value_of,
 )
+from .edges import ONLY_MISSING, Edges, stands
 from .pieces import LARGEST
 from .raw import image_of_missing, images, marked_already
 from .steps import Impute, Stairs, Step, Ufunc
-from .table import Blend, Block, Constant, Derived, Feature, cuts, numbers
+from .table import Blend, Block, Constant, Derived, Feature, numbers
 
 
 class Values:
@@ -179,43 +180,44 @@ def _where_not_steep(steps: Sequence[Step], z: Array) -> Array:
     return z
 
 
-def stairs(steps: Sequence[Step]) -> tuple[Array, Array]:
+def stairs(steps: Sequence[Step]) -> tuple[Edges, Array]:
     """A flat chain of steps as raw edges, and the values up to each and beyond the last."""
-    function, ends = numbers(steps), np.append(cuts(steps), LARGEST)
-    values = function(ends)
-    differs = np.append(values[1:] != values[:-1], True)
-    return ends[differs][:-1], values[differs]
+    cuts = stands(steps).cuts
+    values = numbers(steps)(np.append(cuts.threshold, LARGEST))
+    differs = values[1:] != values[:-1]
+    return cuts[differs], values[np.append(differs, True)]
 
 
-def _balanced(column: int, edges: Array, values: Array, output: int, missing: float | None) -> Tree:
+def _balanced(column: int, edges: Edges, values: Array, output: int, missing: float | None) -> Tree:
     feature: list[int] = []
-    threshold: list[float] = []
+    edge: list[int] = []  # which of the edges a split is; the last is one that every number passes
     children: list[tuple[int, int]] = []
     leaves: list[float] = []
 
-    def add(split: int, at: float, leaf: float) -> int:
+    def add(split: int, at: int, leaf: float) -> int:
         feature.append(split)
-        threshold.append(at)
+        edge.append(at)
         children.append((-1, -1))
         leaves.append(leaf)
         return len(feature) - 1
 
     if missing is not None:
-        add(column, LARGEST, 0.0)
+        add(column, len(edges), 0.0)
     waiting = [(0, len(values) - 1, -1)]
     while waiting:
         low, high, parent = waiting.pop()
         middle = (low + high) // 2
-        me = add(column, float(edges[middle]), 0.0) if low < high else add(-1, 0.0, float(values[low]))
+        me = add(column, middle, 0.0) if low < high else add(-1, len(edges), float(values[low]))
         if parent >= 0:
             left, right = children[parent]
             children[parent] = (me, right) if left < 0 else (left, me)
         if low < high:
             waiting += [(middle + 1, high, me), (low, middle, me)]  # the last is taken first: the left child
     if missing is not None:
-        children[0] = (1, add(-1, 0.0, missing))
+        children[0] = (1, add(-1, len(edges), missing))
     pairs = np.array(children)
+    at = Edges.joined([edges, ONLY_MISSING])[np.array(edge)]
     return Tree(
-        np.array(feature), np.array(threshold), pairs[:, 0], pairs[:, 1], np.zeros(len(feature), bool),
-        np.array(leaves), output,
+        np.array(feature), at.threshold, pairs[:, 0], pairs[:, 1], np.zeros(len(feature), bool), np.array(leaves),
+        output, equal=(at.equal_low, at.equal_high), single=at.single, place=at.place,
     )  # fmt: skip

@@ -39,6 +39,11 @@ class Changes:
         """The edges of one test."""
         return self.edges[self.offsets[test] : self.offsets[test + 1]]
 
+    @property
+    def owners(self) -> NDArray[np.intp]:
+        """The test of each edge."""
+        return np.repeat(np.arange(len(self.first)), np.diff(self.offsets))
+
 
 def before(x: Array) -> Array:
     """The largest float64 below each x: `v < x` is `v <= before(x)`."""
@@ -89,6 +94,57 @@ def _flips(
         np.concatenate([which[between_t], which[inside_t]]),
         np.concatenate([high[between_p], found]),
     )
+
+
+def stretch(
+    function: Function, cuts: Array, inside: Test, which: NDArray[np.intp], edges: Array
+) -> tuple[Array, Array, Bools]:
+    """The numbers next to each edge, without a gap, that `function` maps to where `inside` holds.
+
+    Parameters
+    ----------
+    inside : callable
+        `inside(z, which)`: whether z belongs to the interval `which`.
+    which, edges : (n,)
+        The interval, and the edge: the stretch holds it, or the number after it, or both.
+
+    Returns
+    -------
+    low, high : (n,)
+        The least and the largest number of the stretch.
+    found : (n,)
+        Whether there is any: elsewhere they are the edge and the number after it.
+    """
+    after = np.nextafter(edges, np.inf)
+    with np.errstate(all="ignore"):
+        here, there = inside(function(edges), which), inside(function(after), which)
+        low, high = np.where(here | ~there, edges, after), np.where(there | ~here, after, edges)
+        low[here] = _reach(function, cuts, inside, which[here], low[here], up=False)
+        high[there] = _reach(function, cuts, inside, which[there], high[there], up=True)
+    return low, high, here | there
+
+
+def _reach(function: Function, cuts: Array, inside: Test, which: NDArray[np.intp], x: Array, up: bool) -> Array:
+    """The last number from x upwards, or downwards, up to which all are `inside`, as x is."""
+    ends = np.concatenate([cuts, [LARGEST]]) if up else np.concatenate([[-LARGEST], np.nextafter(cuts, np.inf)])
+    out, going = x.copy(), np.arange(len(x))
+    while len(going):
+        # a function that is monotone on a piece and inside at both ends of it is inside in between
+        at, mine = out[going], which[going]
+        end = ends[np.searchsorted(cuts, at)]
+        whole = inside(function(end), mine)
+        part, there = going[~whole], at[~whole]
+        if up:
+            out[part] = _bisect(function, inside, mine[~whole], there, end[~whole], np.ones(len(part), bool))
+        else:
+            outside = _bisect(function, inside, mine[~whole], end[~whole], there, np.zeros(len(part), bool))
+            out[part] = np.nextafter(outside, np.inf)
+        out[going[whole]] = end[whole]
+        beyond = np.nextafter(end, np.inf if up else -np.inf)
+        more = whole & np.isfinite(beyond) & inside(function(beyond), mine)
+        going = going[more]
+        out[going] = beyond[more]
+    return out
 
 
 def _bisect(function: Function, test: Test, which: NDArray[np.intp], low: Array, high: Array, answer: Bools) -> Array:

@@ -72,8 +72,22 @@ class Rank(Step):
         )
         return found.edges
 
+    @cached_property
+    def _cuts(self) -> tuple[Array, Array]:
+        """The cuts, and the quantile that each of them is about."""
+        q = self.quantiles
+        bounded = q[[0, -1]] if self.normal else NO_CUTS
+        cuts, first = np.unique(np.concatenate([before(q), q, self._bounds]), return_index=True)
+        return cuts, np.concatenate([q, q, bounded])[first]
+
     def cuts(self) -> Array:
-        return np.unique(np.concatenate([before(self.quantiles), self.quantiles, self._bounds]))
+        return self._cuts[0]
+
+    def places(self) -> Array:
+        return self._cuts[1]
+
+    def ends(self) -> Array:
+        return self.quantiles[[0, -1]]
 
     def _edges(self) -> Array:
         """The numbers after which the rank jumps: on either side of a repeated quantile, and at the two bounds."""
@@ -90,7 +104,8 @@ class Rank(Step):
         if not len(edges):
             return None
         heights = self(np.nextafter(edges, np.inf)) - self(edges)
-        return Stairs(edges, np.concatenate([[0.0], np.cumsum(heights)]), missing=0.0)
+        stored = self.places()[np.searchsorted(self.cuts(), edges)]
+        return Stairs(edges, np.concatenate([[0.0], np.cumsum(heights)]), missing=0.0, stored=stored)
 
     def node(self, source: Node) -> Node:
         knots = np.unique(np.concatenate([self.quantiles, self._edges(), np.nextafter(self._edges(), np.inf)]))

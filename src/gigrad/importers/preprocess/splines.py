@@ -31,7 +31,8 @@ def spline_transformer(transformer: Any, table: Table) -> Table:
     for feature, spline, ends in zip(table.features, transformer.bsplines_, _ends(transformer), strict=True):
         if spline.k == 0:
             edges, values = steps(spline, transformer.extrapolation, ends)
-            flights = [Stairs(edges, values[:, i], 0.0 if zeros else None) for i in range(kept)]
+            knots = np.nextafter(edges, np.inf)
+            flights = [Stairs(edges, values[:, i], 0.0 if zeros else None, knots) for i in range(kept)]
             out += Table((feature,) * kept).then(flights, "SplineTransformer").features
             continue
         curves = polynomials(spline, transformer.extrapolation, ends)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ...errors import UnsupportedModelError
 from ...graph import Affine, Array, Concat, Elementwise, Fill, Node, Select
+from ...graph.places import of_pair
 from ...tables import are_missing
 from .pieces import before
 
@@ -56,6 +57,14 @@ class Step(ABC):
 
     def cuts(self) -> Array:
         """Inputs that end a piece: on `(cut, next cut]` the step is monotone. Strictly increasing."""
+        return NO_CUTS
+
+    def places(self) -> Array:
+        """Where each cut stands: the number that the step stores, of which the cut may be the float64 before."""
+        return of_pair(self.cuts())
+
+    def ends(self) -> Array:
+        """Inputs beyond which the output stays the same."""
         return NO_CUTS
 
     def node(self, source: Node) -> Node:
@@ -111,6 +120,9 @@ class Clip(Step):
     def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
         return np.asarray(np.clip(z, self.low, self.high))
 
+    def ends(self) -> Array:
+        return np.array([self.low, self.high])
+
     def node(self, source: Node) -> Node:
         from ...graph import PiecewiseLinear
 
@@ -137,12 +149,16 @@ class Ufunc(Step):
 
 @dataclass(frozen=True, eq=False)
 class Stairs(Step):
-    """A step function: `values[i]` on the piece that ends at `edges[i]`, the last value beyond the last edge."""
+    """A step function: `values[i]` on the piece that ends at `edges[i]`, the last value beyond the last edge.
+
+    `stored` are the numbers that the transformer itself compares with, where these are not the edges.
+    """
 
     flat: ClassVar[bool] = True
     edges: Array
     values: Array
     missing: float | None = None  # what NaN becomes; None where the transformer refuses it
+    stored: Array | None = None
 
     def takes(self, z: NDArray[Any]) -> bool:
         return self.missing is not None or not is_missing(z).any()
@@ -154,6 +170,9 @@ class Stairs(Step):
 
     def cuts(self) -> Array:
         return self.edges
+
+    def places(self) -> Array:
+        return self.edges if self.stored is None else self.stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,6 +244,9 @@ class AsMissing(Step):
     def cuts(self) -> Array:
         return np.array([np.nextafter(self.low, -np.inf), self.high])
 
+    def places(self) -> Array:
+        return np.full(2, 0.5 * self.low + 0.5 * self.high if self.value is None else self.value)
+
     def node(self, source: Node) -> Node:
         raise UnsupportedModelError(
             f"A number ({self.low if self.value is None else self.value!r}) is taken for a missing value in a column "
@@ -259,6 +281,9 @@ class Impute(Step):
     def cuts(self) -> Array:
         return around(self.marker)
 
+    def places(self) -> Array:
+        return np.full(len(self.cuts()), self.marker) if len(self.cuts()) else NO_CUTS
+
     @classmethod
     def nodes(cls, steps: Sequence[Impute], source: Node) -> Node:
         for step in steps:
@@ -287,6 +312,9 @@ class Indicator(Step):
 
     def cuts(self) -> Array:
         return around(self.marker)
+
+    def places(self) -> Array:
+        return np.full(len(self.cuts()), self.marker) if len(self.cuts()) else NO_CUTS
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,6 +369,10 @@ class Encode(Step):
     def cuts(self) -> Array:
         labels = self.sorted_numbers()[0]
         return np.unique(np.concatenate([before(labels), labels]))
+
+    def places(self) -> Array:
+        cuts = self.cuts()
+        return np.where(np.isin(cuts, self.sorted_numbers()[0]), cuts, np.nextafter(cuts, np.inf))
 
 
 def marked(z: NDArray[Any], marker: Any) -> NDArray[np.bool_]:

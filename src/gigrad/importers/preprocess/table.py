@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from ...errors import UnsupportedModelError
 from ...graph import Array, Node
-from .pieces import Test, changes
-from .steps import NO_CUTS, Impute, Indicator, Reads, Refused, Step
+from .steps import Impute, Indicator, Reads, Refused, Step
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,26 +138,6 @@ def numbers(steps: Sequence[Step]) -> Callable[[Array], Array]:
         return z
 
     return function
-
-
-def _at_most(edges: Array) -> Test:
-    """One test an edge: whether a value does not exceed it."""
-    return lambda z, which: z <= edges[which]
-
-
-def cuts(steps: Sequence[Step]) -> Array:
-    """The raw numbers between which the steps, one after the other, are monotone."""
-    found = NO_CUTS
-    for k, step in enumerate(steps):
-        own = step.cuts()
-        if not len(own):
-            continue
-        if k == 0:
-            found = own
-        else:
-            moved = changes(numbers(steps[:k]), found, _at_most(own), len(own))
-            found = np.unique(np.concatenate([found, moved.edges]))
-    return found
 
 
 def fills(steps: Sequence[Step]) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ it becomes the set of labels that go left. A missing raw value goes where what t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,10 @@ from ...errors import UnsupportedModelError
 from ...graph import Array, Column, Node, TreeEnsemble
 from ...graph.assembly import DTYPES
 from ...graph.sets import contains, pack
-from .pieces import LARGEST, changes
+from .edges import NO_EDGES, ONLY_MISSING, Edges, pulled_back, stands
+from .pieces import changes
 from .raw import image_of_missing, images, marked_already
-from .table import Blend, Constant, Derived, Feature, cuts, numbers
+from .table import Blend, Constant, Derived, Feature, numbers
 
 Ints = NDArray[np.int64]
 MOST_WAYS = 1 << 24  # from a root to the leaves, when chains of splits share their children
@@ -36,16 +37,26 @@ Bools = NDArray[np.bool_]
 class Splits:
     """Distinct splits on one transformed column: `z <= threshold`, or z's code in a set; NaN by `missing_left`."""
 
-    threshold: Array
+    edges: Edges
     category_set: NDArray[np.int32]
     missing_left: Bools
     trees: TreeEnsemble
 
+    @classmethod
+    def of(cls, trees: TreeEnsemble, nodes: NDArray[np.intp], missing_left: Bools) -> tuple[Splits, NDArray[np.intp]]:
+        """The distinct splits among the nodes of trees, and which of them each node is."""
+        own = [getattr(trees, f.name)[nodes] for f in fields(Edges)]
+        # NaN, the place of a category, would differ from itself
+        keys = np.stack([*(np.nan_to_num(v) for v in own), trees.category_set[nodes], missing_left], axis=1)
+        _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+        edges = Edges(*(v[first] for v in own))
+        return cls(edges, trees.category_set[nodes[first]], missing_left[first], trees), which.ravel()
+
     def __len__(self) -> int:
-        return len(self.threshold)
+        return len(self.edges)
 
     def goes_left(self, z: Array, which: NDArray[np.intp]) -> Bools:
-        answer: Bools = z <= self.threshold[which]
+        answer: Bools = z <= self.edges.threshold[which]
         for one in np.unique(self.category_set[which]):
             if one >= 0:
                 chosen = self.category_set[which] == one
@@ -62,13 +73,16 @@ class Answer:
     """
 
     first: bool
-    edges: Array
+    edges: Edges
     missing: bool
     labels: Ints | None = None
 
     @property
     def constant(self) -> bool:
         return self.labels is None and not len(self.edges) and self.missing == self.first
+
+
+_LABELS = Edges(*(np.array([v]) for v in (0.0, np.nan, np.nan, False, np.nan)))
 
 
 def on_raw(
@@ -112,10 +126,8 @@ def on_raw(
         # Where the model takes no missing value, numbers that a step gives none for (the logarithm of a negative one)
         # never come: their side is that of the smallest, so that no edge is made for them.
         missing_left = trees.missing_left[nodes] | (not takes_missing[old])
-        keys = np.stack([trees.threshold[nodes], trees.category_set[nodes], missing_left], axis=1)
-        distinct, which = np.unique(keys, axis=0, return_inverse=True)
-        splits = Splits(distinct[:, 0], distinct[:, 1].astype(np.int32), distinct[:, 2].astype(bool), trees)
-        answer[nodes] = len(answers) + which.ravel()
+        splits, which = Splits.of(trees, nodes, missing_left)
+        answer[nodes] = len(answers) + which
         answers += _answers(splits, place, columns)
     return _rebuilt(trees, source, feature, answer, answers)
 
@@ -125,7 +137,7 @@ def _answers(splits: Splits, place: Derived | Constant, columns: Sequence[Column
     which = np.arange(len(splits))
     if isinstance(place, Constant):
         side = splits.goes_left(np.full(len(splits), place.value), which)
-        return [Answer(bool(s), np.zeros(0), bool(s)) for s in side]
+        return [Answer(bool(s), NO_EDGES, bool(s)) for s in side]
     column = columns[place.column]
     if column.kind == "category":
         table, unknown, missing = images(place, column)
@@ -135,10 +147,13 @@ def _answers(splits: Splits, place: Derived | Constant, columns: Sequence[Column
         nan = splits.goes_left(np.full(len(splits), missing), which)
         return [_of_labels(left[i], bool(other[i]), bool(nan[i]), column) for i in range(len(splits))]
     place = marked_already(place, column)
-    found = changes(numbers(place.steps), cuts(place.steps), splits.goes_left, len(splits))
+    known = stands(place.steps)
+    found = changes(numbers(place.steps), known.cuts.threshold, splits.goes_left, len(splits))
+    edges = pulled_back(place.steps, known, splits.edges, found.owners, found.edges, place.flat)
     nan = splits.goes_left(np.full(len(splits), image_of_missing(place, column)), which)
+    gone = nan if column.may_be_missing else found.first
     return [
-        Answer(bool(found.first[i]), found.of(i), bool(nan[i]) if column.may_be_missing else bool(found.first[i]))
+        Answer(bool(found.first[i]), edges[found.offsets[i] : found.offsets[i + 1]], bool(gone[i]))
         for i in range(len(splits))
     ]
 
@@ -150,15 +165,15 @@ def _of_labels(left: Bools, unknown: bool, missing: bool, column: Column) -> Ans
     if not column.missing:
         missing = unknown
     if not len(codes) and missing == unknown:
-        return Answer(unknown, np.zeros(0), unknown)
-    return Answer(not unknown, np.zeros(0), missing, codes)
+        return Answer(unknown, NO_EDGES, unknown)
+    return Answer(not unknown, NO_EDGES, missing, codes)
 
 
 def _rebuilt(
     trees: TreeEnsemble, source: Node, feature: Ints, answer: NDArray[np.intp], answers: Sequence[Answer]
 ) -> TreeEnsemble:
     """The trees with every answered split replaced by a chain of splits that share its two children."""
-    kept = Answer(True, np.zeros(1), True)  # stands for the splits and leaves that stay: index -1
+    kept = Answer(True, Edges.at(np.zeros(1)), True)  # stands for the splits and leaves that stay: index -1
     every = [*answers, kept]
     constant = np.array([a.constant for a in every])[answer]
     first = np.array([a.first for a in every])[answer]
@@ -174,14 +189,9 @@ def _rebuilt(
     beyond = np.where(here, right, left)
     last = place == count[owner] - 1
     sets, starts, words = _sets(trees, answer, every)
-    threshold, kept_split = _thresholds(trees, owner, place, answer[owner], every), answer[owner] < 0
     arrays = {
         "feature": np.where(leaf, -1, feature[owner]),
-        "threshold": threshold,
-        "equal_low": np.where(kept_split, trees.equal_low[owner], threshold),
-        "equal_high": np.where(kept_split, trees.equal_high[owner], threshold),
-        "single": kept_split & trees.single[owner],
-        "place": np.where(kept_split, trees.place[owner], np.where(sets[owner] < 0, threshold, np.nan)),
+        **_edges(trees, owner, place, answer[owner], every),
         "left": np.where(here, left, right),
         "right": np.where(last, beyond, np.arange(len(owner)) + 1),
         "missing_left": ~leaf & np.where(place == 0, missing[owner] == here, place == 1),
@@ -202,14 +212,15 @@ def _targets(trees: TreeEnsemble, constant: Bools, first: Bools) -> Ints:
     return target
 
 
-def _thresholds(
+def _edges(
     trees: TreeEnsemble, owner: Ints, place: Ints, answer: NDArray[np.intp], every: Sequence[Answer]
-) -> Array:
-    """The threshold of each link; one that only a missing value tells apart lets every number pass."""
-    pool = [a.edges if len(a.edges) else np.array([LARGEST]) for a in every]
+) -> dict[str, NDArray[Any]]:
+    """The threshold of each link, and where it stands."""
+    pool = [a.edges if len(a.edges) else ONLY_MISSING if a.labels is None else _LABELS for a in every]
     starts = np.cumsum([0, *(len(p) for p in pool)])
-    answer = np.where(answer < 0, len(every) - 1, answer)
-    return np.where(answer == len(every) - 1, trees.threshold[owner], np.concatenate(pool)[starts[answer] + place])
+    kept = answer < 0
+    found = Edges.joined(pool)[starts[np.where(kept, len(every) - 1, answer)] + np.where(kept, 0, place)]
+    return {f.name: np.where(kept, getattr(trees, f.name)[owner], getattr(found, f.name)) for f in fields(Edges)}
 
 
 def _sets(
