@@ -1,13 +1,17 @@
-"""Several sums of trees as one."""
+"""Sums of trees made of others: several as one, and splits turned into sets of codes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InputError
 from .assembly import DTYPES, join
+from .sets import pack
 from .trees import TreeEnsemble
 
 
@@ -19,3 +23,28 @@ def weighted_sum(parts: Sequence[TreeEnsemble], weights: Sequence[float]) -> Tre
     pairs = list(zip(parts, weights, strict=True))
     arrays = join([{name: getattr(p, name) for name in DTYPES} | {"values": w * p.values} for p, w in pairs])
     return TreeEnsemble(source=first.source, **arrays, base=np.sum([w * p.base for p, w in pairs], axis=0))
+
+
+def words_of(trees: TreeEnsemble, category_set: int) -> NDArray[np.uint32]:
+    """The bits of one category set."""
+    return trees.set_words[trees.set_start[category_set] : trees.set_start[category_set + 1]]
+
+
+def with_sets(trees: TreeEnsemble, left: Mapping[int, NDArray[np.bool_]], **changes: Any) -> TreeEnsemble:
+    """The same trees with category splits at some nodes: `left` has a mark for each code that goes left there.
+
+    `changes` are other attributes to replace.
+    """
+    if not left:
+        return replace(trees, **changes)
+    nodes = np.array(list(left), np.int64)
+    words = [pack(np.nonzero(marks)[0]) for marks in left.values()]
+    sets = len(trees.set_start) - 1
+    ends = trees.set_start[-1] + np.cumsum([len(w) for w in words])
+    blank = {"threshold": 0.0, "equal_low": np.nan, "equal_high": np.nan, "single": False, "place": np.nan}
+    arrays = {name: getattr(trees, name).copy() for name in (*blank, "category_set")}
+    for name, value in blank.items():
+        arrays[name][nodes] = value
+    arrays["category_set"][nodes] = sets + np.arange(len(nodes))
+    starts = np.concatenate([trees.set_start, ends]).astype(np.int32)
+    return replace(trees, **arrays, set_start=starts, set_words=np.concatenate([trees.set_words, *words]), **changes)

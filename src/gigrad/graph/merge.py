@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 from ..errors import InputError
 from .columns import Column
 from .encode import Lookup
+from .forests import with_sets, words_of
 from .model import Graph
 from .node import Array, Concat, Input, Node, Select, topological
 from .rewire import with_parents
-from .sets import contains, pack
+from .sets import contains
 from .trees import TreeEnsemble
 from .witness import Predict, Witness
 
@@ -269,35 +270,16 @@ def _trees_on_columns(trees: TreeEnsemble, reader: _Reader, shared: Input) -> Tr
     split = trees.feature >= 0
     feature = trees.feature.copy()
     feature[split] = np.array(reader.places, np.int32)[trees.feature[split]]
-    out = replace(trees, source=shared, feature=feature)
-    recoded = np.isin(trees.feature, list(reader.recoded)) & split
-    return _with_new_sets(out, trees.feature, np.nonzero(recoded)[0], reader) if recoded.any() else out
-
-
-def _with_new_sets(
-    trees: TreeEnsemble, old_feature: NDArray[np.int32], nodes: NDArray[np.int64], reader: _Reader
-) -> TreeEnsemble:
-    """The splits at `nodes` as sets of joined codes; a numeric split becomes the set of the labels on its left."""
-    words = [trees.set_words[a:b] for a, b in zip(trees.set_start[:-1], trees.set_start[1:], strict=True)]
-    category_set, threshold, place = trees.category_set.copy(), trees.threshold.copy(), trees.place.copy()
-    for node in nodes.tolist():
-        values = reader.recoded[int(old_feature[node])]
-        left = np.where(np.isnan(values), trees.missing_left[node], _goes_left(trees, node, values))
-        category_set[node], threshold[node], place[node] = len(words), 0.0, np.nan
-        words.append(pack(np.nonzero(left)[0]))
-    return replace(
-        trees,
-        category_set=category_set,
-        threshold=threshold,
-        place=place,
-        set_start=np.concatenate([[0], np.cumsum([len(w) for w in words])]).astype(np.int32),
-        set_words=np.concatenate(words),
-    )
+    left: dict[int, NDArray[np.bool_]] = {}
+    for node in np.nonzero(np.isin(trees.feature, list(reader.recoded)) & split)[0].tolist():
+        # a split of the model becomes the set of joined codes that go left; a numeric one that of the labels up to it
+        values = reader.recoded[int(trees.feature[node])]
+        left[node] = np.where(np.isnan(values), trees.missing_left[node], _goes_left(trees, node, values))
+    return with_sets(trees, left, source=shared, feature=feature)
 
 
 def _goes_left(trees: TreeEnsemble, node: int, values: Array) -> NDArray[np.bool_]:
     which = int(trees.category_set[node])
     if which < 0:
         return np.asarray(values <= trees.threshold[node])
-    words = trees.set_words[trees.set_start[which] : trees.set_start[which + 1]]
-    return contains(words, np.nan_to_num(values, nan=-1.0))
+    return contains(words_of(trees, which), np.nan_to_num(values, nan=-1.0))

@@ -17,8 +17,9 @@ from ..errors import InputError
 from .assembly import Tree, assemble
 from .columns import Column
 from .encode import Lookup
+from .forests import with_sets, words_of
 from .node import Array, Concat, Input, Node, Select
-from .sets import contains, pack
+from .sets import contains
 from .trees import TreeEnsemble
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -46,16 +47,17 @@ def over_ranks(trees: TreeEnsemble, source: Input, columns: Sequence[Column]) ->
     for j, r in enumerate(raw):
         if r is None:
             place[j], total = total, total + 1
-    place[used] = total + np.arange(len(used))
-    ranks: list[Tree] = []
-    new = _Splits(trees)
-    for output, j in enumerate(used):
-        ranks.append(replace(_rank(raw[j], np.nonzero(trees.feature == j)[0], trees, new), output=output))
     split = trees.feature >= 0
     feature = trees.feature.copy()
     feature[split] = place[trees.feature[split]]
-    below = Concat((*kept, assemble(source, ranks, np.zeros(len(used)))))
-    return new.built(source=below, feature=feature)
+    ranks: list[Tree] = []
+    new: Left = {}
+    for j in used:
+        for nodes in _in_order(raw[j], np.nonzero(trees.feature == j)[0], trees):
+            feature[nodes] = total + len(ranks)
+            ranks.append(replace(_rank(raw[j], nodes, trees, new), output=len(ranks)))
+    below = Concat((*kept, assemble(source, ranks, np.zeros(len(ranks)))))
+    return with_sets(trees, new, source=below, feature=feature)
 
 
 # ---------------------------------------------------------------- which columns are raw
@@ -84,55 +86,60 @@ def _direct(j: int, column: Column) -> _Raw:
 # ---------------------------------------------------------------- places as trees, splits as sets of places
 
 
-class _Splits:
-    """The splits of trees being rewritten as sets of places."""
-
-    def __init__(self, trees: TreeEnsemble) -> None:
-        self.trees = trees
-        self.words = [trees.set_words[a:b] for a, b in zip(trees.set_start[:-1], trees.set_start[1:], strict=True)]
-        self.category_set, self.threshold = trees.category_set.copy(), trees.threshold.copy()
-        self.place = trees.place.copy()
-
-    def put(self, node: int, left: NDArray[np.bool_]) -> None:
-        """Let the places marked `left`, and no others, go left."""
-        self.category_set[node], self.threshold[node], self.place[node] = len(self.words), 0.0, np.nan
-        self.words.append(pack(np.nonzero(left)[0]))
-
-    def built(self, *, source: Node, feature: NDArray[np.int32]) -> TreeEnsemble:
-        starts = np.concatenate([[0], np.cumsum([len(w) for w in self.words])]).astype(np.int32)
-        return replace(
-            self.trees, source=source, feature=feature, threshold=self.threshold, place=self.place,
-            category_set=self.category_set, set_start=starts,
-            set_words=np.concatenate(self.words) if self.words else np.zeros(0, np.uint32),
-        )  # fmt: skip
+Left = dict[int, NDArray[np.bool_]]
+"""For each split that has been rewritten, which places go left."""
 
 
-def _rank(raw: _Raw | None, nodes: NDArray[np.int64], trees: TreeEnsemble, new: _Splits) -> Tree:
+def _rank(raw: _Raw | None, nodes: NDArray[np.int64], trees: TreeEnsemble, new: Left) -> Tree:
     """A tree that gives the place of a raw column; the splits at `nodes`, which read it, become sets of places."""
     if raw is None:
         raise InputError("Only a raw column has a place among thresholds.")
     return _number(raw, nodes, trees, new) if raw.values is None else _category(raw, raw.values, nodes, trees, new)
 
 
-def _number(raw: _Raw, nodes: NDArray[np.int64], trees: TreeEnsemble, new: _Splits) -> Tree:
+def _in_order(raw: _Raw | None, nodes: NDArray[np.int64], trees: TreeEnsemble) -> list[NDArray[np.int64]]:
+    """The splits at `nodes`, parted so that in every part the places are in the order of the thresholds.
+
+    Nearly always one part. Thresholds that are less than a unit of float32 apart, of libraries that read different
+    precisions, may be crossed in the other order than they lie in, and one search tree cannot do both.
+    """
+    if raw is None or raw.values is not None:
+        return [nodes]
+    edges, which = _edges(trees, nodes)
+    part = np.zeros(len(edges), np.int64)
+    last: list[float] = []  # the place that each part has come to
+    for i, place in enumerate(trees.place[edges].tolist()):
+        part[i] = next((k for k, end in enumerate(last) if end <= place), len(last))
+        last[part[i] : part[i] + 1] = [place]
+    return [nodes[part[which] == k] for k in range(len(last))]
+
+
+def _edges(trees: TreeEnsemble, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """One node for each distinct split on a number, by threshold and then place; and which of them each node is."""
+    arrays = (trees.threshold, trees.place, trees.equal_low, trees.equal_high, trees.single)
+    keys = np.stack([a[nodes] for a in arrays], axis=1)
+    _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return nodes[first], which.ravel()
+
+
+def _number(raw: _Raw, nodes: NDArray[np.int64], trees: TreeEnsemble, new: Left) -> Tree:
     """Place k of a number: how many thresholds lie below it. The last place is that of a missing value."""
-    edges, first = np.unique(trees.threshold[nodes], return_index=True)
-    some = nodes[first]
-    for node in nodes.tolist():
-        left = np.append(np.arange(len(edges) + 1) <= np.searchsorted(edges, trees.threshold[node]), False)
-        left[-1] = trees.missing_left[node]
-        new.put(node, left)
-    tree = _search_tree(raw.column, len(edges) + 1, edges=edges)
-    at = np.minimum(np.searchsorted(edges, tree.threshold), len(edges) - 1)
-    known = edges[at] == tree.threshold
-    low, high = (np.where(known, ends[some][at], tree.threshold) for ends in (trees.equal_low, trees.equal_high))
-    return replace(tree, equal=(low, high), single=bool(trees.single[some].any()))
+    edges, which = _edges(trees, nodes)
+    for node, edge in zip(nodes.tolist(), which.tolist(), strict=True):
+        new[node] = np.append(np.arange(len(edges) + 1) <= edge, trees.missing_left[node])
+    tree, edge_of = _search_tree(raw.column, len(edges) + 1, categories=False)
+    known = edge_of >= 0
+    at = edges[np.where(known, edge_of, 0)]
+    threshold, low, high, place = (
+        np.where(known, a[at], _LARGEST) for a in (trees.threshold, trees.equal_low, trees.equal_high, trees.place)
+    )
+    return replace(tree, threshold=threshold, equal=(low, high), single=known & trees.single[at], place=place)
 
 
-def _category(raw: _Raw, codes: Array, nodes: NDArray[np.int64], trees: TreeEnsemble, new: _Splits) -> Tree:
+def _category(raw: _Raw, codes: Array, nodes: NDArray[np.int64], trees: TreeEnsemble, new: Left) -> Tree:
     """Place c of a category: its code. Then come the place of all other codes, and that of a missing value."""
     if not len(codes):  # no labels are known, so all codes that a split may name
-        most = max(len(new.words[w]) for w in trees.category_set[nodes].tolist())
+        most = max((len(words_of(trees, w)) for w in trees.category_set[nodes].tolist() if w >= 0), default=0)
         codes = np.arange(32.0 * max(most, 1))
     values = np.concatenate([codes, [raw.unknown, raw.missing]])
     for node in nodes.tolist():
@@ -140,34 +147,35 @@ def _category(raw: _Raw, codes: Array, nodes: NDArray[np.int64], trees: TreeEnse
         if which < 0:
             goes = values <= trees.threshold[node]
         else:
-            goes = contains(new.words[which], np.nan_to_num(values, nan=-1.0))
-        new.put(node, np.where(np.isnan(values), trees.missing_left[node], goes))
-    return _search_tree(raw.column, len(codes) + 1)
+            goes = contains(words_of(trees, which), np.nan_to_num(values, nan=-1.0))
+        new[node] = np.where(np.isnan(values), trees.missing_left[node], goes)
+    return _search_tree(raw.column, len(codes) + 1, categories=True)[0]
 
 
-def _search_tree(column: int, places: int, edges: Array | None = None) -> Tree:
+def _search_tree(column: int, places: int, categories: bool) -> tuple[Tree, NDArray[np.int64]]:
     """A tree that finds the place of a value of one column by halving; a missing value has the place `places`.
 
-    With `edges`, place k is between edges k - 1 and k; without, it is code k, the last place all other codes.
+    Place k is code k, the last place all other codes; or else it is between edges k - 1 and k, and the edge that each
+    node asks about (-1 for none) comes with the tree.
     """
-    nodes: list[tuple[int, float, int, int, float]] = []  # feature, threshold, left, right, value
-    categories: dict[int, NDArray[np.int64]] = {}
+    nodes: list[tuple[int, int, int, int, float]] = []  # feature, edge, left, right, value
+    sets: dict[int, NDArray[np.int64]] = {}
 
     def leaf(place: int) -> int:
-        nodes.append((-1, 0.0, -1, -1, float(place)))
+        nodes.append((-1, -1, -1, -1, float(place)))
         return len(nodes) - 1
 
     def grow(low: int, high: int) -> int:
         index = leaf(low)
         if high - low > 1:
             middle = (low + high) // 2
-            if edges is None:
-                categories[index] = np.arange(low, middle)
-            threshold = 0.0 if edges is None else float(edges[middle - 1])
-            nodes[index] = (column, threshold, grow(low, middle), grow(middle, high), 0.0)
+            if categories:
+                sets[index] = np.arange(low, middle)
+            nodes[index] = (column, middle - 1, grow(low, middle), grow(middle, high), 0.0)
         return index
 
     root = leaf(0)
-    nodes[root] = (column, _LARGEST, grow(0, places), leaf(places), 0.0)  # only a missing value goes right
-    feature, threshold, left, right, value = (np.array(v) for v in zip(*nodes, strict=True))
-    return Tree(feature, threshold, left, right, np.zeros(len(nodes), bool), value, categories=categories)
+    nodes[root] = (column, -1, grow(0, places), leaf(places), 0.0)  # only a missing value goes right
+    feature, edge, left, right, value = (np.array(v) for v in zip(*nodes, strict=True))
+    every = np.full(len(nodes), _LARGEST)
+    return Tree(feature, every, left, right, np.zeros(len(nodes), bool), value, categories=sets), edge

@@ -78,15 +78,18 @@ class TextTree:
     def packed(self, values: Array, output: int) -> Tree:
         """The tree with the given numbers, (nodes,) or (nodes, outputs)."""
         n = self.nodes
+        threshold = np.asarray(n.threshold, np.float64)
+        about_zero = (threshold >= _BELOW_ZERO) & (threshold <= _ZERO)  # no number of this band can be told from zero
         return Tree(
             feature=np.asarray(n.feature, np.int64),
-            threshold=np.asarray(n.threshold, np.float64),
+            threshold=threshold,
             left=np.asarray(n.left, np.int64),
             right=np.asarray(n.right, np.int64),
             missing_left=np.asarray(n.missing_left, bool),
             values=values,
             output=output,
             categories=dict(n.categories),
+            equal=(np.where(about_zero, -_ZERO, threshold), np.where(about_zero, _ZERO, threshold)),
         )
 
 
