@@ -27,12 +27,12 @@ from gigrad.graph import (
     topological,
 )
 from gigrad.graph.places import between, in_support
+from gigrad.importers.thresholds import at_most_in_float32, less_in_float32
 from gigrad.testing import brute_force, find_corners
 from gigrad.testing.times import (
     HALF,
     UNITS,
     Stand,
-    continuous_place,
     decimal_of_float32,
     discrete_place,
     shortest_decimal,
@@ -71,6 +71,9 @@ def at(place: float, equal: tuple[float, float] | None = None, single: bool = Fa
         # shortest decimals: 0.15 is half-way from 0.1 to 0.2, whether they are held in float32 or in float64
         (at(0.15, single=True), float(np.float32(0.1)), float(np.float32(0.2)), HALF),
         (at(0.15, single=True), 0.1, float(np.float32(0.2)), HALF),
+        # a float64 threshold between two neighbours in float32 is equal to none of them, or to the one of its decimal
+        (Stand(0.15, 0.14999998, 0.15000002, True, True), 0.15, 0.3, 0),
+        (Stand(0.15, 0.14999998, 0.15000002, True, True), float(np.float32(0.15)), float(np.float32(0.3)), 0),
         # what the library cannot tell from its threshold crosses at exactly 0 or 1, in either direction
         (at(0.5, (0.4999, 0.5001)), 0.49995, 1.0, 0),
         (at(0.5, (0.4999, 0.5001)), 1.0, 0.49995, UNITS),
@@ -113,6 +116,14 @@ def floats32(n: int = 20_000) -> Any:
 def test_decimals_of_float32_are_the_kernels() -> None:
     x = floats32().astype(np.float64)
     np.testing.assert_array_equal(kernels.decimals_of_float32(x), [decimal_of_float32(v) for v in x])
+
+
+@pytest.mark.parametrize("fold", [less_in_float32, at_most_in_float32])
+def test_a_threshold_in_float32_stands_where_its_own_value_is_read(fold: Any) -> None:
+    """Powers of two, whose neighbours below are half as far as those above, included."""
+    t = np.concatenate([2.0 ** np.arange(-40, 40), np.arange(-999, 999) / 100]).astype(np.float32).astype(np.float64)
+    place = between(*fold(t).equal, np.ones(len(t), np.bool_))
+    np.testing.assert_array_equal(place, kernels.decimals_of_float32(t))
 
 
 def test_shortest_decimals_are_the_kernels() -> None:
@@ -159,12 +170,9 @@ def test_places_are_the_graphs() -> None:
         outside = np.isnan(got) | (got == threshold)
         want = [discrete_place(t, NAN, support) for t in threshold.tolist()]
         np.testing.assert_array_equal(got[~outside], np.array(want)[~outside])
-    low = np.array([0.1, 0.2, -INF, 1.0, -2.0, 1e301])
-    high = np.array([0.1, 0.3, 4.0, INF, -1.0, INF])
-    for single in (False, True):
-        want = [continuous_place(a, b, single) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
-        got = between(low[:-1], high[:-1], np.full(5, single))
-        np.testing.assert_allclose(got, want[:-1], rtol=1e-15)
+    low, high = np.array([0.1, 0.21, -INF, 1.0, -2.0]), np.array([0.1, 0.32, 4.0, INF, -1.0])
+    np.testing.assert_allclose(between(low, high, np.zeros(5, np.bool_)), [0.1, 0.265, 4.0, 1.0, -1.5], rtol=1e-15)
+    np.testing.assert_allclose(between(low, high, np.ones(5, np.bool_)), [0.1, 0.3, 4.0, 1.0, -2.0], rtol=1e-15)
 
 
 # ---------------------------------------------------------------- credits

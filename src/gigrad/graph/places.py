@@ -56,8 +56,20 @@ def between(low: Array, high: Array, single: Bools, digits: int = DATA_DIGITS) -
     short = np.asarray(single) & ~far_low & ~far_high & (low < high)
     low, high = low[short], high[short]
     least, most = (end + side * np.maximum(_unit(end), high - low) for end, side in ((low, -1.0), (high, 1.0)))
-    near, wide = kernels.shortest_decimals(low, high), kernels.shortest_decimals(least, most)
+    near, wide = _near(low, high), kernels.shortest_decimals(least, most)
     out[short] = np.where(_decimals(near) - _decimals(wide) >= digits, wide, near)
+    return out
+
+
+def _near(low: Array, high: Array) -> Array:
+    """The shortest decimal of each interval; where it is one number in float32, the decimal that this is read as.
+
+    The two differ at powers of two, whose neighbours below are half as far away as those above.
+    """
+    out = kernels.shortest_decimals(low, high)
+    with np.errstate(over="ignore"):
+        one = low.astype(np.float32) == high.astype(np.float32)
+    out[one] = kernels.decimals_of_float32(low[one])
     return out
 
 

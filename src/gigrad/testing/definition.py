@@ -60,8 +60,8 @@ def brute_force(
     output, target
         As in `gigrad.explain`.
     discrete : mapping of names to values, optional
-        The discrete columns and their supports, None for the whole numbers: the place of every split is then worked out
-        here. By default splits stand where the graph says.
+        The discrete columns and their supports, None for the whole numbers: the places of their splits are worked out
+        here. All others stand where the graph says, and so do all by default.
     nominal : names of columns
         Together with `discrete`; by default those that the graph says.
     groups : mapping, optional

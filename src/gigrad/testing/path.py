@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..graph import Array, Graph, Node, TreeEnsemble, needed, topological
 from ..graph.rewire import columns_of
-from .times import HALF, UNITS, Stand, continuous_place, discrete_place
+from .times import HALF, UNITS, Stand, discrete_place
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -29,8 +29,8 @@ class Choice:
     Attributes
     ----------
     discrete : mapping or None
-        For each discrete column its support, None for the whole numbers. None instead of a mapping takes the places
-        that the graph's splits have; with a mapping they are worked out here.
+        For each discrete column its support, None for the whole numbers: the places of its splits are worked out here.
+        All others stand where the graph says, and so do all if this is None instead of a mapping.
     nominal : set of int
     """
 
@@ -179,12 +179,12 @@ class Path:
 def stand_of(tree: TreeEnsemble, split: int, column: int, choice: Choice) -> Stand:
     """Where a numeric split stands: as the graph says, or worked out from the choice of columns."""
     low, high, single = float(tree.equal_low[split]), float(tree.equal_high[split]), bool(tree.single[split])
-    if choice.discrete is None:
-        return Stand(float(tree.place[split]), low, high, single)
-    place = continuous_place(low, high, single)
-    if column in choice.discrete:
-        place = discrete_place(float(tree.threshold[split]), place, choice.discrete[column])
-    return Stand(place, low, high, single)
+    threshold, place = float(tree.threshold[split]), float(tree.place[split])
+    if choice.discrete is not None and column in choice.discrete:
+        place = discrete_place(threshold, place, choice.discrete[column])
+    with np.errstate(over="ignore"):  # a threshold of float32 itself lies between two of its numbers
+        direct = bool(np.float32(threshold) != np.float32(np.nextafter(threshold, np.inf)))
+    return Stand(place, low, high, single, direct)
 
 
 def goes_left(tree: TreeEnsemble, splits: NDArray[Any], values: Array) -> Bools:

@@ -31,12 +31,16 @@ class Stand:
         The least and the largest number that the library cannot tell from the threshold that it stores.
     single : bool
         Whether the library reads the column in float32.
+    direct : bool
+        Whether it reads the column as it is, without a transformer before it. In float32 a number is then equal to the
+        stored threshold if it has the same decimal.
     """
 
     place: float
     equal_low: float
     equal_high: float
     single: bool = False
+    direct: bool = False
 
     def time(self, start: float, end: float) -> int:
         """When a path from `start` to `end` that changes side crosses the split, in units of 2^-30."""
@@ -52,7 +56,8 @@ class Stand:
 
     def _as_read(self, value: float) -> float:
         """The number that stands for a value of the column: the place itself, if the value is the stored threshold."""
-        if self.equal_low <= value <= self.equal_high and self.equal_low <= self.place <= self.equal_high:
+        equal = self.equal_low <= value <= self.equal_high and self.equal_low <= self.place <= self.equal_high
+        if equal and not (self.single and self.direct):
             return self.place
         return decimal_of_float32(value) if self.single else value
 
@@ -76,20 +81,6 @@ def shortest_decimal(low: float, high: float) -> float:
         if low <= nearest <= high:
             return nearest
     return float(middle)
-
-
-def continuous_place(equal_low: float, equal_high: float, single: bool) -> float:
-    """The place of a split on a continuous column, from the numbers that the library cannot tell from its threshold.
-
-    Where it reads float32 the shortest decimal of them, else the middle: what a transformer maps onto one number is an
-    interval, and so unbounded where the transformer is flat for ever; the end that is left is the place then.
-    """
-    far_low, far_high = (not abs(v) < 1e300 for v in (equal_low, equal_high))
-    if far_low or far_high or equal_low == equal_high:
-        return equal_high if far_low else equal_low
-    if single:
-        return shortest_decimal(equal_low, equal_high)
-    return float((Fraction(equal_low) + Fraction(equal_high)) / 2)
 
 
 def discrete_place(threshold: float, stored: float, support: Sequence[float] | None) -> float:
