@@ -34,7 +34,7 @@ Why = Literal["given", "type", "thresholds"]
 _FARTHEST = 1e300
 """Thresholds beyond it, and infinite ones, tell missing values apart and say nothing about the values."""
 _NEAR = 1e-5
-"""XGBoost writes splits that only tell missing values apart as 2.00001 or 1e-6."""
+"""XGBoost writes splits that only tell missing values apart as 2.00001 or 1e-6, rounded to float32."""
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def _thresholds(graph: Graph) -> tuple[Bools, Bools]:
             counted = (tree.feature >= 0) & (tree.category_set < 0) & (np.abs(tree.place) <= _FARTHEST)
             column, place = tree.feature[counted], np.abs(tree.place[counted])
             unit = np.spacing(np.minimum(place, 2.0**24).astype(np.float32))
-            far = np.abs(place - np.rint(2.0 * place) / 2.0) > np.maximum(unit, _NEAR)
+            far = np.abs(place - np.rint(2.0 * place) / 2.0) > unit + _NEAR
             split[column] = True
             odd[column[far]] = True
     return split, split & ~odd
