@@ -194,6 +194,9 @@ def _listed(graphs: Sequence[Graph]) -> str:
     return ", ".join(g.label for g in graphs)
 
 
+_ROUNDINGS = 64.0  # how many units of roundoff apart two sums of the same numbers may be
+
+
 class SmoothedECDF(Transform):
     """A strictly increasing piecewise-linear stand-in for the distribution of scores: maps a score to its rank.
 
@@ -230,13 +233,14 @@ class SmoothedECDF(Transform):
     def fit(cls, scores: Any, knots: int = 100) -> SmoothedECDF:
         """Smooth the empirical distribution of `scores` with about `knots` knots at equal ranks.
 
-        Tied scores make one knot at the middle of their ranks; the ends are rank 0 and 1.
+        Tied scores make one knot at the middle of their ranks; the ends are rank 0 and 1. Scores that differ by no more
+        than the rounding of a model's sums are tied: which of them a row gets is an accident of the order of adding.
         """
         values = np.sort(_numbers(scores, "scores").ravel())
         knots = checks.whole(knots, "knots", least=2)
         if not np.isfinite(values).all():
             raise InputError("scores must be finite; some are NaN or infinite.")
-        distinct, first = np.unique(values, return_index=True)
+        distinct, first = _apart(*np.unique(values, return_index=True))
         if len(distinct) < 2:
             raise InputError(f"scores must have at least two distinct values to rank; {len(distinct)} came.")
         last = np.append(first[1:], len(values))
@@ -289,6 +293,25 @@ def _numbers(values: Any, what: str) -> Array:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{what} must be numbers; {values!r:.60} came.") from None
+
+
+def _apart(values: Array, first: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
+    """Those of some increasing scores that are farther from the one kept before than a model's sums are rounded."""
+    if len(values) < 2:
+        return values, first
+    with np.errstate(over="ignore"):
+        single = np.array_equal(values, values.astype(np.float32))  # a library that adds up in float32
+    unit = 2.0**-24 if single else 2.0**-53
+    # A probability is known to a share of itself, a sum to a share of the largest that it may be.
+    sizes = np.abs(values) if values.min() >= 0 and values.max() <= 1 else np.full(len(values), np.abs(values).max())
+    near = _ROUNDINGS * unit * sizes
+    if (np.diff(values) > near[1:]).all():
+        return values, first
+    kept = [0]
+    for i in range(1, len(values)):
+        if values[i] - values[kept[-1]] > near[i]:
+            kept.append(i)
+    return values[kept], first[kept]
 
 
 def _nearest(sorted_values: Array, wanted: Array) -> NDArray[np.int64]:

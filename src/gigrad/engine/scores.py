@@ -67,7 +67,8 @@ def attribute(
     error, finest = (np.zeros((len(paths.ends), term.width)) for _ in range(2))
     curve = Chord(term, score)
     at_starts, at_ends = (value_of(score, {source: rows})[:, 0] for rows in (paths.starts, paths.ends))
-    start_rounding, end_rounding = (_rounding(score, source, rows) for rows in (paths.starts, paths.ends))
+    start_noise = curve.noise(at_starts, _rounding(score, source, paths.starts))
+    end_noise = curve.noise(at_ends, _rounding(score, source, paths.ends))
     slopes = _slopes(score, source, paths.ends)
     read = columns_read((score,), source)
     for block in paths.blocks(max(BLOCK // max(source.width, 1), 1), categories):
@@ -76,8 +77,8 @@ def attribute(
             rest |= np.abs(at_ends[block.row] - at_starts[block.start]) < SHORT
         some = np.nonzero(~rest)[0]
         parts = slopes[block.row[some]] * block.move[some]
-        rounding = start_rounding[block.start[some]] + end_rounding[block.row[some]]
-        steep, doubt = curve.mean_slope(at_starts[block.start[some]], at_ends[block.row[some]], rounding)
+        noise = start_noise[block.start[some]] + end_noise[block.row[some]]
+        steep, doubt = curve.mean_slope(at_starts[block.start[some]], at_ends[block.row[some]], noise)
         _add(values, players, block, some, parts, steep)
         np.add.at(error, block.row[some], doubt * (block.weight[some] * np.abs(parts).max(axis=1, initial=0))[:, None])
         if rest.any():
@@ -133,10 +134,15 @@ class Chord:
         self.levels = [levels for levels in found if levels is not None]
         self.watched = (term, *(levels.node for levels in self.levels))
 
-    def mean_slope(self, low: Array, high: Array, rounding: Array) -> tuple[Array, Array]:
+    def noise(self, z: Array, rounding: Array) -> Array:
+        """How far off the term is at scores (n,) that are off by their `rounding` (n,): (n, k)."""
+        here, below, above = (value_of(self.term, {self.score: v[:, None]}) for v in (z, z - rounding, z + rounding))
+        return _EPS * np.abs(here) + np.maximum(np.abs(above - here), np.abs(below - here))
+
+    def mean_slope(self, low: Array, high: Array, noise: Array) -> tuple[Array, Array]:
         """Mean slopes (n, k) from scores `low` to scores `high` (n,), and how far off they may be.
 
-        `rounding` (n,) is how far off the scores themselves may be.
+        `noise` (n, k) is how far off the term's change from `low` to `high` may be.
 
         The chord is right whatever lies in between, but on a short stretch it is a small difference of large numbers.
         The mean of slopes inside is the better number there, where no kink hides between the nodes and it agrees with
@@ -145,10 +151,8 @@ class Chord:
         way = high - low
         first, last = (evaluate(self.watched, {self.score: z[:, None]}) for z in (low, high))
         a, b = first[self.term], last[self.term]
-        noise = _EPS * (np.abs(a) + np.abs(b))
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = (b - a) / way[:, None]
-            noise += rounding[:, None] * np.abs(slope)
             doubt = 2.0 * noise / np.abs(way)[:, None]
         short = np.nonzero(np.abs(way) < SHORT)[0]
         if len(short):
