@@ -134,7 +134,7 @@ def test_listed_jumps_and_explained_pieces_agree_on_corners_of_many_variables() 
     np.testing.assert_allclose(e.paths.credit[:, -1], e.values, atol=1e-9)
     explaining = sys.modules["gigrad.explainer"]
     scorer = explaining.Scorer.of(model, None, None)
-    traced = tracing.Traced(scorer.graph, scorer.node, explaining.checked_settings(1e-6, 1, 0))
+    traced = tracing.Traced.of(scorer.graph, scorer.node, explaining.checked_settings(1e-6, 1, 0))
     assert traced.only_jumps
     starts, end = read_rows(X[3:23], scorer.graph, what="X").matrix, read_rows(X[:1], scorer.graph, what="X").matrix[0]
     edges = np.linspace(0.0, 1.0, 38)  # no edge where whole numbers cross, at halves, thirds and sixths
@@ -231,3 +231,47 @@ def test_paths_that_cannot_be_kept_are_refused(paths: Any) -> None:
     model, X = regression(depth=1)
     with pytest.raises(InputError, match="paths must be how many rows' paths to keep"):
         gig.explain(model, X[:5], X[5:9], paths=paths)
+
+
+def flags_and_a_count(n: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.integers(0, 2, (n, 3)), rng.integers(0, 5, n), np.round(rng.gamma(2.0, 2.0, n), 1)])
+    y = X[:, 0] * X[:, 1] + X[:, 2] * (X[:, 3] > 2) + X[:, 0] * (X[:, 4] > 3) * X[:, 3]
+    return X.astype(float), y
+
+
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "sklearn"])
+@pytest.mark.parametrize("kind", ["trees", "rank", "mixed", "grouped"])
+def test_paths_of_discrete_columns_end_where_the_credits_are(library: str, kind: str) -> None:
+    import lightgbm
+    import xgboost
+    from sklearn.linear_model import LinearRegression
+    from sklearn.tree import DecisionTreeRegressor
+
+    X, y = flags_and_a_count(400)
+    model = {
+        "xgboost": xgboost.XGBRegressor(n_estimators=10, max_depth=4),  # x < 1
+        "lightgbm": lightgbm.LGBMRegressor(n_estimators=10, num_leaves=12, verbose=-1),  # x <= 1e-35
+        "sklearn": DecisionTreeRegressor(max_depth=6, random_state=0),  # x <= 0.5
+    }[library].fit(X, y)
+    f = gig.import_model(model).with_columns([f"x{j}" for j in range(5)])
+    options: dict[str, Any] = {}
+    if kind == "rank":
+        f = f.then(gig.SmoothedECDF.fit(model.predict(X), 20))
+    elif kind == "mixed":
+        f = gig.average([f, LinearRegression().fit(X, y)]).then(gig.SmoothedECDF.fit(model.predict(X), 20))
+    elif kind == "grouped":
+        options = {"groups": {"both": ["x0", "x1"]}}
+    e = gig.explain(f, X[:4], X[20:45], paths=4, **options)
+    assert set(e.provenance["choice"]["discrete"]["thresholds"]) >= {"x0", "x1", "x2", "x3"}
+    assert e.paths is not None
+    # a mean over many references may be drawn from a sample of them; 25 are all asked
+    assert np.abs(e.paths.credit[:, -1] - e.values).max() < 1e-6 * np.abs(e.values).max()
+    assert np.abs(e.paths.score[:, -1] - e.predictions).max() < 1e-6 * np.abs(e.predictions).max()
+    pairs = gig.explain_pairs(f, X[20:24], X[:4], paths=4, **options)
+    assert pairs.paths is not None
+    assert np.abs(pairs.paths.credit[:, -1] - pairs.values).max() < 1e-6 * np.abs(pairs.values).max()
+    if kind == "trees":  # flags jump at one half and nowhere else
+        flags = np.isin(pairs.paths.jump_feature, (0, 1, 2))
+        assert flags.any()
+        assert set(pairs.paths.jump_time[flags]) == {0.5}

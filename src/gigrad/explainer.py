@@ -165,7 +165,7 @@ class Explainer:
         e = self.scorer.explanation(credit, base, scores.own, rows, self.grouping, self.provenance)
         if not len(asked):
             return e
-        traced = Traced(self.scorer.graph, self.scorer.node, self.settings)
+        traced = Traced.of(self.scorer.graph, self.scorer.node, self.settings)
         return replace(e, paths=trace_population(traced, population, asked))
 
     def credit_ranges(self, groups: Mapping[str, Sequence[str]] | None = None) -> dict[str, float]:
@@ -325,7 +325,8 @@ def explain_pairs(
         "settings": provenance.settings_record(tol, seed, groups),
     }
     e = scorer.explanation(credit, at_starts.own, at_ends.own, ends, grouping, record)
-    return replace(e, paths=trace_pairs(Traced(scorer.graph, scorer.node, settings), pairs, asked)) if len(asked) else e
+    traced = Traced.of(scorer.graph, scorer.node, settings)
+    return replace(e, paths=trace_pairs(traced, pairs, asked)) if len(asked) else e
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,13 +2,14 @@
 
 A sum of trees, under links or not, only jumps, and the native core lists its jumps. Any other model is explained piece
 by piece: credit adds up along a path, so what a variable gathers between two times is the credit of the short path
-between the two points. Variables that change all at once do so half-way; the pieces are laid so that one half is the
-middle of one, and there they change in the piece as they do in the whole.
+between the two points, asked of a graph whose splits have the sides there that the path has (`graph.between`).
+Variables that change all at once do so half-way; the pieces are laid so that one half is the middle of one, and there
+they change in the piece as they do in the whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from . import checks, kernels
 from .engine import Pairs, Population, Settings, as_link, attribute, categories_read, linear_terms
 from .errors import InputError
-from .graph import Array, Graph, Node, TreeEnsemble, evaluate
+from .graph import Array, Between, Graph, Node, TreeEnsemble, evaluate
 from .paths import Paths
 
 # Numbers of pieces are odd, so that one half is the middle of a piece.
@@ -61,11 +62,18 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """The output of a model that paths are asked of."""
+    """The output of a model that paths are asked of, at rows and between them; rows are read by `read`."""
 
     graph: Graph
     node: Node
     settings: Settings
+    read: Callable[[Array], Array]
+
+    @classmethod
+    def of(cls, graph: Graph, node: Node, settings: Settings) -> Traced:
+        """The output `node` of a graph."""
+        between = Between.of(graph, node)
+        return cls(graph, between.nodes[0], settings, between.read)
 
     def times(self, starts: int) -> Array:
         """The edges of the pieces of a mean over so many paths."""
@@ -115,16 +123,17 @@ def chosen_rows(paths: Any, n: int) -> Ints:
 
 def trace_population(traced: Traced, population: Population, rows: Ints) -> Paths:
     """The mean paths of some rows from the references."""
-    starts, weights = population.starts, population.weights
+    starts, weights = traced.read(population.starts), population.weights
     if not traced.only_jumps:
         starts, weights = _sampled(traced, starts, weights, max(LEAST, WAYS // len(rows)))
-    ways = [traced.way(starts, weights, end) for end in population.ends[rows]]
+    ways = [traced.way(starts, weights, end) for end in traced.read(population.ends[rows])]
     return _joined(ways, rows, traced.times(len(starts)), len(starts), len(population.starts))
 
 
 def trace_pairs(traced: Traced, pairs: Pairs, rows: Ints) -> Paths:
     """The paths of some pairs."""
-    ways = [traced.way(pairs.starts[[i]], np.ones(1), pairs.ends[i]) for i in rows]
+    starts, ends = traced.read(pairs.starts[rows]), traced.read(pairs.ends[rows])
+    ways = [traced.way(start[None], np.ones(1), end) for start, end in zip(starts, ends, strict=True)]
     return _joined(ways, rows, traced.times(1), 1, 1)
 
 

@@ -1,6 +1,7 @@
 """One small language for every model: a graph of trees, smooth layers and column encoders."""
 
 from .assembly import Tree, assemble
+from .between import Between
 from .columns import Column
 from .discrete import Choice, Evidence, decide, under
 from .encode import Fill, IsMissing, Lookup
@@ -18,6 +19,7 @@ from .witness import Scores, Witness, own_values, rounding_above, scores_of
 __all__ = [
     "Affine",
     "Array",
+    "Between",
     "Choice",
     "Column",
     "Concat",
