@@ -131,7 +131,7 @@ def test_mistakes_are_named(options: dict[str, Any], message: str) -> None:
 
 def test_flags_that_are_left_out_are_named_once() -> None:
     graph = stumps((0, 0.3), (1, 0.5))
-    with pytest.warns(gig.ColumnWarning, match="'flag' is 0 or 1 in every reference row") as told:
+    with pytest.warns(gig.ColumnWarning, match="'flag' is 0 or 1 in all reference rows") as told:
         explainer = gig.Explainer(graph, WHOLE)
     assert len(told) == 1
     with warnings.catch_warnings():
@@ -139,6 +139,7 @@ def test_flags_that_are_left_out_are_named_once() -> None:
         e = explainer(WHOLE)
         gig.Explainer(graph, WHOLE, discrete=())
         gig.Explainer(graph, WHOLE, nominal=["flag"])
+        gig.Explainer(graph, WHOLE[:1])  # 0 throughout: it may well be an amount
     assert e.provenance["choice"]["flags_not_discrete"] == ["flag"]
     assert "0 or 1 but not discrete: 1 column (flag)" in str(e)
     assert "discrete: 1 column (count)" in str(e)

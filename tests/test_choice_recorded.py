@@ -343,3 +343,61 @@ def test_a_term_is_crossed_at_the_same_time_in_every_library() -> None:
         explainer = gig.Explainer(model, start, discrete=values)
         assert set(explainer.scorer.node.place[trees.feature == 0]) == {48.0}  # type: ignore[attr-defined]
         explainer(end)
+
+
+def trial_of(model: Any, X: Any, reference: Any, **options: Any) -> tuple[Any, Any]:
+    """A trial, and the credits of X."""
+    from gigrad.adverse.ranking import Rules
+    from gigrad.trials import Trial
+
+    explainer = gig.Explainer(model, reference, **options)
+    e = explainer(X)
+    rules: Rules = gig.reasons(e, higher_is_better=False).context.rules
+    return Trial(explainer, e, rules, None, np.random.default_rng(0)), e
+
+
+def at_share(trial: Any, share: float) -> Any:
+    x = trial.explainer
+    return trial._in_two_pieces(x.scorer.under(x.choice, x.reference.names, share), share)[0]
+
+
+@pytest.mark.parametrize("float_type", [np.float32, np.float64])
+def test_pieces_of_a_path_add_up_and_keep_corners(float_type: Any) -> None:
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame(rng.integers(0, 2, (400, 3)).astype(float_type), columns=["a", "b", "c"])
+    X["region"] = pd.Categorical.from_codes(rng.integers(0, 3, 400), ["north", "east", "south"])
+    X["amount"] = np.round(rng.gamma(2.0, 2.0, 400), 1).astype(float_type)
+    X.loc[rng.random(400) < 0.1, "amount"] = np.nan
+    y = X["a"] * X["b"] * (X["region"] == "east") + X["c"] * (X["amount"] > 3) + (X["region"] == "south") * X["a"]
+    model = xgboost.XGBRegressor(n_estimators=15, max_depth=4, enable_categorical=True).fit(X, y)
+    trial, e = trial_of(model, X.head(6), X.iloc[20:60])
+    assert trial.at_once
+    # at one half it is the explanation itself
+    assert np.abs(at_share(trial, 0.5) - e.values).max() < 1e-9 * np.abs(e.values).max()
+    for share in (0.2113, 0.7887):
+        assert np.abs(at_share(trial, share).sum(axis=1) - e.values.sum(axis=1)).max() < 1e-9
+    # flags that rise and a category, and nothing else: whenever they change, they do so together
+    start, end = X.iloc[[0]].assign(a=0, b=0, c=0, region="north", amount=3.0), None
+    start["region"] = start["region"].astype(X["region"].dtype)
+    end = start.assign(a=1, b=1, c=1, region="east")
+    end["region"] = end["region"].astype(X["region"].dtype)
+    trial, e = trial_of(model, end, start)
+    assert trial.explainer.choice.discrete.keys() == {"a", "b", "c"}
+    for share in (0.2113, 0.7887):
+        assert np.abs(at_share(trial, share) - e.values).max() < 1e-9 * np.abs(e.values).max()
+
+
+def test_a_category_that_comes_before_or_after_a_number() -> None:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
+    X = pd.DataFrame({"amount": np.linspace(0, 1, 200), "region": pd.Categorical(["A", "B"] * 100)})
+    y = 1.0 * ((X["amount"] > 0.3) & (X["region"] == "B"))
+    model = HistGradientBoostingRegressor(max_iter=1, learning_rate=1, min_samples_leaf=1).fit(X, y)
+    start, end = X.iloc[[0]], X.iloc[[199]]  # from (0, A) to (1, B): the one that comes last completes it
+    trial, e = trial_of(model, end, start)
+    assert np.allclose(e.values, [[0, 1]])
+    assert np.allclose(at_share(trial, 0.2113), [[1, 0]])
+    assert np.allclose(at_share(trial, 0.7887), [[0, 1]])
+    stability = gig.reason_stability(model, end, start, higher_is_better=False, bootstrap=0, spaces={})
+    assert stability.kinds == ("half-way",)
+    assert list(stability.conventional.values()) == [("region",)]

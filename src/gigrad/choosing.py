@@ -29,14 +29,16 @@ def choose(graph: Graph, references: Sequence[Rows], discrete: Any, nominal: Any
     integer, whole, flag = (np.ones(graph.input.width, np.bool_) for _ in range(3))
     for rows in references:
         integer &= _integer_types(rows)
-        for j, column in enumerate(rows.matrix.T):
-            present = column[np.isfinite(column)]
-            whole[j] &= bool((present == np.rint(present)).all())
-            flag[j] &= bool(((present == 0.0) | (present == 1.0)).all()) and len(present) > 0
+    for j in range(graph.input.width):
+        column = np.concatenate([rows.matrix[:, j] for rows in references])
+        present = column[np.isfinite(column)]
+        whole[j] = (present == np.rint(present)).all()
+        zero, one = present == 0.0, present == 1.0  # a column that is 0 throughout may well be an amount
+        flag[j] = (zero | one).all() and zero.any() and one.any()
     choice = decide(graph, references[0].names, Evidence(integer, whole, flag), discrete, nominal)
     if choice.flags and (discrete is None or len(discrete)):
         warn(
-            f"{listed(choice.flags)} {'is' if len(choice.flags) == 1 else 'are'} 0 or 1 in every reference row but not "
+            f"{listed(choice.flags)} {'is' if len(choice.flags) == 1 else 'are'} 0 or 1 in all reference rows but not "
             "among the discrete columns, so that credits depend on where the model writes its thresholds between 0 and "
             "1. Name such columns in discrete=, or pass discrete=() to say that none is.",
             ColumnWarning,

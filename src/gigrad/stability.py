@@ -16,23 +16,15 @@ import numpy as np
 
 from . import checks
 from .adverse import reasons
-from .adverse.ranking import Rules, choose
 from .compose import SmoothedECDF
-from .engine import Population, attribute
 from .errors import InputError
 from .explainer import Discrete, Explainer
-from .explanation import Explanation
-from .graph import Array, Input, Node, evaluate
+from .graph import Array
 from .optional import require
 from .provenance import node_fingerprint
-from .resampling import bootstrap_weights, credits_by_start
-from .tables import read_rows
-
-Listed = tuple[str, ...]  # an applicant's reasons, worst first
+from .trials import Listed, Trial
 
 HALF_WAY = "half-way"
-SHARES = (0.5 - 3.0**0.5 / 6.0, 0.5 + 3.0**0.5 / 6.0)
-"""The points of the two-point Gauss rule, 0.21 and 0.79: the mean over both is that over all points, to third order."""
 
 
 @dataclass(frozen=True)
@@ -176,11 +168,12 @@ def reason_stability(
 ) -> Stability:
     """How often the reasons of each row of X change, and over all.
 
-    Where columns are discrete, the reasons are also listed with every split on them at 0.21 and at 0.79 of the way
-    between the two values that it tells apart, from the smaller to the larger, in place of half-way: the kind
-    "half-way". (A column that rises passes such a split after 0.21 of the gap, one that falls after 0.79 of it, and the
-    other way round in the second trial.) Half-way is a convention, and `Stability.conventional` names the reasons that
-    depend on it. Nominal columns, categories and missing values change at one half of the path in these trials too.
+    Where columns have no values in between, the reasons are also listed with another convention than half-way, twice:
+    the kind "half-way". Missing values, categories and nominal columns change at 0.21 and then at 0.79 of the way (the
+    two-point Gauss rule), and every split on a discrete column stands at 0.21 and then at 0.79 of the way between the
+    two values that it tells apart, from the smaller to the larger. (So a column that rises passes it after 0.21 of the
+    gap and one that falls after 0.79 of it, and the other way round in the second trial.) `Stability.conventional`
+    names the reasons that depend on the convention.
 
     Parameters
     ----------
@@ -227,7 +220,7 @@ def reason_stability(
     )  # fmt: skip
     e = explainer(X)
     found = reasons(e, top, None, groups, exclude, min_share, higher_is_better=higher_is_better)
-    trial = _Trial(explainer, e, found.context.rules, groups, np.random.default_rng(seed))
+    trial = Trial(explainer, e, found.context.rules, groups, np.random.default_rng(seed))
     given = [tuple(r.feature for r in a.reasons) for a in found]
     ids = [a.row_id for a in found]
     changes: list[Change] = []
@@ -235,7 +228,7 @@ def reason_stability(
         changes += _compared(ids, given, trial.references(bootstrap), "reference")
     for name, space in (_default_spaces(trial, output) if spaces is None else spaces).items():
         changes += _compared(ids, given, trial.space(space), name)
-    if explainer.choice.discrete:
+    if trial.conventions:
         changes += _compared(ids, given, trial.shares(), HALF_WAY)
     if measurement_error and draws:
         half_width = _half_widths(measurement_error, trial)
@@ -244,87 +237,6 @@ def reason_stability(
     note = e.provenance["reference"].get("note", "")
     settings = {"bootstrap": bootstrap, "draws": draws, "seed": seed, "rules": found.context.rules.as_record()}
     return Stability(tuple(sorted(changes, key=lambda c: order[c.row_id])), note, settings)
-
-
-class _Trial:
-    """Explains the same applicants again under a change, and lists the reasons that come out."""
-
-    def __init__(self, explainer: Explainer, e: Explanation, rules: Rules, groups: Any, random: Any) -> None:
-        self.explainer, self.e, self.rules, self.groups, self.random = explainer, e, rules, groups, random
-        self.rows: Array = read_rows(e.data, explainer.scorer.graph, what="X").matrix
-
-    def references(self, times: int) -> list[list[Listed]]:
-        """The reference drawn anew: for each applicant, the reasons of every draw."""
-        x, scorer = self.explainer, self.explainer.scorer
-        weights = bootstrap_weights(x.weights, times, self.random)
-        base = weights @ self.values(scorer.node, x.reference.matrix)
-        out: list[list[Listed]] = []
-        for part, credits, error in credits_by_start(
-            scorer.node, scorer.graph.input, x.reference.matrix, self.rows, x.settings
-        ):
-            for i, one, uncertain in zip(range(part.start, part.stop), credits, error, strict=True):
-                drawn = weights @ one
-                out.append(self._listed(drawn, base, np.full(times, self.e.predictions[i]), weights @ uncertain))
-        return out
-
-    def space(self, output: Any) -> list[list[Listed]]:
-        """Another output of the model: for each applicant, the reasons there."""
-        node = self.node(output)
-        values = self.values(node, self.rows)
-        base = self.explainer.weights @ self.values(node, self.explainer.reference.matrix)
-        credits, error = self._explained(node, self.rows)
-        listed = self._listed(credits, np.full(len(values), base), values, error)
-        return [[one] for one in listed]
-
-    def shares(self) -> list[list[Listed]]:
-        """Discrete columns that change elsewhere than half-way: for each applicant, the reasons at each of `SHARES`."""
-        x = self.explainer
-        base = np.full(len(self.rows), float(x.base[0]))
-        trials = []
-        for share in SHARES:
-            moved = x.scorer.under(x.choice, x.reference.names, share)
-            credits, error = self._explained(moved.node, self.rows, moved.graph.input)
-            trials.append(self._listed(credits, base, self.e.predictions, error))
-        return [list(own) for own in zip(*trials, strict=True)]
-
-    def measurements(self, half_width: Array, draws: int) -> list[list[Listed]]:
-        """Values moved within their error: for each applicant, the reasons of every draw."""
-        whole = np.array([_is_whole(column) for column in self.rows.T])
-        node = self.explainer.scorer.node
-        out: list[list[Listed]] = [[] for _ in self.rows]
-        base = np.full(len(self.rows), float(self.explainer.base[0]))
-        for _ in range(draws):
-            moved = self.rows + self.random.uniform(-1.0, 1.0, self.rows.shape) * half_width
-            moved = np.where(whole, np.rint(moved), moved)
-            credits, error = self._explained(node, moved)
-            for held, one in zip(out, self._listed(credits, base, self.values(node, moved), error), strict=True):
-                held.append(one)
-        return out
-
-    def node(self, output: Any) -> Node:
-        graph, name = self.explainer.scorer.graph, self.explainer.scorer.output_names[0]
-        one = len(graph.output(output)[1]) == 1
-        return graph.output(output, None if one and name not in graph.labels else name)[0]
-
-    def values(self, node: Node, matrix: Array) -> Array:
-        return evaluate((node,), {self.explainer.scorer.graph.input: matrix})[node][:, 0]
-
-    def _explained(self, node: Node, matrix: Array, source: Input | None = None) -> tuple[Array, Array]:
-        x = self.explainer
-        population = Population(x.reference.matrix, x.weights, matrix)
-        credit = attribute(node, source or x.scorer.graph.input, population, x.settings)
-        return credit.values[:, :, 0], credit.error[:, 0]
-
-    def _listed(self, credits: Array, base: Array, predictions: Array, error: Array) -> list[Listed]:
-        zero = np.zeros(len(credits))
-        flat = Explanation(credits, base, predictions, zero, error, None, self.e.feature_names, ("score",))
-        grouped = flat.group(self.groups) if self.groups else flat
-        names = self.rules.features
-        chosen = (
-            choose(grouped.values[i], float(base[i]), float(predictions[i]), float(error[i]), self.rules).chosen
-            for i in range(len(credits))
-        )
-        return [tuple(names[j] for j in one) for one in chosen]
 
 
 def _compared(ids: Sequence[Any], given: Sequence[Listed], trials: list[list[Listed]], kind: str) -> list[Change]:
@@ -346,7 +258,7 @@ def _change(row_id: Any, kind: str, given: Listed, seen: Sequence[Listed]) -> Ch
     )
 
 
-def _default_spaces(trial: _Trial, output: Any) -> dict[str, Any]:
+def _default_spaces(trial: Trial, output: Any) -> dict[str, Any]:
     """Margin, prediction and rank, without the one that the reasons were given in and without repetitions."""
     scorer = trial.explainer.scorer
     prediction = trial.node(None)
@@ -362,7 +274,7 @@ def _default_spaces(trial: _Trial, output: Any) -> dict[str, Any]:
     return out
 
 
-def _half_widths(measurement_error: Mapping[str, float | str], trial: _Trial) -> Array:
+def _half_widths(measurement_error: Mapping[str, float | str], trial: Trial) -> Array:
     """The half-width of every value, (rows, columns)."""
     out = np.zeros_like(trial.rows)
     columns = trial.explainer.scorer.graph.columns
@@ -384,8 +296,3 @@ def _half_widths(measurement_error: Mapping[str, float | str], trial: _Trial) ->
             )
         out[:, found[0]] = width * np.abs(trial.rows[:, found[0]]) if relative else width
     return np.where(np.isnan(out), 0.0, out)
-
-
-def _is_whole(values: Array) -> bool:
-    present = values[~np.isnan(values)]
-    return bool((present == np.rint(present)).all())

@@ -107,7 +107,7 @@ class Evidence:
     whole : (p,) bool
         Whether no row holds a finite value that is not whole. All true where there is no reference.
     flag : (p,) bool
-        Whether all values are 0 or 1. All false where there is no reference.
+        Whether all values are 0 or 1, and both occur. All false where there is no reference.
     """
 
     integer: Bools
