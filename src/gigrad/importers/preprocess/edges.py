@@ -8,7 +8,7 @@ ordered floats, in the transformers' own arithmetic.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,8 @@ class Edges:
     @classmethod
     def at(cls, threshold: Array) -> Edges:
         """Edges of which nothing else is known: each lies between two neighbouring floats."""
-        x = np.asarray(threshold, np.float64)
-        return cls(x, x, np.nextafter(x, np.inf), np.zeros(len(x), bool), of_pair(x))
+        place = of_pair(threshold)
+        return cls(threshold, place, place, np.zeros(len(place), bool), place)
 
     def __len__(self) -> int:
         return len(self.threshold)
@@ -54,6 +54,7 @@ class Edges:
         return cls(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls)))
 
 
+FAR = 1e300  # a stretch of numbers that goes beyond it has no end
 NO_EDGES = Edges.at(np.zeros(0))
 ONLY_MISSING = Edges(*(np.array([v]) for v in (LARGEST, LARGEST, LARGEST, False, LARGEST)))
 """A threshold that every number passes, so that only a missing value tells its sides apart."""
@@ -130,6 +131,8 @@ def pulled_back(
     low, high, found = stretch(numbers(steps), cuts_of.cuts.threshold, stored, which, thresholds)
     single = split.single[which]
     place = _from_ends(low, high, between(low, high, single, MIDPOINT_DIGITS), cuts_of.ends)
+    # A decimal that was taken from beside them is still the place of all that the steps map onto the stored number.
+    low, high = np.minimum(low, place), np.maximum(high, place)
     return Edges(thresholds, low, high, single, place).where(found, plain)
 
 
@@ -144,9 +147,6 @@ def _from_ends(low: Array, high: Array, place: Array, ends: Array) -> Array:
     last = ends[np.maximum(np.searchsorted(ends, high, side="right") - 1, 0)]
     place = np.where((high > FAR) & (first >= low) & (first <= high), first, place)
     return np.where((low < -FAR) & (last >= low) & (last <= high), last, place)
-
-
-FAR = 1e300
 
 
 def _at_most(edges: Array) -> Test:
@@ -165,7 +165,6 @@ def _pulled_back(before: Function, cuts: Array, places: Array, single: bool) -> 
 
 def _nearest(moved: Changes, flips: Changes, pulled: Edges) -> Edges:
     """The moved cuts, each with the nearest place that its own number was pulled back to."""
-    parts = [Edges.at(moved.edges)]
     chosen = np.arange(len(moved.edges))
     for i in range(len(moved.first)):
         begin, end = flips.offsets[i : i + 2]
@@ -173,5 +172,5 @@ def _nearest(moved: Changes, flips: Changes, pulled: Edges) -> Edges:
         if end > begin:
             apart = np.abs(moved.of(i)[:, None] - flips.of(i)[None, :])
             chosen[mine] = len(moved.edges) + begin + np.argmin(apart, axis=1)
-    both = Edges.joined([*parts, pulled])[chosen]
-    return Edges(moved.edges, both.equal_low, both.equal_high, both.single, both.place)
+    both = Edges.joined([Edges.at(moved.edges), pulled])[chosen]
+    return replace(both, threshold=moved.edges)
