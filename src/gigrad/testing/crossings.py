@@ -90,8 +90,8 @@ def find_crossings(node: Node, path: Path, corners: list[int]) -> Iterator[Cross
         times = _samples(low, high, corners)
         for (base, column), edges in table.items():
 
-            def ask(t: Array, key: tuple[Node, int] = (base, column), span: tuple[int, int] = (low, high)) -> Array:
-                return path.values(key[0], path.between(t, *span))[key[0]][:, key[1]]
+            def ask(t: Array, key: tuple[Node, int] = (base, column), inside: float = 0.5 * (low + high)) -> Array:
+                return path.values(key[0], path.between(t, inside))[key[0]][:, key[1]]
 
             found += [(t, (base, column), old, new) for t, old, new in _passed(ask, times, edges)]
     found.sort(key=lambda crossing: crossing[0])
@@ -141,7 +141,7 @@ def _passed(ask: Callable[[Array], Array], times: Array, edges: Array) -> list[t
 def crossing_credit(node: Node, crossing: Crossing, path: Path, shapley: Callable[[Array], Array]) -> Array:
     """Credit (p, k) of the jump at a crossing: shared among the scores that cross, then along each one's normal."""
     keys = list(crossing.before)
-    here = path.between(np.full(2 ** len(keys), crossing.time), crossing.time, crossing.time)
+    here = path.between(np.full(2 ** len(keys), crossing.time), crossing.time)
     given = {base: path.values(base, here)[base].copy() for base, _ in keys}
     for subset in range(2 ** len(keys)):
         for i, (base, column) in enumerate(keys):

@@ -1,15 +1,14 @@
 """The definition itself, by brute force: nothing here is fast, and nothing is shared with the engine.
 
 At a corner the model is asked for all 2^k subsets of the variables that cross there, those past the corner and the
-others before it; the segments between corners are integrated by bisection until nothing changes. `times` says when a
-split is crossed, `path` what the model gives on the way, `crossings` covers trees over smooth scores.
+others before it; `segments` integrates between corners. `times` says when a split is crossed, `path` what the model
+gives on the way, `crossings` covers trees over smooth scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import factorial
 from typing import Any
 
@@ -21,8 +20,9 @@ from ..graph import Array, Graph, Node
 from ..grouping import Grouping
 from ..importers import import_model
 from .blackbox import representatives
-from .crossings import crossing_credit, find_crossings, gradient, has_gradient, numeric_splits, reads_scores
+from .crossings import crossing_credit, find_crossings, has_gradient, numeric_splits, reads_scores
 from .path import Choice, Path
+from .segments import segment_credit
 from .times import UNITS
 
 Score = Callable[[Array], Array]
@@ -102,9 +102,9 @@ def brute_force(
         moved += sum((crossing_credit(node, c, path, shapley) for c in crossings), start=np.zeros_like(moved))
         edges += [c.time for c in crossings]
     if smooth:
-        for low, high in pairwise(sorted(set(edges))):
-            if high - low >= 1:  # crossings of smooth scores may lie closer, and nothing to speak of happens between
-                moved += _segment_credit(path, node, low, high)
+        times = np.unique(edges)
+        long = np.diff(times) >= 1  # crossings of smooth scores may lie closer, and nothing to speak of happens between
+        moved += segment_credit(path, node, times[:-1][long], times[1:][long])
     np.add.at(credit, player, moved)
     if over_scores:
         _check_complete(credit, path.values(node, path.ends)[node])
@@ -196,51 +196,3 @@ def _game(
     if score is None:
         return players, path.values(node, cells)[node]
     return players, np.asarray(score(representatives(path, cells)), np.float64).reshape(len(subsets), -1)
-
-
-# ---------------------------------------------------------------- the continuous part
-
-
-def _segment_credit(path: Path, node: Node, low: float, high: float) -> Array:
-    """Integrated gradients over one segment. All points lie inside it, so every split is on the segment's side.
-
-    A piece is halved until its halves agree with it; until the slopes beside its ends lie on the polynomial through the
-    slopes at its nodes, since a kink that hides beyond the outermost node shows there alone; and until what it adds up
-    to is the change of the score, since a steep stretch may hide between two nodes.
-    """
-    nodes, weights = np.polynomial.legendre.leggauss(8)
-    points = np.concatenate([nodes, [-1 + 1e-9, 1 - 1e-9]])
-    ends = np.polynomial.legendre.legvander(points[8:], 7) @ np.linalg.inv(np.polynomial.legendre.legvander(nodes, 7))
-    source = path.graph.input
-
-    def rule(a: float, b: float) -> tuple[Array, bool, float]:
-        times = (a + b) / 2 + (b - a) / 2 * points
-        values = path.values(node, path.between(times * UNITS, low, high))
-        columns = [gradient(node, source, values[source], k, values) for k in range(node.width)]
-        slopes = np.stack(columns, axis=2) * path.move[None, :, None]
-        if not np.isfinite(slopes).all():  # which no halving would ever bring to an end
-            raise InputError(f"brute_force needs finite gradients; one is not between the times {a:.6g} and {b:.6g}.")
-        whole = np.tensordot(weights, slopes[:8], 1) * (b - a) / 2
-        steepest = float(np.abs(slopes).max())
-        astray = np.abs(np.tensordot(ends, slopes[:8], 1) - slopes[8:]).max()
-        scores = values[node][8:]
-        outside = slopes[8:].sum(axis=(0, 1)) * (points[8] + 1) * (b - a) / 2  # beyond the points beside the ends
-        lost = np.abs(scores[1] - scores[0] - whole.sum(axis=0) + outside).max()
-        seen = lost < 1e-9 * max(1.0, np.abs(scores).max()) + 1e-15 * steepest  # the latter is the rounding of times
-        smooth = astray < 1e-7 * max(1.0, steepest) or astray * (b - a) < 1e-13  # the latter is too little to see
-        return whole, bool(smooth and seen), steepest
-
-    total = np.zeros((len(path.start), node.width))
-    stack = [(low / UNITS, high / UNITS, rule(low / UNITS, high / UNITS))]
-    while stack:
-        a, b, (whole, plain, steepest) = stack.pop()
-        middle = (a + b) / 2
-        halves = rule(a, middle), rule(middle, b)
-        both = halves[0][0] + halves[1][0]
-        agree = np.abs(both - whole).max() < 1e-12 * max(1.0, np.abs(whole).max())
-        # around a kink a piece never settles: it is let go when all that happens in it is too little to see
-        if (agree and plain) or (b - a) * max(1.0, steepest) < 1e-13 or not a < middle < b:
-            total += both
-        else:
-            stack += [(a, middle, halves[0]), (middle, b, halves[1])]
-    return total

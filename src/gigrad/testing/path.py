@@ -111,9 +111,10 @@ class Path:
         times = np.full(len(past), float(time))
         return Cells(times, times, past)
 
-    def between(self, times: Array, low: float, high: float) -> Cells:
-        """The path at some times from `low` to `high`, two neighbouring times of jumps."""
-        return Cells(times, np.full(len(times), 0.5 * (low + high)), np.zeros((len(times), len(self.start)), np.bool_))
+    def between(self, times: Array, inside: Any) -> Cells:
+        """The path at some times, with the sides that splits have at the times `inside`, at which nothing jumps."""
+        nobody = np.zeros((len(times), len(self.start)), np.bool_)
+        return Cells(times, np.broadcast_to(np.asarray(inside, np.float64), len(times)), nobody)
 
     @property
     def ends(self) -> Cells:
