@@ -53,17 +53,22 @@ constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
 // A child may have two parents. Each way from a root to a leaf costs a visit, so more ways than this would hang.
 constexpr double MAX_WAYS = 1 << 26;
 
-// Splits that are crossed at the same time whatever the pair: same column, threshold and place, or same column and
-// categories.
+// What the time of a crossing follows from, to sort splits by: the same column, and the same threshold, place and numbers
+// that are the stored threshold to the library.
+inline auto time_key(const Node& n, const std::vector<Interval>& intervals) {
+    const Interval within = n.interval() >= 0 ? intervals[n.interval()] : Interval{0.0, 0.0};
+    return std::make_tuple(n.feature, n.set >= 0, n.set >= 0 ? 0.0 : n.threshold, n.at_once, n.at_once ? 0.0 : n.place, within.low,
+                           within.high);
+}
+
+// Splits that are crossed at the same time whatever the pair.
 struct SplitIds {
-    SplitIds(const std::vector<Node>& nodes, size_t n_columns) : of_node(nodes.size(), -1), of_column(n_columns + 1, 0) {
+    SplitIds(const std::vector<Node>& nodes, const std::vector<Interval>& intervals, size_t n_columns)
+        : of_node(nodes.size(), -1), of_column(n_columns + 1, 0) {
         std::vector<int32_t> order;
         for (size_t i = 0; i < nodes.size(); ++i)
             if (!nodes[i].is_leaf()) order.push_back(static_cast<int32_t>(i));
-        const auto key = [&](int32_t i) {
-            const Node& n = nodes[i];
-            return std::make_tuple(n.feature, n.set >= 0, n.set >= 0 ? 0.0 : n.threshold, n.at_once, n.at_once ? 0.0 : n.place);
-        };
+        const auto key = [&](int32_t i) { return time_key(nodes[i], intervals); };
         std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
         for (size_t i = 0; i < order.size(); ++i) {
             const Node& node = nodes[order[i]];
@@ -120,7 +125,7 @@ class Forest {
 
     // Made when first asked for; by several threads at once, if need be.
     const SplitIds& split_ids() const {
-        std::call_once(split_ids_once_, [this] { split_ids_ = std::make_unique<SplitIds>(nodes, n_columns()); });
+        std::call_once(split_ids_once_, [this] { split_ids_ = std::make_unique<SplitIds>(nodes, intervals, n_columns()); });
         return *split_ids_;
     }
 

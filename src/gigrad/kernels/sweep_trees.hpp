@@ -81,8 +81,7 @@ class SweepTrees {
             if (!all[i].is_leaf()) order.push_back(static_cast<int32_t>(i));
         const auto key = [&](int32_t i) {
             const Node& n = all[i];
-            const int32_t set = std::max(n.set, -1);
-            return std::make_tuple(n.feature, set, set >= 0 ? 0.0 : n.threshold, n.at_once, n.at_once ? 0.0 : n.place, n.missing_left);
+            return std::make_tuple(time_key(n, forest.intervals), std::max(n.set, -1), n.missing_left);
         };
         std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
         for (size_t i = 0; i < order.size(); ++i) {
