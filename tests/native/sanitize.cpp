@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 
+#include "corner_credits.hpp"
 #include "jumps.hpp"
 #include "linked.hpp"
 #include "reading.hpp"
@@ -104,6 +105,23 @@ const LaneKernel* some_kernel() {
     return choice ? kernels[static_cast<size_t>(choice) - 1] : nullptr;
 }
 
+// Every corner of every pair, once.
+void list_corners(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends, std::vector<int64_t>& pair,
+                  std::vector<double>& time) {
+    size_t first = 0;
+    for (const JumpList& list : jumps(forest, kernel, starts, ends, 2)) {
+        size_t entry = 0;
+        for (size_t i = 0; i < list.count.size(); ++i)
+            for (int64_t c = 0; c < list.count[i]; ++c, ++entry) {
+                if (c > 0 && list.time[entry] == list.time[entry - 1]) continue;
+                pair.push_back(static_cast<int64_t>(first + i));
+                time.push_back(list.time[entry]);
+            }
+        first += list.count.size();
+    }
+    must(first == starts.n_rows, "jumps lost a pair");
+}
+
 // Everything a caller can ask of a forest; what must add up is checked on the way.
 void walk_everything(const Forest& forest, bool extreme) {
     const size_t p = forest.n_inputs(), k = forest.n_outputs(), n = static_cast<size_t>(1 + below(70));
@@ -127,17 +145,7 @@ void walk_everything(const Forest& forest, bool extreme) {
         }
     std::vector<int64_t> pair;
     std::vector<double> time;
-    size_t first = 0;
-    for (const JumpList& list : jumps(forest, kernel, S, E, 2)) {
-        size_t entry = 0;
-        for (size_t i = 0; i < list.count.size(); ++i)
-            for (int64_t c = 0; c < list.count[i]; ++c) {
-                pair.push_back(static_cast<int64_t>(first + i));
-                time.push_back(list.time[entry++]);
-            }
-        first += list.count.size();
-    }
-    must(first == n, "jumps lost a pair");
+    list_corners(forest, kernel, S, E, pair, time);
     std::vector<uint8_t> past(pair.size() * p);
     for (auto& b : past) b = static_cast<uint8_t>(below(2));
     std::vector<double> out(pair.size() * k);
@@ -163,9 +171,16 @@ void walk_linked(const Forest& forest) {
     predict(forest, E, fe.data());
     link.apply(fs, n);
     link.apply(fe, n);
+    std::vector<int64_t> pair;
+    std::vector<double> time;
+    list_corners(forest, kernel, S, E, pair, time);
+    std::vector<double> corner(pair.size() * p * 2), corner_error(pair.size() * 2), summed(n * 2, 0.0);
+    corner_credits(forest, link, options, S, E, pair.data(), time.data(), pair.size(), 2, corner.data(), corner_error.data());
+    for (size_t c = 0; c < corner.size(); ++c) summed[static_cast<size_t>(pair[c / (2 * p)]) * 2 + c % 2] += corner[c];
     for (size_t i = 0; i < n; ++i)
         for (size_t o = 0; o < 2; ++o) {
             double rest = fs[i * 2 + o] - fe[i * 2 + o];
+            must(std::abs(rest + summed[i * 2 + o]) < 1e-9, "corners do not add up");
             for (size_t j = 0; j < p; ++j) rest += credit[(i * p + j) * 2 + o];
             must(std::abs(rest) < 1e-9, "linked credits do not add up");
         }

@@ -173,6 +173,32 @@ def linked_credits_pairs(
     )
 
 
+def corner_credits(
+    forest: Any,
+    link: Sequence[Stage],
+    starts: Array,
+    ends: Array,
+    pair: Any,
+    time: Array,
+    n_threads: int | None = None,
+    *,
+    max_radix: int = 16,
+    samples: int = 256,
+    seed: int = 0,
+) -> Linked:
+    """What the variables that cross at given corners earn there for `link(sum of trees)`.
+
+    Corner i is the one at `time[i]` of pair `pair[i]`; gives values (corners, columns, link outputs) and their error.
+    The rest as in `linked_credits`.
+    """
+    return Linked(
+        *_native.corner_credits(
+            forest, _stages(link), _rows(starts), _rows(ends), np.ascontiguousarray(pair, np.int64), _rows(time),
+            threads(n_threads), max_radix, samples, seed,
+        )
+    )  # fmt: skip
+
+
 def jumps(forest: Any, starts: Array, ends: Array, n_threads: int | None = None) -> Jumps:
     """Every change of the trees' outputs along the path of each pair (starts[i], ends[i]), in order of time."""
     return Jumps(*_native.jumps(forest, _rows(starts), _rows(ends), threads(n_threads)))

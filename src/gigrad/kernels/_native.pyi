@@ -70,6 +70,18 @@ def linked_credits_pairs(
     samples: int,
     seed: int,
 ) -> tuple[Array, Array]: ...
+def corner_credits(
+    forest: Forest,
+    link: list[tuple[str, Array, Array]],
+    starts: Array,
+    ends: Array,
+    pair: NDArray[np.int64],
+    time: Array,
+    n_threads: int,
+    max_radix: int,
+    samples: int,
+    seed: int,
+) -> tuple[Array, Array]: ...
 def jumps(
     forest: Forest, starts: Array, ends: Array, n_threads: int
 ) -> tuple[NDArray[np.int64], Array, Ints, Array]: ...

@@ -44,16 +44,20 @@ void add_leaves(const Forest& forest, GoesLeft goes, double* out) {
     }
 }
 
-// Query q: the outputs at the corner at time[q] of pair pair[q], with the variables of past[q] past it.
-inline void cells(const Forest& forest, const Rows& starts, const Rows& ends, const int64_t* pair, const double* time,
-                  const uint8_t* past, size_t n_queries, size_t n_threads, double* out) {
-    check_pairs(forest, starts, ends);
-    for (size_t q = 0; q < n_queries; ++q) {
+inline void check_queries(const Rows& starts, const int64_t* pair, const double* time, size_t n) {
+    for (size_t q = 0; q < n; ++q) {
         if (pair[q] < 0 || static_cast<size_t>(pair[q]) >= starts.n_rows)
             refuse("query " + std::to_string(q) + " asks for pair " + std::to_string(pair[q]) + "; there are " +
                    std::to_string(starts.n_rows) + ".");
         if (std::isnan(time[q])) refuse("query " + std::to_string(q) + " has a time that is not a number.");
     }
+}
+
+// Query q: the outputs at the corner at time[q] of pair pair[q], with the variables of past[q] past it.
+inline void cells(const Forest& forest, const Rows& starts, const Rows& ends, const int64_t* pair, const double* time,
+                  const uint8_t* past, size_t n_queries, size_t n_threads, double* out) {
+    check_pairs(forest, starts, ends);
+    check_queries(starts, pair, time, n_queries);
     constexpr size_t unit_size = 64;
     parallel((n_queries + unit_size - 1) / unit_size, n_threads, [&](auto next) {
         for (size_t unit; next(unit);)

@@ -4,6 +4,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "arrays.hpp"
+#include "corner_credits.hpp"
 #include "decimals.hpp"
 #include "jumps.hpp"
 #include "linked.hpp"
@@ -132,6 +133,18 @@ nb::tuple py_linked_credits_pairs(const Forest& forest, const std::vector<StageA
     });
 }
 
+nb::tuple py_corner_credits(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts, const Matrix& ends,
+                            const Vector<int64_t>& pair, const Vector<double>& time, int64_t n_threads, size_t max_radix,
+                            size_t samples, uint64_t seed) {
+    if (pair.size() != time.size()) refuse("pair and time must have the same number of queries.");
+    const Link link = make_link(forest, stages);
+    const size_t threads = checked_threads(n_threads);
+    return values_and_error(forest, link, pair.size(), [&](double* values, double* error) {
+        const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
+        corner_credits(forest, link, {max_radix, samples, seed}, from, to, pair.data(), time.data(), pair.size(), threads, values, error);
+    });
+}
+
 Numpy<double> py_shortest_decimals(const Vector<double>& low, const Vector<double>& high) {
     if (low.size() != high.size()) refuse("low and high must have the same number of entries.");
     return make<double>({low.size()}, [&](double* out) {
@@ -204,6 +217,7 @@ NB_MODULE(_native, m) {
     m.def("cells", &py_cells);
     m.def("linked_credits", &py_linked_credits);
     m.def("linked_credits_pairs", &py_linked_credits_pairs);
+    m.def("corner_credits", &py_corner_credits);
     m.def("link_functions", [] {
         std::vector<std::string> names;
         for (const NamedBatch& function : LINK_FUNCTIONS) names.push_back(function.name);
