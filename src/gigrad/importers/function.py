@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .. import checks
 from ..errors import InputError, kind_of
-from ..graph import Array, Column, Graph, Input, Opaque, Witness
+from ..graph import Array, Column, Graph, Input, Node, Opaque, Witness
 from ..optional import require
-from ..tables import Rows
+from ..tables import Rows, listed
+from .codes import coded, on_codes, with_codes
 from .links import plain_outputs
-from .torch_call import InHalves, Largest, TorchGradient, TorchValue, require_eval_mode
+from .torch_call import InHalves, Largest, TorchGradient, TorchValue
+from .torch_copy import require_eval_mode, uncompiled
 
 
 def function(
@@ -23,6 +25,7 @@ def function(
     columns: int | Sequence[str],
     *,
     outputs: int | Sequence[str] = 1,
+    categories: Mapping[str, int | Sequence[float]] | None = None,
     label: str | None = None,
 ) -> Graph:
     """A smooth function of the columns as a model, to be explained alone or inside `stack` and `average`.
@@ -38,12 +41,17 @@ def function(
         How many columns it reads, or their names.
     outputs : int or sequence of str
         How many numbers it gives a row, or their names.
+    categories : mapping of str to int or sequence of numbers, optional
+        Columns that hold codes, such as those that an embedding is looked up by: their number, for 0, 1, 2..., or the
+        codes themselves. Such a column changes at once, half-way, and no gradient by it is needed. Columns that reach
+        an nn.Embedding of a torch module as they are need not be named.
     label : str, optional
         What to call it in messages.
 
     Notes
     -----
-    The function must be continuous. A wrong gradient shows in the explanation's `gap`.
+    The function must be continuous in all other columns. One that moves where its gradient says that it does not is
+    refused; a gradient that is wrong in another way shows in the explanation's `gap`, and is warned about.
 
     Examples
     --------
@@ -58,6 +66,7 @@ def function(
     array([[6., 4.]])
     """
     names, read = _columns(columns)
+    read = _with_categories(read, categories)
     output_names = _names(outputs, "outputs") or plain_outputs(checks.whole(outputs, "outputs"))
     label = label or _name(value)
     if not callable(value):
@@ -68,9 +77,17 @@ def function(
         return _by_autograd(value, read, names is not None, output_names, label)
     source = Input(len(read))
     size = len(output_names)
-    node = Opaque(source, size, _Columns(value), _Pullback(gradient, size, label), label)
-    witness = Witness(node, _OnRows(value), label, rtol=1e-9, scale=Largest(value), exact=InHalves(value, label))
-    return Graph(read, source, node, node, output_names, witnesses=(witness,), named=names is not None, label=label)
+    node = Opaque(with_codes(source, read), size, _Columns(value), _Pullback(gradient, size, label), label)
+    return Graph(
+        read, source, node, node, output_names, witnesses=(_witness(node, value, read, label),),
+        named=names is not None, label=label,
+    )  # fmt: skip
+
+
+def _witness(node: Node, value: Callable[[Any], Any], columns: tuple[Column, ...], label: str) -> Witness:
+    asked = (_OnRows(value), Largest(value), InHalves(value, label))
+    own, scale, exact = (on_codes(ask, columns) for ask in asked)
+    return Witness(node, own, label, rtol=1e-9, scale=scale, exact=exact)
 
 
 def _by_autograd(value: Any, columns: tuple[Column, ...], named: bool, names: tuple[str, ...], label: str) -> Graph:
@@ -78,17 +95,16 @@ def _by_autograd(value: Any, columns: tuple[Column, ...], named: bool, names: tu
     if isinstance(value, torch.nn.Module):
         from .torch_net import graph_of
 
+        value = uncompiled(value)
         require_eval_mode(value)
         graph = graph_of(value, columns, named)
         if graph.score.width != len(names):
             raise InputError(f"{label} gives {graph.score.width} numbers a row, and outputs says {len(names)}.")
-        return Graph(
-            columns, graph.input, graph.score, graph.margin, names, witnesses=graph.witnesses, named=named, label=label
-        )
+        return replace(graph, output_names=names, margin_names=names, label=label)
     call = TorchValue(value, label)
     source = Input(len(columns))
-    node = Opaque(source, len(names), call, TorchGradient(call), label)
-    witness = Witness(node, _OnRows(call), label, rtol=1e-9, scale=Largest(call), exact=InHalves(call, label))
+    node = Opaque(with_codes(source, columns), len(names), call, TorchGradient(call), label)
+    witness = _witness(node, call, columns, label)
     return Graph(columns, source, node, node, names, witnesses=(witness,), named=named, label=label)
 
 
@@ -96,6 +112,30 @@ def _columns(columns: int | Sequence[str]) -> tuple[tuple[str, ...] | None, tupl
     names = _names(columns, "columns")
     made_up = () if names else tuple(f"x{j}" for j in range(checks.whole(columns, "columns")))
     return names, tuple(Column(n, missing=False) for n in names or made_up)
+
+
+def _with_categories(
+    columns: tuple[Column, ...], categories: Mapping[str, int | Sequence[float]] | None
+) -> tuple[Column, ...]:
+    """The columns, with those that hold codes as categories."""
+    if categories is None:
+        return columns
+    checks.mapping(categories, "categories", '{"grade": 7}')
+    names = [c.name for c in columns]
+    unknown = [name for name in categories if name not in names]
+    if unknown:
+        raise InputError(f"categories must name columns of the function, {listed(names)}; got {unknown[0]!r}.")
+    codes = {name: _codes(name, given) for name, given in categories.items()}
+    return tuple(coded(c, codes[c.name]) if c.name in codes else c for c in columns)
+
+
+def _codes(name: str, given: Any) -> Sequence[float]:
+    if checks.is_whole(given):
+        return range(checks.whole(given, f"the number of codes of {name!r}"))
+    codes = tuple(given) if isinstance(given, Iterable) else ()
+    if not codes or not all(checks.is_number(v) for v in codes) or len(set(codes)) < len(codes):
+        raise InputError(f"The codes of {name!r} must be their number, or a list of different numbers; got {given!r}.")
+    return codes
 
 
 def _names(given: int | Sequence[str], what: str) -> tuple[str, ...] | None:

@@ -11,7 +11,8 @@ from ..errors import NotFittedError, UnsupportedModelError
 from ..graph import Affine, Array, Elementwise, Graph, Node, Opposite, Select, Softmax
 from ..tables import Rows
 from .links import plain_outputs
-from .torch_call import TorchValue, double_copy
+from .torch_call import TorchValue
+from .torch_copy import double_copy
 from .torch_net import graph_of
 
 

@@ -2,41 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, NotFittedError, UnsupportedModelError, kind_of
+from ..errors import InputError, UnsupportedModelError, kind_of
 from ..graph import Array
 from ..tables import Rows
-
-
-def double_copy(module: Any) -> Any:
-    """The module in float64 on the CPU, in eval mode, its parameters fixed. The given one is left alone."""
-    import torch
-
-    if any(torch.nn.parameter.is_lazy(p) for p in (*module.parameters(), *module.buffers())):
-        raise NotFittedError(
-            f"This {type(module).__name__} has lazy layers that have not seen a row; call it on some, and train it."
-        )
-    out = copy.deepcopy(module).cpu().double().eval().requires_grad_(False)
-    for layer in out.modules():
-        if type(layer) is torch.nn.Softplus:
-            # Beyond its threshold torch replaces softplus by the identity, a step of 2e-9 that float32 cannot see.
-            layer.threshold = max(layer.threshold, 40.0)
-    return out
-
-
-def require_eval_mode(module: Any) -> None:
-    """Refuse a module in training mode, where dropout is random and batch norm makes rows depend on each other."""
-    if any(m.training for m in module.modules()):
-        raise InputError(
-            f"A torch module must be in eval mode to be explained; this {type(module).__name__} is in training mode. "
-            "Call .eval() on it first."
-        )
 
 
 @dataclass(frozen=True)
@@ -55,11 +29,27 @@ class TorchValue:
 
     def tensor(self, x: Any) -> Any:
         """The output as a float64 tensor of shape (n, k); anything else is an error that says what came."""
+        out = self.any_shape(x)
+        if out.ndim not in (1, 2) or len(out) != len(x):
+            raise InputError(
+                f"{self.label} must give a tensor of shape (rows,) or (rows, outputs); for {len(x)} rows it gave shape "
+                f"{tuple(out.shape)}."
+            )
+        return out.reshape(len(x), -1)
+
+    def any_shape(self, x: Any) -> Any:
+        """The output as a float64 tensor, in whatever shape it is given."""
         import torch
 
         try:
             out = self.function(x)
         except RuntimeError as error:
+            if "indices" in str(error):
+                raise UnsupportedModelError(
+                    f"{self.label} looks up rows of a table (nn.Embedding) by what it reads, which must be whole "
+                    "numbers there: read the column as x[:, j].long(), or put nn.Embedding first in an nn.Sequential, "
+                    "followed by nn.Flatten."
+                ) from None
             if "dtype" not in str(error) and "Float" not in str(error):
                 raise
             raise UnsupportedModelError(
@@ -73,12 +63,7 @@ class TorchValue:
                 f"{self.label} must work in float64, so that gradients are exact; for float64 rows it gave "
                 f"{out.dtype}. Replace casts such as .float() by .to(x.dtype)."
             )
-        if out.ndim not in (1, 2) or len(out) != len(x):
-            raise InputError(
-                f"{self.label} must give a tensor of shape (rows,) or (rows, outputs); for {len(x)} rows it gave shape "
-                f"{tuple(out.shape)}."
-            )
-        return out.reshape(len(x), -1)
+        return out
 
 
 @dataclass(frozen=True)

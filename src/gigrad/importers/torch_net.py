@@ -23,15 +23,21 @@ from ..graph import (
     PiecewiseLinear,
     Softmax,
     Witness,
+    topological,
+    value_of,
 )
 from ..tables import Rows
+from .codes import coded, on_codes, with_codes
 from .links import plain_outputs
 from .rounding import Layer, LayerScale, sum_units
-from .torch_call import InHalves, Largest, TorchGradient, TorchValue, double_copy, require_eval_mode
+from .torch_call import InHalves, Largest, TorchGradient, TorchValue
+from .torch_copy import double_copy, is_plain, require_eval_mode, uncompiled
+from .torch_embedding import begins_with_table, looked_up, stacked_width, with_looked_up
 
 
 def import_module(module: Any) -> Graph:
     """The graph of a torch.nn.Module in eval mode; its output is score and margin alike, for no link is known."""
+    module = uncompiled(module)
     require_eval_mode(module)
     return graph_of(module)
 
@@ -40,35 +46,55 @@ def graph_of(module: Any, columns: tuple[Column, ...] | None = None, named: bool
     """The graph of a module, whatever mode it is in; `columns` where they cannot be read off its layers."""
     label = type(module).__name__
     exact = double_copy(module)
-    width = input_width(exact) if columns is None else len(columns)
-    source = Input(width)
-    build = _Build(source)
-    for layer in _flat(exact):
+    layers = list(_flat(exact))
+    codes = begins_with_table(layers)
+    if columns is None:
+        width = stacked_width(layers) if codes else input_width(exact)
+        columns = tuple(Column(f"x{j}", missing=False) for j in range(width))
+    source = Input(len(columns))
+    if codes:
+        columns = tuple(coded(c, range(layers[0].num_embeddings)) for c in columns)
+        start, layers = looked_up(source, layers)
+    else:
+        columns = with_looked_up(exact, columns)
+        start = with_codes(source, columns)
+    build = _Build(start)
+    for layer in layers:
         build.add(layer)
-    node = build.flushed()
-    value = TorchValue(exact, label)
-    scale = Largest(value) if build.opaque else LayerScale(tuple(build.layers))
-    units = 1e-9 if build.opaque else sum(sum_units(w.shape[1]) for w, _ in build.layers) + sum_units(1)
-    witness = Witness(
-        node, OwnOutput(module), label, rtol=units, atol=units * 1e-3, scale=scale, exact=InHalves(value, label)
-    )
+    node = build.finished()
+    value = TorchValue(_OfCodes(exact) if codes else exact, label)
+    straight = not build.opaque and start is source
+    scale = LayerScale(tuple(build.layers)) if straight else Largest(value)
+    units = sum(sum_units(w.shape[1]) for w, _ in build.layers) + sum_units(1) if straight else 1e-9
+    own, exactly, size = (on_codes(ask, columns) for ask in (OwnOutput(module, codes), InHalves(value, label), scale))
     return Graph(
-        columns=columns or tuple(Column(f"x{j}", missing=False) for j in range(width)),
+        columns=columns,
         input=source,
         score=node,
         margin=node,
         output_names=plain_outputs(node.width),
-        witnesses=(witness,),
+        witnesses=(Witness(node, own, label, rtol=units, atol=units * 1e-3, scale=size, exact=exactly),),
         named=named,
         label=label,
     )
 
 
 @dataclass(frozen=True)
-class OwnOutput:
-    """What the module itself gives, in its own precision and on its own device."""
+class _OfCodes:
+    """A module that reads whole numbers, asked with others."""
 
     module: Any
+
+    def __call__(self, x: Any) -> Any:
+        return self.module(x.long())
+
+
+@dataclass(frozen=True)
+class OwnOutput:
+    """What the module itself gives, in its own precision and on its own device; `codes` are given as whole numbers."""
+
+    module: Any
+    codes: bool = False
 
     def __call__(self, rows: Rows) -> Array:
         import torch
@@ -76,25 +102,38 @@ class OwnOutput:
         first = next((p for p in self.module.parameters() if p.is_floating_point()), torch.zeros(1))
         require_eval_mode(self.module)
         with torch.no_grad():
-            out = self.module(torch.from_numpy(rows.matrix.copy()).to(first.device, first.dtype))
-        return np.asarray(out.reshape(len(rows), -1).cpu().numpy())
+            x = torch.from_numpy(rows.matrix.copy()).to(first.device, torch.long if self.codes else first.dtype)
+            out = self.module(x)
+        return np.asarray(out.reshape(len(rows), -1).cpu().double().numpy())  # NumPy has no bfloat16
 
 
 def input_width(module: Any) -> int:
-    """The number of columns a module reads: that of its first layer, if the module takes that many and no other."""
-    import torch
-
-    sizes = [
-        m.in_features if isinstance(m, torch.nn.Linear) else m.num_features
-        for m in module.modules()
-        if isinstance(m, (torch.nn.Linear, torch.nn.BatchNorm1d))
-    ]
-    if sizes and _takes(module, sizes[0]) and not _takes(module, sizes[0] + 1):
-        return int(sizes[0])
+    """The number of columns a module reads: that of one of its first layers, if the module takes that many alone."""
+    for size in dict.fromkeys(_sizes(module)):
+        if _takes(module, size) and not _takes(module, size + 1):
+            return size
     raise UnsupportedModelError(
         f"How many columns a {type(module).__name__} reads cannot be told from its layers; say so: "
         'gigrad.function(module, "autograd", columns=...), with their number or names.'
     )
+
+
+def _sizes(module: Any, most: int = 4) -> list[int]:
+    """The numbers of columns that the first layers of a module which know theirs read."""
+    import torch
+
+    found: list[int] = []
+    for layer in module.modules():
+        kind = getattr(layer, "original_name", "")  # of a layer in a jit module
+        if isinstance(layer, torch.nn.Linear):
+            found.append(layer.in_features)
+        elif isinstance(layer, torch.nn.BatchNorm1d):
+            found.append(layer.num_features)
+        elif isinstance(layer, torch.nn.Unflatten) and layer.dim == 1:
+            found.append(int(np.prod(layer.unflattened_size)))
+        elif kind in ("Linear", "BatchNorm1d"):
+            found.append(layer.weight.shape[-1])
+    return found[:most]
 
 
 def _takes(module: Any, width: int) -> bool:
@@ -110,7 +149,7 @@ def _takes(module: Any, width: int) -> bool:
 def _flat(module: Any) -> Iterator[Any]:
     import torch
 
-    if type(module) is torch.nn.Sequential:
+    if type(module) is torch.nn.Sequential and is_plain(module):
         for layer in module:
             yield from _flat(layer)
     else:
@@ -128,13 +167,14 @@ class _Build:
         self.layers: list[Layer] = []  # every linear step, for the scale of rounding
         self.opaque = False
         self._open: Layer | None = None  # weight (out, in), or a scale (out,) for each column, and a bias
+        self._waiting: list[Any] = []  # layers whose output is no table, until one makes it one again
 
     @property
     def width(self) -> int:
         return self.node.width if self._open is None else len(self._open[1])
 
     def add(self, layer: Any) -> None:
-        known = _known().get(type(layer))
+        known = _known().get(type(layer)) if is_plain(layer) and not self._waiting else None
         if known is None or not known(self, layer):
             self._call(layer)
 
@@ -169,11 +209,46 @@ class _Build:
         return self.node
 
     def _call(self, layer: Any) -> None:
+        import torch
+
         source = self.flushed()
-        value = TorchValue(layer, type(layer).__name__)
-        size = value(np.zeros((1, source.width))).shape[1]
-        self.node = Opaque(source, size, value, TorchGradient(value), type(layer).__name__)
+        self._waiting.append(layer)
+        value = self._value()
+        try:
+            with torch.no_grad():
+                shape = value.any_shape(torch.from_numpy(self._probe())).shape
+        except (RuntimeError, IndexError) as error:
+            raise UnsupportedModelError(
+                f"{value.label} must take a row of zeros, which shows what it gives; it fails on one "
+                f"({type(error).__name__}: {str(error).splitlines()[0]:.200}). If it reads a column as codes that do "
+                "not begin with 0, declare them: gigrad.function(..., categories={column: [1, 2, 3]})."
+            ) from None
+        if len(shape) > 2:  # no table: what follows may make it one again, as Flatten does
+            return
+        self._waiting = []
+        self.node = Opaque(source, shape[1] if len(shape) == 2 else 1, value, TorchGradient(value), value.label)
         self.opaque = True
+
+    def _probe(self) -> Array:
+        """What reaches the node so far of a row of zeros, or of first categories."""
+        source = next(n for n in topological(self.node) if isinstance(n, Input))
+        return value_of(self.node, {source: np.zeros((1, source.width))})
+
+    def _value(self) -> TorchValue:
+        """The waiting layers as one function."""
+        import torch
+
+        first, *others = self._waiting
+        if not others:
+            return TorchValue(first, type(first).__name__)
+        whole = torch.nn.Sequential(first, *others).eval()
+        return TorchValue(whole, f"{type(first).__name__} to {type(others[-1]).__name__}")
+
+    def finished(self) -> Node:
+        """The last node; a module that ends in something that is no table is an error."""
+        if self._waiting:
+            self._value()(self._probe())
+        return self.flushed()
 
 
 _Add = Callable[[_Build, Any], bool]
