@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -12,7 +12,8 @@ import numpy as np
 from . import checks, provenance
 from .choosing import choose, choose_for_pairs
 from .engine import Credits, Pairs, Population, Settings, attribute, held_to
-from .errors import InputError
+from .engine.opaque import has_functions, refuse_ignored, why_not
+from .errors import AccuracyWarning, InputError, warn
 from .explanation import Explanation, table_columns
 from .graph import Array, Choice, Graph, Node, Scores, rounding_above, scores_of, under
 from .grouping import Grouping
@@ -25,6 +26,10 @@ _ROWS_FOR_RANGES = 64
 
 Discrete = Sequence[str] | Mapping[str, Sequence[float] | None] | None
 """Which columns are discrete: left to the rule, named, or with their values."""
+
+NOTICED = 1e-5
+"""The share of a score that its credits may fall short of before a function's gradient is looked at for the reason:
+more than the precision of a net in float32."""
 
 
 class Explainer:
@@ -157,12 +162,14 @@ class Explainer:
         rows = under_names(read_rows(X, graph, what="X"), known, graph, what="X", other="the reference")
         scores = self.scorer.scores(rows)
         asked = chosen_rows(paths, len(rows))
+        self.scorer.refuse_ignored(self.reference, rows)
         population = Population(self.reference.matrix, self.weights, rows.matrix)
         population.tell(self.scorer.node, self.reference_scores, scores.graph)
         credit = attribute(self.scorer.node, self.scorer.graph.input, population, self.settings)
         base = np.broadcast_to(self.base, scores.own.shape)
         credit = self.scorer.held_to_own(credit, base, scores.own, self.settings.tol)
         e = self.scorer.explanation(credit, base, scores.own, rows, self.grouping, self.provenance)
+        self.scorer.tell_why(e, lambda _: self.reference.matrix, rows, self.settings.tol)
         if not len(asked):
             return e
         traced = Traced.of(self.scorer.graph, self.scorer.node, self.settings)
@@ -315,6 +322,7 @@ def explain_pairs(
     settings = replace(settings, players=grouping.players)
     asked = chosen_rows(paths, len(ends))
     at_starts, at_ends = scorer.scores(starts), scorer.scores(ends)
+    scorer.refuse_ignored(starts, ends)
     pairs = Pairs(starts.matrix, ends.matrix)
     pairs.tell(scorer.node, at_starts.graph, at_ends.graph)
     credit = attribute(scorer.node, scorer.graph.input, pairs, settings)
@@ -325,6 +333,7 @@ def explain_pairs(
         "settings": provenance.settings_record(tol, seed, groups),
     }
     e = scorer.explanation(credit, at_starts.own, at_ends.own, ends, grouping, record)
+    scorer.tell_why(e, lambda row: starts.matrix[[row]], ends, tol)
     traced = Traced.of(scorer.graph, scorer.node, settings)
     return replace(e, paths=trace_pairs(traced, pairs, asked)) if len(asked) else e
 
@@ -383,6 +392,27 @@ class Scorer:
         scale = np.maximum(np.abs(base), np.abs(predictions))
         rounding = rounding_above(self.node, self.graph.witnesses, scale)
         return held_to(credit, predictions - base, tol * scale, rounding)
+
+    def refuse_ignored(self, starts: Rows, ends: Rows) -> None:
+        """Refuse a model with a function that moves with a column which its gradient ignores."""
+        if len(starts) and len(ends) and has_functions(self.node):
+            refuse_ignored(self.node, self.graph.input, starts.matrix, ends.matrix, ends.names)
+
+    def tell_why(self, e: Explanation, starts: Callable[[int], Array], rows: Rows, tol: float) -> None:
+        """Warn of the reason where credits do not add up because a function or its gradient is not what it must be.
+
+        `starts` gives the starts of one row's paths.
+        """
+        if not len(rows) or not has_functions(self.node):
+            return
+        allowed = max(NOTICED, 10.0 * tol) * np.maximum(np.abs(e.predictions), np.abs(e.base_values))
+        missing = np.nan_to_num(np.abs(e.gap), nan=np.inf) - allowed
+        row = int(missing.reshape(len(rows), -1).max(axis=1).argmax())
+        if missing.reshape(len(rows), -1)[row].max() <= 0.0:
+            return
+        said = why_not(self.node, self.graph.input, starts(row), rows.matrix[row], rows.names)
+        if said:
+            warn(f"The credits of row {row} do not add up: {said}.", AccuracyWarning)
 
     def explanation(
         self,

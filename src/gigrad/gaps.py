@@ -157,6 +157,7 @@ def explain_gap(
     under_names(b.rows, a.rows.names, scorer.graph, what="group_b", other="group_a")
     scorer = scorer.under(choose(scorer.graph, [a.rows, b.rows], discrete, nominal), a.rows.names)
     grouping = Grouping.of(a.rows.names, groups)
+    scorer.refuse_ignored(b.rows, a.rows)
     random = np.random.default_rng(seed)
     # Sample 0 is the groups as they are, the others are the bootstrap's.
     samples_a, samples_b = a.samples(bootstrap, random), b.samples(bootstrap, random)

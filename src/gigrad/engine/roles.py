@@ -277,6 +277,11 @@ def categories_read(output: Node, source: Input) -> NDArray[np.bool_]:
     return out
 
 
+def input_columns(node: Node, source: Input) -> list[set[int]]:
+    """For every column of a node, the columns of the rows it may depend on."""
+    return _dependencies((node,), source)[node]
+
+
 def _dependencies(outputs: tuple[Node, ...], source: Input) -> dict[Node, list[set[int]]]:
     """For every column of every node below `outputs`, the columns of the rows it may depend on."""
     read: dict[Node, list[set[int]]] = {}

@@ -1,0 +1,252 @@
+"""Whether a function that is known by its value and its gradient alone keeps its word: the one is that of the other.
+
+Before credits are computed, columns that the gradient ignores are moved on a few paths; a value that moves with one
+would leave it without credit, so it is refused. Where credits do not add up, the worst path is searched for the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import UnsupportedModelError
+from ..graph import Array, Input, Node, Opaque, TreeEnsemble, topological, value_of
+from .roles import categories_read, input_columns
+
+PROBED = 8
+"""How many paths are looked at beforehand."""
+
+HALVINGS = 40
+"""After as many a path of length 1 is 1e-12 long, and what still changes on it has jumped."""
+
+NOTHING = 1e-9
+"""A change below this share of the largest value is rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Function:
+    """An opaque function of a model, and what moves in it."""
+
+    node: Opaque
+    moving: NDArray[np.bool_]  # (w,), its inputs that move along a path, rather than all at once
+    names: tuple[str, ...]  # (w,), of its inputs, for messages
+    source: Input
+
+    def inputs(self, rows: Array) -> Array:
+        """What it reads of some rows, (n, w)."""
+        return value_of(self.node.source, {self.source: rows})
+
+    @property
+    def _weights(self) -> Array:
+        """One number is made of several outputs, in a way in which they will not cancel."""
+        size = self.node.width
+        return np.ones(1) if size == 1 else np.random.default_rng(0).normal(size=size)
+
+    def value(self, x: Array) -> Array:
+        return self.node.forward(x) @ self._weights
+
+    def gradient(self, x: Array) -> Array:
+        return self.node.pullback(np.tile(self._weights, (len(x), 1)), x)[0]
+
+
+def _functions(output: Node, source: Input, names: Sequence[str]) -> Iterator[_Function]:
+    for node in topological(output):
+        if not isinstance(node, Opaque) or any(isinstance(n, TreeEnsemble) for n in topological(node.source)):
+            continue
+        at_once = categories_read(output, source)
+        read = input_columns(node.source, source)
+        moving = np.array([not all(at_once[j] for j in columns) for columns in read])
+        called = tuple(
+            repr(names[next(iter(columns))]) if len(columns) == 1 else f"its input {i}"
+            for i, columns in enumerate(read)
+        )
+        yield _Function(node, moving, called, source)
+
+
+def has_functions(output: Node) -> bool:
+    return any(isinstance(node, Opaque) for node in topological(output))
+
+
+# ---------------------------------------------------------------- columns that a gradient ignores
+
+
+def refuse_ignored(output: Node, source: Input, starts: Array, ends: Array, names: Sequence[str]) -> None:
+    """Refuse a model with a function that moves with a column by which its gradient is zero.
+
+    `starts` (m, p) and `ends` (n, p) need not belong to each other: a few of each are paired.
+    """
+    some = [np.linspace(0, len(rows) - 1, PROBED).astype(int) for rows in (starts, ends)]
+    for function in _functions(output, source, names):
+        start, end = function.inputs(starts[some[0]]), function.inputs(ends[some[1]])
+        whole = ~np.isnan(start + end).any(axis=1)
+        if whole.any():
+            _refuse_ignored(function, start[whole], end[whole])
+
+
+def _refuse_ignored(function: _Function, start: Array, end: Array) -> None:
+    moved = (start != end).any(axis=0) & function.moving
+    slopes = function.gradient(np.concatenate([start, end, (start + end) / 2.0]))
+    ignored = np.nonzero(moved & (slopes == 0.0).all(axis=0))[0][:64]
+    if not len(ignored):
+        return
+    least = NOTHING * float(np.abs(function.value(np.concatenate([start, end]))).max())
+    for steps in _moves(function, start, end, ignored, least):
+        raise UnsupportedModelError(steps)
+
+
+def _moves(function: _Function, start: Array, end: Array, columns: NDArray[np.int64], least: float) -> Iterator[str]:
+    """What to say about each column with which the value moves while the gradient stays zero, to the last digit."""
+    column, rows, low, high = [], [], [], []
+    base = function.value(start)
+    for j in columns.tolist():
+        alone = start.copy()
+        alone[:, j] = end[:, j]
+        change = np.abs(function.value(alone) - base)
+        worst = int(np.argmax(change))
+        if change[worst] > least:
+            column.append(j)
+            rows.append(start[worst])
+            low.append(start[worst, j])
+            high.append(end[worst, j])
+    if not column:
+        return
+    line = _Line(function, np.array(rows), np.array(column))
+    a, b = np.array(low), np.array(high)
+    first, last, silent = line.halved(a, b)
+    for i in np.nonzero(silent & (np.abs(first) > least))[0]:
+        name = function.names[column[i]]
+        seen = f"its output changes by {abs(first[i]):.3g} as {name} goes from {a[i]:.6g} to {b[i]:.6g}"
+        if abs(last[i]) > 1e-6 * abs(first[i]):
+            yield (
+                f"{function.node.label} must be continuous in every column of numbers; it jumps with {name}: {seen}, "
+                "and its gradient by it is zero, so that it would earn nothing. Replace what rounds or compares in it "
+                "(.long(), floor, argmax, >) by something continuous; if a column holds codes, declare them: "
+                "gigrad.function(..., categories={column: number of codes})."
+            )
+        else:
+            yield (
+                f"{function.node.label} must have a gradient by every column it depends on; it has none by {name}: "
+                f"{seen}, and its gradient by it is zero. Look for detach(), no_grad() or NumPy inside of it, or "
+                "correct the gradient that was given."
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _Line:
+    """Rows of which one input each is moved."""
+
+    function: _Function
+    rows: Array  # (q, w)
+    columns: NDArray[np.int64]  # (q,)
+
+    def at(self, where: Array) -> Array:
+        rows = self.rows.copy()
+        rows[np.arange(len(rows)), self.columns] = where
+        return rows
+
+    def halved(self, low: Array, high: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """The change from low to high, what is left of it after halving, and whether no slope was seen on the way."""
+        at_low, at_high = self.function.value(self.at(low)), self.function.value(self.at(high))
+        first = at_high - at_low
+        silent = np.ones(len(low), np.bool_)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2.0
+            rows = self.at(middle)
+            silent &= self.function.gradient(rows)[np.arange(len(rows)), self.columns] == 0.0
+            if not silent.any():
+                break
+            value = self.function.value(rows)
+            left = np.abs(value - at_low) >= np.abs(at_high - value)
+            low, high = np.where(left, low, middle), np.where(left, middle, high)
+            at_low, at_high = np.where(left, at_low, value), np.where(left, value, at_high)
+        return first, at_high - at_low, silent
+
+
+# ---------------------------------------------------------------- why credits do not add up
+
+
+def why_not(output: Node, source: Input, starts: Array, end: Array, names: Sequence[str]) -> str:
+    """Why the credits of one row, (p,), do not add up, in a sentence; "" where the functions keep their word."""
+    some = starts[np.unique(np.linspace(0, len(starts) - 1, 4 * PROBED).astype(int))]
+    for function in _functions(output, source, names):
+        from_, to = function.inputs(some), function.inputs(end[None])
+        from_[:, ~function.moving] = to[:, ~function.moving]
+        paths = [_Path(function, s, to[0]) for s in from_ if not np.isnan(s + to[0]).any()]
+        if paths and (said := max(paths, key=lambda p: p.lost(0.0, 1.0)).reason()):
+            return said
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Path:
+    """A straight path through what a function reads."""
+
+    function: _Function
+    start: Array  # (w,)
+    end: Array
+
+    def _at(self, times: Array) -> Array:
+        return np.asarray((1.0 - times)[:, None] * self.start + times[:, None] * self.end)
+
+    def rise(self, low: float, high: float) -> float:
+        at_low, at_high = self.function.value(self._at(np.array([low, high])))
+        return float(at_high - at_low)
+
+    def by_gradient(self, low: float, high: float, panels: int = 8) -> float:
+        """The same by the gradient."""
+        nodes, weights = np.polynomial.legendre.leggauss(4)
+        width = (high - low) / panels
+        times = low + width * (np.arange(panels)[:, None] + (nodes + 1.0) / 2.0)
+        slopes = self.function.gradient(self._at(times.ravel())) @ (self.end - self.start)
+        return float(slopes.reshape(panels, -1).sum(axis=0) @ weights * width / 2.0)
+
+    def lost(self, low: float, high: float) -> float:
+        lost = abs(self.rise(low, high) - self.by_gradient(low, high))
+        return np.inf if np.isnan(lost) else lost
+
+    def reason(self) -> str:
+        label, all_lost = self.function.node.label, self.lost(0.0, 1.0)
+        size = float(np.abs(self.function.value(self._at(np.linspace(0.0, 1.0, 9)))).max())
+        if all_lost <= 1e-6 * size:
+            return ""
+        if not np.isfinite(all_lost):
+            return f"the gradient of {label} is no number somewhere on the way"
+        low, high = 0.0, 1.0
+        for turn in range(HALVINGS):
+            middle = (low + high) / 2.0
+            low, high = (low, middle) if self.lost(low, middle) >= self.lost(middle, high) else (middle, high)
+            if turn == HALVINGS // 2:
+                real, said, apart = self._slopes(low, high)
+        if self.lost(low, high) > 1e-3 * all_lost:
+            return (
+                f"{label} jumps by {abs(self.rise(low, high)):.3g} at {self._place(low)}, of which its gradient knows "
+                "nothing; a function must be continuous (look for floor, where, comparisons and the like inside of it)"
+            )
+        if not apart:
+            return ""
+        return (
+            f"the gradient of {label} is not that of its value: at {self._place(low)} the path rises by {real:.3g}, "
+            f"where the gradient says {said:.3g} (look for detach, no_grad and custom backward functions inside of it, "
+            "or correct the gradient that was given)"
+        )
+
+    def _slopes(self, low: float, high: float) -> tuple[float, float, bool]:
+        """The slope of a short stretch, that by the gradient, and whether they differ almost everywhere on it.
+
+        At a kink they differ, too, but only on the part of the stretch that it is in.
+        """
+        edges = np.linspace(low, high, 9)
+        real = np.array([self.rise(a, b) for a, b in pairwise(edges.tolist())]) / np.diff(edges)
+        said = np.array([self.by_gradient(a, b, 1) for a, b in pairwise(edges.tolist())]) / np.diff(edges)
+        off = np.abs(real - said) > 1e-3 * np.maximum(np.abs(real), np.abs(said))
+        return float(real.mean()), float(said.mean()), bool(off.mean() > 0.7)
+
+    def _place(self, time: float) -> str:
+        """Where that is: the inputs that move most, a few."""
+        far = np.argsort(-np.abs(self.end - self.start), kind="stable")[:3]
+        here = self._at(np.array([time]))[0]
+        return ", ".join(f"{self.function.names[j].strip(chr(39))} = {here[j]:.4g}" for j in far)
