@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def check_importer(
 
     The graph must reproduce the model's own predictions on X, on rows at thresholds and their float neighbours, and on
     rows with missing values where the model takes them; credits must add up; and they must equal the brute-force
-    definition on a few pairs.
+    definition on a few pairs, with all columns continuous and with those that trees split on discrete.
 
     Parameters
     ----------
@@ -78,14 +79,15 @@ def check_importer(
     starts, ends = _some_pairs(np.concatenate([rows.matrix for rows in read]), pairs, changes, rng)
     bare = replace(graph, witnesses=())
     gaps, differences = [], []
-    for output in outputs:
+    for output, discrete in product(outputs, _choices(graph)):
         node, _ = graph.output(output)
-        explained = explain_pairs(bare, _encoded(bare, starts), _encoded(bare, ends), output=output, tol=tol)
+        tables = _encoded(bare, starts), _encoded(bare, ends)
+        explained = explain_pairs(bare, *tables, output=output, discrete=discrete, tol=tol)
         got = explained.values.reshape(pairs, -1, node.width)
         scale = max(1.0, float(np.abs(explained.predictions).max()))
         gaps.append(np.abs(explained.gap).max() / scale)
         for i in range(pairs):
-            want = brute_force(graph, starts[i], ends[i], output=output)
+            want = brute_force(graph, starts[i], ends[i], output=output, discrete=discrete)
             differences.append(np.abs(got[i] - want).max() / scale)
     gap, difference = float(np.max(gaps)), float(np.max(differences))
     if not (gap <= tol and difference <= tol):  # NaN is no answer either
@@ -94,6 +96,13 @@ def check_importer(
             f"the difference {difference:.3g}."
         )
     return ImporterReport(sum(len(rows) for rows in read), gap, difference)
+
+
+def _choices(graph: Graph) -> list[dict[str, None]]:
+    """The choices of discrete columns to try: none, and every number that trees split on."""
+    split = thresholds(graph, graph.margin if graph.no_score else graph.score)
+    numbers = {graph.columns[j].name: None for j in sorted(split) if graph.columns[j].kind == "number"}
+    return [{}, numbers] if numbers else [{}]
 
 
 def _some_pairs(pool: Array, pairs: int, changes: int, rng: np.random.Generator) -> tuple[Array, Array]:
