@@ -52,7 +52,7 @@ def test_grouped_corners_equal_the_definition(seed: int, link: str) -> None:
     trees = random_forest(rng, columns, source)
     graph = graph_of(columns, source, trees if link == "margin" else Elementwise(trees, link))
     starts, ends = random_rows(rng, columns, 3), random_rows(rng, columns, 3)
-    got = gig.explain_pairs(graph, starts, ends, groups={"pair": ["x1", "x3"]})
+    got = gig.explain_pairs(graph, starts, ends, groups={"pair": ["x1", "x3"]}, discrete=())
     assert got.feature_names == ("x0", "pair", "x2")
     for i in range(3):
         want = brute_force(graph, starts[i], ends[i], groups={"pair": ["x1", "x3"]})[:, 0]

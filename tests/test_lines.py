@@ -34,7 +34,7 @@ def branches(rng: np.random.Generator, source: Node) -> Node:
 
 def compare(graph: Graph, rng: np.random.Generator, pairs: int = 1) -> None:
     starts, ends = rng.normal(size=(pairs, 3)), rng.normal(size=(pairs, 3))
-    e = gig.explain_pairs(graph, starts, ends, tol=1e-10)
+    e = gig.explain_pairs(graph, starts, ends, tol=1e-10, discrete=())
     for i in range(pairs):
         np.testing.assert_allclose(e.values[i], brute_force(graph, starts[i], ends[i])[:, 0], atol=1e-9)
 
@@ -58,7 +58,7 @@ def test_a_unit_that_starts_on_its_kink_but_for_rounding() -> None:
     assert -1e-15 < below < 0.0, "rounding puts it on the wrong side"
     top = Elementwise(Affine(hidden, np.array([[1.0, 2.0], [0.5, -1.0]]), np.array([0.0, 0.1])), "tanh")
     graph = graph_of(COLUMNS, source, Affine(top, np.ones((1, 2)), np.zeros(1)))
-    e = gig.explain_pairs(graph, start[None], end[None], tol=1e-10)
+    e = gig.explain_pairs(graph, start[None], end[None], tol=1e-10, discrete=())
     np.testing.assert_allclose(e.values[0], brute_force(graph, start, end)[:, 0], atol=1e-9)
 
 
@@ -124,7 +124,7 @@ def test_units_with_kinks_that_are_the_output_itself_equal_the_definition() -> N
     output = Affine(units, rng.normal(size=(3, 3)), np.zeros(3))
     graph = Graph(COLUMNS, source, output, output, ("a", "b", "c"))
     starts, ends = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
-    e = gig.explain_pairs(graph, starts, ends, tol=1e-10)
+    e = gig.explain_pairs(graph, starts, ends, tol=1e-10, discrete=())
     assert np.abs(e.gap).max() < 1e-12
     for i in range(5):
         np.testing.assert_allclose(e.values[i], brute_force(graph, starts[i], ends[i]), atol=1e-9)

@@ -40,7 +40,7 @@ def step(source: Input, column: int, threshold: float, height: float) -> Node:
 
 
 def credit_of(score: Node, source: Input) -> np.ndarray:
-    return gig.explain_pairs(graph_of(XY, source, score), START[None], END[None], tol=1e-11).values[0]
+    return gig.explain_pairs(graph_of(XY, source, score), START[None], END[None], tol=1e-11, discrete=()).values[0]
 
 
 def test_a_sine_of_the_sum() -> None:
@@ -116,7 +116,7 @@ def test_compositions_in_rank_space_equal_the_definition(seed: int, activation: 
     rng = np.random.default_rng(seed)
     graph = composition(rng, activation)
     starts, ends = numbers(rng, 2), numbers(rng, 2)
-    got = gig.explain_pairs(graph, starts, ends, tol=1e-10)
+    got = gig.explain_pairs(graph, starts, ends, tol=1e-10, discrete=())
     for i in range(2):
         off = np.abs(got.values[i] - brute_force(graph, starts[i], ends[i])[:, 0]).max()
         assert off <= 1e-8

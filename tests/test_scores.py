@@ -63,7 +63,7 @@ def test_a_link_over_a_linear_score_equals_the_definition(top: str) -> None:
     ends[0] = starts[0] + level - WEIGHT[0] * (level @ WEIGHT[0]) / (WEIGHT[0] @ WEIGHT[0])
     ends[1] = starts[1] + (ends[0] - starts[0]) + 1e-7
     graph = linked(top)
-    e = gig.explain_pairs(graph, starts, ends)
+    e = gig.explain_pairs(graph, starts, ends, discrete=())
     for i in range(len(starts)):
         want = brute_force(graph, starts[i], ends[i])[:, 0]
         np.testing.assert_allclose(e.values[i], want, atol=1e-10)
@@ -97,7 +97,7 @@ def test_columns_that_jump_leave_the_straight_line() -> None:
     graph = graph_of(columns, source, Elementwise(score, "sigmoid"))
     starts = np.array([[0, 0.1, 0.2], [1, 0.1, 0.2], [0, np.nan, 0.2], [2, np.nan, 1.0]])
     ends = np.array([[0, 1.0, -0.2], [0, 1.0, -0.2], [0, 1.0, -0.7], [2, np.nan, -1.0]])
-    e = gig.explain_pairs(graph, starts, ends, tol=1e-10)
+    e = gig.explain_pairs(graph, starts, ends, tol=1e-10, discrete=())
     for i in range(len(starts)):
         np.testing.assert_allclose(e.values[i], brute_force(graph, starts[i], ends[i])[:, 0], atol=1e-9)
     both = gig.explain(graph, ends, starts, tol=1e-10)
@@ -118,7 +118,7 @@ def test_steep_softmaxes_reach_the_tolerance_and_equal_the_definition(steepness:
     starts, ends = rng.normal(size=(5, 3)), rng.normal(size=(5, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("error", gig.AccuracyWarning)
-        e = gig.explain_pairs(graph, starts, ends)
+        e = gig.explain_pairs(graph, starts, ends, discrete=())
     for i in range(2):
         want = brute_force(graph, starts[i], ends[i])
         assert (np.abs(e.values[i] - want).max(axis=0) <= e.error[i] + 1e-10).all()
@@ -137,7 +137,7 @@ def test_a_step_that_hides_beyond_the_outermost_node_is_found() -> None:
     both = Concat((bend, assemble(source, [stump], np.zeros(1)), Select(source, (2,))))
     graph = graph_of(COLUMNS, source, Elementwise(Affine(both, np.array([[1.0, 0.5, 0.3]]), np.zeros(1)), "tanh"))
     start, end = np.zeros(3), np.array([1.0, 1.0, 0.5])
-    e = gig.explain_pairs(graph, start[None], end[None])
+    e = gig.explain_pairs(graph, start[None], end[None], discrete=())
     np.testing.assert_allclose(e.values[0], brute_force(graph, start, end)[:, 0], atol=1e-6)
     assert e.error[0] < 1e-6
 
@@ -152,6 +152,6 @@ def test_a_score_that_is_nothing_at_both_ends_of_a_path_comes_to_an_end() -> Non
     mean = Elementwise(Affine(both, np.array([[-1.0, 1.0, 0.001]]), np.zeros(1)), "tanh")
     graph = graph_of(COLUMNS, source, PiecewiseLinear(mean, np.array([-0.7, -0.3, 0.0]), np.array([0.0, 0.4, 1.0])))
     start, end = np.zeros(3), np.ones(3)
-    e = gig.explain_pairs(graph, start[None], end[None])
+    e = gig.explain_pairs(graph, start[None], end[None], discrete=())
     assert e.predictions[0] == e.base_values[0] == 0.0
     np.testing.assert_allclose(e.values[0], brute_force(graph, start, end)[:, 0], atol=1e-9)

@@ -85,7 +85,7 @@ def test_shared_children_in_any_order_equal_the_definition() -> None:
     rows = np.array([[-2.0, 0.0], [0.0, -1.0], [0.0, 1.0], [2.0, 0.0]])
     np.testing.assert_array_equal(graph.predict(rows), [5, 1, 5, 5])
     start, end = np.array([-2.0, 1.0]), np.array([2.0, -1.0])
-    got = gig.explain_pairs(graph, start[None], end[None]).values[0]
+    got = gig.explain_pairs(graph, start[None], end[None], discrete=()).values[0]
     np.testing.assert_allclose(got, brute_force(graph, start, end)[:, 0], atol=1e-12)
 
 

@@ -39,7 +39,7 @@ def pairs_of(rng: np.random.Generator, graph: Graph, n: int = 4) -> tuple[np.nda
 def test_sums_of_trees_equal_the_definition(seed: int, outputs: int) -> None:
     rng, graph = forest_graph(seed, outputs)
     starts, ends = pairs_of(rng, graph)
-    got = gig.explain_pairs(graph, starts, ends)
+    got = gig.explain_pairs(graph, starts, ends, discrete=())
     for i in range(len(starts)):
         want = brute_force(graph, starts[i], ends[i])
         np.testing.assert_allclose(got.values.reshape(len(starts), -1, outputs)[i], want, atol=1e-9)
@@ -54,7 +54,7 @@ def test_links_over_trees_equal_the_definition_with_corners_across_trees(seed: i
     else:
         graph = linked(graph, link)
     starts, ends = pairs_of(rng, graph)
-    got = gig.explain_pairs(graph, starts, ends)
+    got = gig.explain_pairs(graph, starts, ends, discrete=())
     scale = max(1.0, np.abs(got.predictions).max())
     for i in range(len(starts)):
         want = brute_force(graph, starts[i], ends[i])
@@ -67,9 +67,9 @@ def test_a_population_is_the_weighted_mean_of_its_pairs(seed: int) -> None:
     rng, graph = forest_graph(seed, outputs=2)
     starts, ends = random_rows(rng, graph.columns, 5), random_rows(rng, graph.columns, 3)
     weights = rng.random(5)
-    got = gig.explain(graph, ends, starts, weights=weights)
+    got = gig.explain(graph, ends, starts, weights=weights, discrete=())
     for i in range(3):
-        pairs = gig.explain_pairs(graph, starts, np.repeat(ends[i : i + 1], 5, axis=0))
+        pairs = gig.explain_pairs(graph, starts, np.repeat(ends[i : i + 1], 5, axis=0), discrete=())
         want = np.tensordot(weights / weights.sum(), pairs.values, 1)
         np.testing.assert_allclose(got.values[i], want, atol=1e-12)
     np.testing.assert_allclose(got.base_values + got.values.sum(axis=1) + got.gap, got.predictions, atol=1e-12)
@@ -91,7 +91,7 @@ def test_efficient_and_reflexive(seed: int, space: str) -> None:
     rng, graph = forest_graph(seed)
     graph = in_space(graph, space)
     starts, ends = pairs_of(rng, graph)
-    forth, back = gig.explain_pairs(graph, starts, ends), gig.explain_pairs(graph, ends, starts)
+    forth, back = (gig.explain_pairs(graph, a, b, discrete=()) for a, b in ((starts, ends), (ends, starts)))
     np.testing.assert_allclose(forth.values.sum(axis=1), graph.predict(ends) - graph.predict(starts), atol=1e-11)
     np.testing.assert_allclose(forth.values, -back.values, atol=1e-11)
 

@@ -49,7 +49,7 @@ def test_over_one_linear_score_credit_goes_along_it(seed: int, link: str | None)
     weight = np.array([[1.0, 0.5, -1.0]])
     graph = over(weight, rng, link)
     start, end = round_pairs(rng)
-    explained = gig.explain_pairs(graph, start, end)
+    explained = gig.explain_pairs(graph, start, end, discrete=())
     change = explained.predictions - explained.base_values
     share = (end - start) * weight[0]
     moved = share.sum(axis=1, keepdims=True)
@@ -93,7 +93,7 @@ def test_boosted_heads_over_smooth_scores_equal_the_definition(seed: int, top: s
     graph = stacked(rng, top)
     assert reads_scores(graph, graph.score)
     starts, ends = rng.normal(size=(3, 3)) * 1.5, rng.normal(size=(3, 3)) * 1.5
-    e = gig.explain_pairs(graph, starts, ends, tol=1e-9)
+    e = gig.explain_pairs(graph, starts, ends, tol=1e-9, discrete=())
     want = np.stack([brute_force(graph, s, t)[:, 0] for s, t in zip(starts, ends, strict=True)])
     np.testing.assert_allclose(e.values, want, atol=1e-8)
     assert np.abs(want).max() > 0.05, "something happens"

@@ -114,13 +114,13 @@ def test_the_short_way_gives_the_credit_of_the_long_one(
         return of(roles)
 
     monkeypatch.setattr(Fan, "of", watched)
-    got = gig.explain_pairs(graph, starts, ends, tol=1e-9)
+    got = gig.explain_pairs(graph, starts, ends, tol=1e-9, discrete=())
     assert found
     assert all(found)
     if name == "tanh":
         np.testing.assert_allclose(got.values[0].T, brute_force(graph, starts[0], ends[0]).T.squeeze(), atol=1e-8)
     monkeypatch.setattr(Fan, "of", lambda roles: None)
-    want = gig.explain_pairs(graph, starts, ends, tol=1e-9)
+    want = gig.explain_pairs(graph, starts, ends, tol=1e-9, discrete=())
     np.testing.assert_allclose(got.values, want.values, atol=1e-12)
     np.testing.assert_allclose(got.error, want.error, rtol=1e-3, atol=1e-13)
 

@@ -32,6 +32,6 @@ def test_wide_layers_are_explained_as_one_output(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(mixed, "attribute", watched)
     graph = wide_net(300)
     start, end = np.array([[0.2, -1.0, 0.5]]), np.array([[1.0, 0.7, -0.3]])
-    e = gig.explain_pairs(graph, start, end, tol=1e-10)
+    e = gig.explain_pairs(graph, start, end, tol=1e-10, discrete=())
     np.testing.assert_allclose(e.values[0], brute_force(graph, start[0], end[0])[:, 0], atol=1e-9)
     assert max(widths) == 1

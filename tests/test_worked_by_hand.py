@@ -45,7 +45,7 @@ def exponential(trees: list[Tree], columns: tuple[Column, ...], engine: str) -> 
 
 def both_ways(graph: Graph, start: Any, end: Any) -> np.ndarray:
     """The credits of a path, which are those of the way back with the other sign."""
-    there, back = (gig.explain_pairs(graph, [a], [b]) for a, b in ((start, end), (end, start)))
+    there, back = (gig.explain_pairs(graph, [a], [b], discrete=()) for a, b in ((start, end), (end, start)))
     np.testing.assert_allclose(back.values, -there.values, rtol=0, atol=1e-12)
     assert np.abs(there.gap).max() < 1e-12
     return there.values[0]
@@ -61,9 +61,11 @@ def both_ways(graph: Graph, start: Any, end: Any) -> np.ndarray:
         ([0, 0], [10, 1], (5.0, 0.6), FIRST),
         ([0, 0], [10, 1], (5.0, 0.4), SECOND),
         ([-9, 0], [1, 1], (0.0, 0.4), SECOND),
-        # crossings closer than 1e-9 are one corner
+        # times are rounded to multiples of 2^-30, and equal ones are one corner
         ([0, 0], [1, 1], (0.5, 0.5), TOGETHER),
-        ([0, 0], [1, 1], (0.3, 0.3 + 5e-10), TOGETHER),
+        ([0, 0], [1, 1], (0.25 - 2.0**-32, 0.25 + 2.0**-32), TOGETHER),
+        ([0, 0], [1, 1], (0.25, 0.25 + 2.0**-31), TOGETHER),  # half-way between two of them, and the even one is nearer
+        ([0, 0], [1, 1], (0.25 - 2.0**-30, 0.25 - 2.0**-31), FIRST),
         ([0, 0], [1, 1], (0.3, 0.3 + 5e-9), FIRST),
         ([0, 0], [1, 1], (0.3 + 5e-9, 0.3), SECOND),
         # who starts on a threshold and leaves its side passes it at 0, alone or with others
