@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+import gigrad as gig
 from gigrad.graph import (
     Affine,
     Array,
@@ -88,3 +91,40 @@ def test_trees_over_scores_alone_are_left_alone() -> None:
     got = attach(head, over, score).score
     assert isinstance(got, TreeEnsemble)
     assert got.source is score
+
+
+def test_every_threshold_is_crossed_at_its_own_place() -> None:
+    """One threshold with two places, and two so close that they are crossed in the other order than they lie in."""
+    source = Input(2)
+    place = np.array([0.2, 0.2 + 3e-8, 0.2, 0.5])
+    threshold = np.array([0.2 + 1e-8, 0.2 + 1e-8, 0.2 + 2e-8, 0.5])
+    order = np.arange(7)
+    rng = np.random.default_rng(0)
+
+    def full(first: int) -> Tree:
+        """A full tree of depth 2 on the first column, the second, and the first again at another of its edges."""
+        edges = np.array([first, 3, (first + 1) % 3, 0, 0, 0, 0])
+        return Tree(
+            feature=np.array([1, 2, 1, -1, -1, -1, -1]),
+            threshold=threshold[edges],
+            left=np.where(order < 3, 2 * order + 1, -1),
+            right=np.where(order < 3, 2 * order + 2, -1),
+            missing_left=np.zeros(7, bool),
+            values=rng.normal(size=7),
+            place=place[edges],
+        )
+
+    own = Input(3)  # a score that no split reads, then both columns
+    trees = assemble(own, [full(first) for first in range(3)], np.zeros(1))
+    score = Affine(source, np.ones((1, 2)), np.zeros(1))
+    columns = (Column("a"), Column("b"))
+    head = Graph(tuple(Column(f"z{j}") for j in range(3)), own, trees, trees, ("y",))
+    ranked = attach(head, Graph(columns, source, score, score, ("y",), named=True), Concat((score, source)))
+    plain = replace(trees, source=source, feature=np.where(trees.feature > 0, trees.feature - 1, -1).astype(np.int32))
+    direct = Graph(columns, source, plain, plain, ("y",), named=True)
+    start = np.array([[0.2 - 1e-7, 0.5 - 1e-7], [0.2 + 1e-7, 0.0], [0.1, 0.4], [0.3, 0.6]])
+    end = np.array([[0.2 + 1e-7, 0.5 + 2e-7], [0.2 - 2e-7, 1.0], [0.3, 0.6], [0.1, 0.4 + 1e-8]])
+    want = gig.explain_pairs(direct, start, end, discrete=())
+    got = gig.explain_pairs(ranked, start, end, discrete=())
+    np.testing.assert_allclose(got.values, want.values, rtol=0, atol=1e-12)
+    assert np.abs(want.values).max() > 0.1
