@@ -20,6 +20,9 @@ from .roles import Levels, Roles, pull_back
 from .roots import MARGIN, Bools, passed, solve
 from .table import Rows, Table
 
+TURNS = 1 / 64
+"""Segments that are a smaller part of their panel than this are not looked at for turns."""
+
 SHORTEST = 1e-14
 """Segments shorter than this in time are not divided any more."""
 
@@ -147,6 +150,36 @@ class Head:
         return {n: waiting[n] for n in self.roles.joints if n in waiting}
 
     # ------------------------------------------------------------ kinks and thresholds inside segments
+
+    def turns(self, segments: Segments) -> tuple[Ints, Array]:
+        """Segments on which a node may pass a level and pass it back, and when it turns in between, sorted by time.
+
+        A parabola through both ends and the middle tells. What is shorter than a small part of its panel hardly turns.
+        """
+        long = (segments.high - segments.low) > TURNS * self.patch.panels.length[segments.panel]
+        index = np.nonzero(long)[0]
+        some = segments[index]
+        held, nodes = self.held(some), tuple(levels.node for levels in self.roles.head_levels)
+        times = (some.low, 0.5 * (some.low + some.high), some.high)
+        first, middle, last = (self.at(nodes, some.panel, some.state, t, held) for t in times)
+        found: list[tuple[Ints, Array]] = [(np.zeros(0, np.int64), np.zeros(0))]
+        for levels in self.roles.head_levels:
+            a, b, c = (values[levels.node] for values in (first, middle, last))
+            bend = a - 2.0 * b + c
+            with np.errstate(divide="ignore", invalid="ignore"):
+                turn, depth = 0.5 * (a - c) / bend, np.square(c - a) / (8.0 * bend)
+            inside = np.abs(turn) < 1.0  # in the segment's own coordinate
+            top = np.where(inside, b - 1.2 * depth - 0.1 * bend, a)
+            for end in (a, c):
+                row, column, _ = _passed(levels, np.where(inside, end, a), top, None)
+                length = some.high[row] - some.low[row]
+                found.append((index[row], some.low[row] + 0.5 * (1.0 + turn[row, column]) * length))
+        segment, time = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        order = np.lexsort((time, segment))
+        segment, time = segment[order], time[order]
+        fresh = np.ones(len(order), np.bool_)
+        fresh[1:] = (segment[1:] != segment[:-1]) | (np.diff(time) > SHORTEST)
+        return segment[fresh], time[fresh]
 
     def settle(self, segments: Segments, crossings: Crossings) -> Iterator[Settled]:
         """The segments cut at every kink and threshold of the head, with the score at both ends."""

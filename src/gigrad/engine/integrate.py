@@ -6,7 +6,9 @@ Segments that lose too much get more nodes, then are halved.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -17,11 +19,10 @@ from .games import Sides
 from .head import SHORTEST, Crossings, Head, Segments, Settled
 from .jumps import Corners
 from .paths import Bools, Ints
-from .quadrature import ROUNDING, gauss
+from .quadrature import ROUNDING, gauss, legendre
+from .roles import Roles
 from .settings import Settings
-
-ORDERS = (1, 2, 4, 8)
-"""Nodes on a segment."""
+from .slopes import ORDERS
 
 ROUNDS = 40
 """How often the segments that lose too much are halved."""
@@ -42,6 +43,11 @@ class Moments:
         Integrals of the score's derivative by a line.
     lost : (panels, k)
         What the quadrature of the segments lost, and jumps that could not be shared out.
+    wander : (orders, panels, k)
+        How far the quadrature with so many nodes is from the score inside of segments, times the share of the panel
+        that a segment is to the power of its nodes: as much of a curve as a polynomial of that degree misses. What is
+        made up for before a segment ends is no loss of the score, but one of a column's credit where that column's part
+        in a curve's speed changes on the way.
     sway : (panels, columns of all curve ends, k)
         How much the derivative by a curve varies on the panel, as a sum of squares: what an error of that curve, which
         looks like a Legendre polynomial of high degree, costs.
@@ -50,6 +56,7 @@ class Moments:
     curves: Array
     lines: dict[Node, Array]
     lost: Array
+    wander: Array
     sway: Array
 
     @classmethod
@@ -61,6 +68,7 @@ class Moments:
             np.zeros((panels, head.patch.rule.size + 2, columns, k)),
             {n: np.zeros((panels, n.width, k)) for n in roles.head_lines},
             np.zeros((panels, k)),
+            np.zeros((len(ORDERS), panels, k)),
             np.zeros((panels, columns, k)),
         )
 
@@ -100,6 +108,24 @@ class Slopes:
     def part(self, index: Ints) -> Slopes:
         """Those of some of the segments."""
         return Slopes(self.curves[index], {n: v[index] for n, v in self.lines.items()})
+
+    def by_joint(self, roles: Roles) -> Iterator[tuple[Node, Array]]:
+        """The derivatives by each joint, (n, nodes, width, k)."""
+        first = 0
+        for node in roles.joints:
+            if node in self.lines:
+                yield node, self.lines[node]
+            else:
+                yield node, self.curves[:, :, first : first + node.width]
+                first += node.width
+
+
+@dataclass(frozen=True, eq=False)
+class Inside:
+    """The score (n, nodes, k) and the joints (n, nodes, width) at the nodes of segments."""
+
+    score: Array
+    joints: dict[Node, Array]
 
 
 class Integral:
@@ -148,6 +174,9 @@ class Integral:
         cut = np.repeat(np.arange(len(segments)), np.maximum(parts - 1, 0))
         step = np.arange(len(cut)) - np.searchsorted(cut, cut) + 1
         time = segments.low[cut] + (segments.high - segments.low)[cut] * step / parts[cut]
+        if len(cut):
+            segments = segments.cut(cut, time, np.full(len(cut), -1), only=False)
+        cut, time = self.head.turns(segments)
         return segments.cut(cut, time, np.full(len(cut), -1), only=False) if len(cut) else segments
 
     def _measure(self, settled: Settled) -> None:
@@ -181,10 +210,13 @@ class Integral:
             index = np.nonzero(order == number)[0]  # empty ones too: a corner at the very end needs its slopes
             if len(index):
                 some = settled if len(index) == len(order) else settled.part(index)
-                slopes = self._slopes(some, size)
+                slopes, inside = self._slopes(some, size)
                 ends[:, index] = slopes.curves[:, [0, -1]].swapaxes(0, 1)
                 final = last and size == ORDERS[-1]
-                bad = index[(self._steady(some, slopes) if size == 1 else self._bent(some, slopes, size, final))]
+                if size == 1:
+                    bad = index[self._steady(some, slopes, inside)]
+                else:
+                    bad = index[self._bent(some, slopes, inside, size, final)]
                 order[bad] = number + 1
         steps = np.square(ends[1] - ends[0])
         steps[1:] += np.square(ends[0, 1:] - ends[1, :-1]) * (np.diff(segments.panel) == 0)[:, None, None]
@@ -196,8 +228,8 @@ class Integral:
         middle = 0.5 * (segments.low + segments.high)
         return segments.cut(bad, middle[bad], np.full(len(bad), -1))
 
-    def _slopes(self, settled: Settled, size: int) -> Slopes:
-        """The score's derivatives at the nodes of a rule on every segment."""
+    def _slopes(self, settled: Settled, size: int) -> tuple[Slopes, Inside]:
+        """The score's derivatives, and the score itself, at the nodes of a rule on every segment."""
         segments, output, n = settled.segments, self.roles.output, len(settled.segments)
         time, each = _spread(segments, gauss(size).nodes)
         held = {t: v[each] for t, v in settled.held.items()}
@@ -216,22 +248,20 @@ class Integral:
             for node in self.roles.head_lines:
                 if node in back:
                     lines[node][..., k_] = back[node].reshape(n, size, -1)
-        return Slopes(curves, lines)
+        joints = {node: values[node].reshape(n, size, -1) for node in self.roles.joints}
+        return Slopes(curves, lines), Inside(values[output].reshape(n, size, k), joints)
 
-    def _steady(self, settled: Settled, slopes: Slopes) -> Bools:
+    def _steady(self, settled: Settled, slopes: Slopes, inside: Inside) -> Bools:
         """Short segments: derivatives are taken as constant, the polynomials are integrated exactly.
 
         Adds those that lose little, and says which lose too much.
         """
-        rest, first = settled.last - settled.first, 0
-        for node in self.roles.joints:
+        rest, wander = settled.last - settled.first, inside.score[:, 0] - settled.first
+        for node, slope in slopes.by_joint(self.roles):
             low, high = settled.ends[node]
-            if node in slopes.lines:
-                slope = slopes.lines[node][:, 0]
-            else:
-                slope, first = slopes.curves[:, 0, first : first + node.width], first + node.width
-            rest -= np.einsum("nw,nwk->nk", high - low, slope)
-        bad = self._loses(settled, slopes, rest, final=False)
+            rest -= np.einsum("nw,nwk->nk", high - low, slope[:, 0])
+            wander -= np.einsum("nw,nwk->nk", inside.joints[node][:, 0] - low, slope[:, 0])
+        bad = self._loses(settled, slopes, rest, np.abs(wander), final=False)
         segments = settled.segments
         if bad.any():
             good = np.nonzero(~bad)[0]
@@ -242,7 +272,7 @@ class Integral:
         self.moments.add_segments(self.head, segments, slopes.curves[:, 0], lines)
         return bad
 
-    def _bent(self, settled: Settled, slopes: Slopes, size: int, final: bool) -> Bools:
+    def _bent(self, settled: Settled, slopes: Slopes, inside: Inside, size: int, final: bool) -> Bools:
         """Longer segments: derivatives are interpolated from `size` nodes, the product is integrated exactly.
 
         Adds those that lose little, or all where it is `final`, and says which lose too much.
@@ -255,14 +285,16 @@ class Integral:
         weight = 0.5 * (segments.high - segments.low)[:, None] * rule.weights
         masses = Slopes(*_refined(slopes, refine, weight))
         panel = segments.panel[each]
-        speeds, rest, first = self.patch.slopes(panel, time), settled.last - settled.first, 0
-        for node in self.roles.joints:
-            if node in masses.lines:
-                mass = masses.lines[node]
-            else:
-                mass, first = masses.curves[:, :, first : first + node.width], first + node.width
-            rest -= np.einsum("nqw,nqwk->nk", speeds[node].reshape(mass.shape[:3]), mass)
-        bad = self._loses(settled, slopes, rest, final)
+        speeds = self.patch.slopes(panel, time)
+        gained = np.zeros(
+            (len(segments), len(rule.nodes), settled.first.shape[1])
+        )  # by way of each of the rule's nodes
+        for node, mass in masses.by_joint(self.roles):
+            gained += np.einsum("nqw,nqwk->nqk", speeds[node].reshape(mass.shape[:3]), mass)
+        rest = settled.last - settled.first - gained.sum(axis=1)
+        up_to = np.einsum("sq,nqk->nsk", _up_to_nodes(size, rule.size), gained)
+        wander = np.abs(inside.score - settled.first[:, None] - up_to).max(axis=1)
+        bad = self._loses(settled, slopes, rest, wander, final)
         if bad.any():
             good = np.nonzero(~bad)[0]
             keep = ~bad[each]
@@ -274,7 +306,7 @@ class Integral:
         self.moments.add_points(self.head, panel, time, curves, flat)
         return bad
 
-    def _loses(self, settled: Settled, slopes: Slopes, rest: Array, final: bool) -> Bools:
+    def _loses(self, settled: Settled, slopes: Slopes, rest: Array, wander: Array, final: bool) -> Bools:
         """Which segments lose too much of the score's change; what the others lose is written down."""
         segments = settled.segments
         length = segments.high - segments.low
@@ -286,20 +318,33 @@ class Integral:
         if final:
             bad[:] = False
         good = ~bad
-        _add_at(self.moments.lost, segments.panel[good], np.abs(rest[good]))
+        panel = segments.panel[good]
+        _add_at(self.moments.lost, panel, np.abs(rest[good]))
+        size = slopes.curves.shape[1]
+        share = (length[good] / self.patch.panels.length[panel]) ** size
+        _add_at(self.moments.wander[ORDERS.index(size)], panel, wander[good] * share[:, None])
         return bad
 
     def _sizes(self, settled: Settled, slopes: Slopes) -> Array:
         """How large the numbers are that a segment's loss is the small difference of, (n, k)."""
-        out, first = np.abs(settled.first) + np.abs(settled.last), 0
-        for node in self.roles.joints:
+        out = np.abs(settled.first) + np.abs(settled.last)
+        for node, slope in slopes.by_joint(self.roles):
             size = np.maximum(*(np.abs(v) for v in settled.ends[node]))
-            if node in slopes.lines:
-                slope = slopes.lines[node]
-            else:
-                slope, first = slopes.curves[:, :, first : first + node.width], first + node.width
             out += np.einsum("nw,nwk->nk", size, np.abs(slope).max(axis=1))
         return out
+
+
+@cache
+def _up_to_nodes(size: int, finer: int) -> Array:
+    """The matrix (size, finer) that turns what each node of a finer rule adds to an integral into the integrals from -1
+    to the nodes of the rule with `size` nodes."""
+    nodes, rule = gauss(size).nodes, gauss(finer)
+    basis = legendre(nodes, finer + 1)
+    below = np.empty((finer, size))  # integrals of the Legendre polynomials from -1 to the nodes
+    below[0] = nodes + 1.0
+    for degree in range(1, finer):
+        below[degree] = (basis[degree + 1] - basis[degree - 1]) / (2 * degree + 1)
+    return np.asarray(below.T @ rule.to_coefficients / rule.weights)
 
 
 def _refined(slopes: Slopes, refine: Array, weight: Array) -> tuple[Array, dict[Node, Array]]:

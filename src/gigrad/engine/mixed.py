@@ -19,6 +19,7 @@ from .head import Head
 from .integrate import Integral, Moments
 from .jumps import EndValues, find_corners, step_values
 from .lines import Legs, Lines
+from .losses import Losses
 from .panels import Panels, Patch, first_orders, first_panels
 from .paths import Block, Bools, Chosen, Ints, Paths
 from .quadrature import ROUNDING, tails
@@ -44,6 +45,9 @@ BLOCK = 1 << 25
 
 ENOUGH = 1 << 20
 """A path whose lines hold more numbers than this is walked alone: with others it would only leave the caches."""
+
+WIDEST = 64
+"""Lines of more columns than this are taken to be moved by one column of the rows each."""
 
 BATCH = 1 << 21
 """How many numbers a batch of panels may hold at once, roughly."""
@@ -180,6 +184,7 @@ class Walk:
         self.lines = Lines(roles, self.block, self.legs)
         pieces = len(self.lines.grid.left)
         self.sums = {n: np.zeros((self.k, pieces, n.width)) for n in roles.line_ends}
+        self.line_parts: dict[Node, Array] = {}
         self.rough = any(isinstance(n, Opaque) for n in roles.curves)
         panels = self._first_panels()
         if self.table is not None:
@@ -248,8 +253,8 @@ class Walk:
             integral = Integral(head, self.corners, self.sides, allowed, self.settings)
             moments = integral.run()
             allowed = self._floor(path, integral.tallest)
-            sums, error = self._credit(patch, moments)
-            error, lost = CAUTION * error, 2.0 * moments.lost
+            sums, error, lost = self._credit(patch, moments)
+            error, lost = CAUTION * error, CAUTION * lost
         else:
             sums, error = self._credit_alone(patch)
             error, lost = CAUTION * error, np.zeros_like(error)
@@ -292,25 +297,48 @@ class Walk:
         bad[order] = total > 0.5 * np.add.reduceat(share, begin)[number]
         return bad
 
-    def _credit(self, patch: Patch, moments: Moments) -> tuple[dict[Node, Array], Array]:
-        """For each line the integral of the score's derivative over each panel, and the error of their credit."""
+    def _credit(self, patch: Patch, moments: Moments) -> tuple[dict[Node, Array], Array, Array]:
+        """For each line the integral of the score's derivative over each panel, and the error of their credit.
+
+        The third array, (panels, k), is what the integration of the head may have lost of one column's credit.
+        """
         sums = {n: np.zeros((self.k, len(patch.panels), n.width)) for n in self.roles.line_ends}
         error = np.zeros((len(patch.panels), self.k))
+        losses = Losses(len(patch.panels), self.k)
         for node, table in moments.lines.items():
             sums[node] += table.transpose(2, 0, 1)
+            losses.add_line(table, *self._line_parts(node, patch.panels))
         order, column = patch.rule.size, 0
         for node in self.roles.curve_ends:
             for j in range(node.width):
                 moment = moments.curves[:, :, column].transpose(2, 0, 1)  # (k, panels, order + 2)
-                parts, last = pulled(patch, node, j, moment[:, :, :order] @ patch.rule.to_coefficients)
+                parts, speed = pulled(patch, node, j, moment[:, :, :order] @ patch.rule.to_coefficients)
                 for line, part in parts.items():
                     sums[line] += part
-                tail = tails(last, order, self.rough)  # degrees order .. 2 order
+                losses.add_curve(moment, speed)
+                tail = tails(speed.last, order, self.rough)  # degrees order .. 2 order
                 error += _interpolation_error(tail, np.abs(moment))
                 error += patch.doubt[:, column, None] * np.sqrt(moments.sway[:, column])
                 error += (patch.astray[:, column] / patch.panels.length)[:, None] * np.abs(moment[:, :, 0]).T
                 column += 1
-        return sums, error
+        return sums, error, losses.of(moments)
+
+    def _line_parts(self, node: Node, panels: Panels) -> tuple[Array, Array]:
+        """The most that one column moves each column of a line, and how that moves, by time: (panels, width) each."""
+        grid, ends = self.lines.grid, self.lines.ends[node]
+        left = grid.left[panels.piece]
+        speed = (ends[left + 1] - ends[left]) / (grid.time[left + 1] - grid.time[left])[:, None]
+        if not self.lines.straight or node.width > WIDEST:
+            return np.abs(speed), speed
+        if node not in self.line_parts:
+            legs = np.arange(len(self.legs))
+            each = np.zeros((len(legs), node.width))
+            for column in range(node.width):
+                one = np.zeros((len(legs), node.width))
+                one[:, column] = 1.0
+                each[:, column] = np.abs(self.lines.pull_rows(legs, {node: one})).max(axis=1, initial=0.0)
+            self.line_parts[node] = each
+        return self.line_parts[node][panels.leg], speed
 
     def _credit_alone(self, patch: Patch) -> tuple[dict[Node, Array], Array]:
         """As `_credit`, where the output is a line or a curve itself: plain Gauss quadrature.
@@ -326,10 +354,10 @@ class Walk:
         check = self.careful or self.lines.straight  # between kinks the way is short, and the path's own gap will do
         ends = patch.edges() if check else None
         for j in range(self.k):
-            parts, last = pulled(patch, output, j, 0.5 * rule.weights * panels.length[None, :, None])
+            parts, speed = pulled(patch, output, j, 0.5 * rule.weights * panels.length[None, :, None])
             for line, part in parts.items():
                 sums[line][j] = part[0]
-            tail = tails(last, rule.size, self.rough)[-1]  # of degree 2 order
+            tail = tails(speed.last, rule.size, self.rough)[-1]  # of degree 2 order
             error[:, j] = tail.max(axis=1) * panels.length
             if ends is not None:
                 first, last = (values[output][:, j] for values in ends)

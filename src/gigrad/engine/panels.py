@@ -13,7 +13,7 @@ from ..graph import Array, Elementwise, Node, Softmax
 from .jumps import Corners
 from .lines import Legs, Lines
 from .paths import Bools, Ints
-from .quadrature import Rule, gauss, tails
+from .quadrature import Rule, gauss, legendre, tails
 from .roles import Roles, pull_back
 from .roots import passed, solve
 
@@ -323,10 +323,13 @@ class Patch:
                 levels.table[0], z[:, :-1].reshape(n * (order + 1), -1), z[:, 1:].reshape(n * (order + 1), -1)
             )
             panel, gap = row // (order + 1), row % (order + 1)
+            more = self._turned(coefficients, z, u, levels.table[0])
+            panel, column = np.append(panel, more[0]), np.append(column, more[1])
+            level, from_, to = np.append(level, more[2]), np.append(u[gap], more[3]), np.append(u[gap + 1], more[4])
             keep = open_[panel]
-            panel, gap, column, level = panel[keep], gap[keep], column[keep], level[keep]
-            low = self.middle[panel] + self.half[panel] * u[gap]
-            high = self.middle[panel] + self.half[panel] * u[gap + 1]
+            panel, column, level, from_, to = panel[keep], column[keep], level[keep], from_[keep], to[keep]
+            low = self.middle[panel] + self.half[panel] * from_
+            high = self.middle[panel] + self.half[panel] * to
             real, root = self._roots(levels.node, panel, column, level, low, high)
             near = 1e-10 * self.panels.length[panel]
             real &= (root > self.panels.low[panel] + near) & (root < self.panels.high[panel] - near)
@@ -339,6 +342,23 @@ class Patch:
         fresh = np.ones(len(panel), np.bool_)
         fresh[1:] = (panel[1:] != panel[:-1]) | (time[1:] - time[:-1] > 1e-10 * self.panels.length[panel[1:]])
         return panel[fresh], time[fresh]
+
+    def _turned(self, coefficients: Array, z: Array, u: Array, levels: Array) -> tuple[Ints, Ints, Array, Array, Array]:
+        """Levels that a column passes and passes back between two of its nodes, where it turns.
+
+        Gives the panel, the column, the level, and from where to where it is passed, in the panel's own coordinate.
+        """
+        steep = np.matmul(self.rule.derivative, coefficients)
+        slope = np.matmul(np.polynomial.legendre.legvander(u, self.rule.size - 1), steep)
+        panel, gap, column = np.nonzero(slope[:, :-1] * slope[:, 1:] < 0)
+        before, after = slope[panel, gap, column], slope[panel, gap + 1, column]
+        turn = u[gap] + (u[gap + 1] - u[gap]) * before / (before - after)
+        basis = legendre(turn, self.rule.size)
+        top = np.einsum("ln,nl->n", basis, coefficients[panel, :, column])
+        ends = np.concatenate([z[panel, gap, column], z[panel, gap + 1, column]])
+        row, _, level = passed(levels, ends[:, None], np.tile(top, 2)[:, None])
+        from_, to = np.concatenate([u[gap], turn])[row], np.concatenate([turn, u[gap + 1]])[row]
+        return np.tile(panel, 2)[row], np.tile(column, 2)[row], level, from_, to
 
     def _roots(
         self, node: Node, panel: Ints, column: Ints, level: Array, low: Array, high: Array

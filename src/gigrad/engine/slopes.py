@@ -15,6 +15,9 @@ from .roles import Roles, pull_back
 if TYPE_CHECKING:
     from .panels import Patch
 
+ORDERS = (1, 2, 4, 8)
+"""Nodes on a segment of the head: an interpolant is orthogonal to what it misses up to that degree."""
+
 SUMS = 8
 """Units that more sums than this read are pulled back by a matrix product."""
 
@@ -57,7 +60,46 @@ class Fan:
         return {self.units: units, self.sums: sums}
 
 
-def pulled(patch: Patch, curve: Node, column: int, weight: Array) -> tuple[dict[Node, Array], Array]:
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """How fast the columns of the rows move one column of a curve on panels: its speed, taken apart.
+
+    Where lines have kinks the columns are too far away: there the speed of the curve, and the size that a sum of its
+    parts has when their signs are as likely as not, stand for all of them.
+
+    Attributes
+    ----------
+    last : (up to 4, panels, columns)
+        Sizes of the highest coefficients of the parts.
+    largest : (panels,)
+        The largest part, as it is on the average.
+    total : (order, panels)
+        The coefficients of the sum of all.
+    largest_turn, total_turn : (orders, panels)
+        How much these depart from a polynomial of no more than `ORDERS[i]` coefficients.
+    """
+
+    last: Array
+    largest: Array
+    total: Array
+    largest_turn: Array
+    total_turn: Array
+
+    @classmethod
+    def of(cls, parts: Array, total: Array) -> Parts:
+        """From the coefficients of all degrees: of the parts, (order, panels, columns), and of their sum."""
+        sizes, totals = np.abs(parts), np.abs(total)
+        from_degree = [min(order, len(sizes) - 1) for order in ORDERS]
+        return cls(
+            sizes[-4:],
+            sizes[0].max(axis=1, initial=0.0),
+            total,
+            np.stack([sizes[degree:].sum(axis=0).max(axis=1, initial=0.0) for degree in from_degree]),
+            np.stack([totals[degree:].sum(axis=0) for degree in from_degree]),
+        )
+
+
+def pulled(patch: Patch, curve: Node, column: int, weight: Array) -> tuple[dict[Node, Array], Parts]:
     """The derivatives of one column of a curve by the lines below it.
 
     Parameters
@@ -68,22 +110,19 @@ def pulled(patch: Patch, curve: Node, column: int, weight: Array) -> tuple[dict[
     -------
     sums : dict of (k, panels, width)
         Weighted sums over the nodes of every panel.
-    last : (up to 4, panels, columns)
-        Sizes of the highest coefficients of the derivatives by the columns of the rows, times their moves. Where lines
-        have kinks the columns are too far away: there the speed of the curve, and the size that a sum of its parts has
-        when their signs are as likely as not, stand for all of them.
+    parts : Parts
     """
     fan = patch.lines.fan
     if fan is not None:
         return _pulled_through_fan(patch, fan, curve, column, weight)
     gradient = patch.gradient(curve, column)
     sums = {n: np.matmul(weight[:, :, None, :], slope[None])[:, :, 0, :] for n, slope in gradient.items()}
-    return sums, _last_coefficients(patch, gradient)
+    return sums, _parts(patch, gradient)
 
 
 def _pulled_through_fan(
     patch: Patch, fan: Fan, curve: Node, column: int, weight: Array
-) -> tuple[dict[Node, Array], Array]:
+) -> tuple[dict[Node, Array], Parts]:
     cotangent = np.zeros_like(patch.values[curve])
     cotangent[:, column] = 1.0
     waiting = pull_back(fan.above, {curve: cotangent}, patch.values)
@@ -96,21 +135,28 @@ def _pulled_through_fan(
         for one in weight
     ]  # fmt: skip
     _, total, squares = found[0]
-    speed = np.stack([np.abs(total), np.sqrt(squares)], axis=2) / patch.panels.length[None, :, None]
-    return {fan.line: np.stack([line for line, _, _ in found])}, speed
+    length, order = patch.panels.length, patch.rule.size
+    total, sizes = total / length, np.stack([np.abs(total), np.sqrt(squares)], axis=2) / length[None, :, None]
+    if order > 4:  # lower degrees were not asked for: they fall from the speed of the curve to those that were
+        values = patch.values[curve][:, column].reshape(len(length), -1)
+        speed = np.abs(values[:, -1] - values[:, 0]) / length + sizes.max(axis=(0, 2))
+        share = (np.arange(order - 4) / (order - 4))[:, None, None]
+        missing = speed[:, None] ** (1 - share) * sizes.max(axis=0) ** share
+        sizes, total = np.concatenate([missing, sizes]), np.concatenate([missing[:, :, 0], total])
+    return {fan.line: np.stack([line for line, _, _ in found])}, Parts.of(sizes, total)
 
 
-def _last_coefficients(patch: Patch, gradient: dict[Node, Array]) -> Array:
-    top = patch.rule.to_coefficients[-4:]
-    last = {n: np.matmul(top, slope) for n, slope in gradient.items()}
-    degrees, panels = len(top), patch.panels
+def _parts(patch: Patch, gradient: dict[Node, Array]) -> Parts:
+    order, panels = patch.rule.size, patch.panels
+    found = {n: np.matmul(patch.rule.to_coefficients, slope) for n, slope in gradient.items()}
     if patch.lines.straight:
-        flat = {n: v.reshape(len(panels) * degrees, -1) for n, v in last.items()}
-        found = patch.lines.pull_rows(np.repeat(panels.leg, degrees), flat)
-        return np.abs(found).reshape(len(panels), degrees, -1).transpose(1, 0, 2)
-    speed = np.zeros((2, degrees, len(panels)))
-    for n, parts in last.items():
-        parts *= (patch.line_moves[n] / panels.length[:, None])[:, None]
-        speed[0] += parts.sum(axis=2).T
-        speed[1] += np.einsum("pdw,pdw->dp", parts, parts)
-    return np.stack([np.abs(speed[0]), np.sqrt(speed[1])], axis=2)
+        flat = {n: v.reshape(len(panels) * order, -1) for n, v in found.items()}
+        rows = patch.lines.pull_rows(np.repeat(panels.leg, order), flat)
+        parts = rows.reshape(len(panels), order, -1).transpose(1, 0, 2)
+        return Parts.of(parts, parts.sum(axis=2))
+    total, squares = np.zeros((2, order, len(panels)))
+    for n, values in found.items():
+        values *= (patch.line_moves[n] / panels.length[:, None])[:, None]
+        total += values.sum(axis=2).T
+        squares += np.einsum("pdw,pdw->dp", values, values)
+    return Parts.of(np.stack([total, np.sqrt(squares)], axis=2), total)
