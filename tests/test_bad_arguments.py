@@ -234,6 +234,7 @@ def test_lazy_layers_that_have_seen_nothing_are_not_fitted() -> None:
         gig.import_model(torch.nn.LazyLinear(1).eval())
 
 
+@pytest.mark.filterwarnings("ignore:The credits of row 0 do not add up")
 def test_credits_that_are_no_numbers_are_no_agreement(monkeypatch: pytest.MonkeyPatch) -> None:
     """A NaN is not larger than any tolerance; it must not pass for that reason."""
     nothing = gig.function(lambda x: x[:, 0] * x[:, 1], lambda x: x * np.nan, 2)

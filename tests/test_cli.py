@@ -100,6 +100,9 @@ def test_reasons_as_typed(office: Path, tmp_path: Path) -> None:
     )
     done = typed(line, office)
     assert done.returncode == 0, done.stderr
+    assert "Warning: The model uses columns that are named like a prohibited basis: 'age'." in done.stderr
+    done = typed(f"{line} --permitted age --restart", office)
+    assert done.returncode == 0, done.stderr
     assert done.stderr == "Warning: there is no statement for 'age', 'income', 'years'.\n"
     lines = pd.read_csv(tmp_path / "reasons.csv")
     model = xgboost.XGBClassifier()

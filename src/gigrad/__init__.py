@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from .errors import ModelMismatchError as ModelMismatchError
     from .errors import NotFittedError as NotFittedError
     from .errors import OutputError as OutputError
+    from .errors import ReasonsWarning as ReasonsWarning
     from .errors import StatementWarning as StatementWarning
     from .errors import UnfinishedRunError as UnfinishedRunError
     from .errors import UnsupportedModelError as UnsupportedModelError
@@ -68,6 +69,7 @@ _HOMES = {
     "NotFittedError": "errors",
     "OutputError": "errors",
     "Reasons": "adverse",
+    "ReasonsWarning": "errors",
     "Reference": "references",
     "ScoreGap": "gaps",
     "SmoothedECDF": "compose",

@@ -13,7 +13,8 @@
     └── MissingDependencyError (ImportError)  an extra is not installed
     AccuracyWarning (UserWarning)             the tolerance was missed on the named rows
     ColumnWarning (UserWarning)               columns of 0 and 1 are not among the discrete ones
-    StatementWarning (UserWarning)            reasons have no text in the statements
+    StatementWarning (UserWarning)            reasons have no text in the statements, or a doubtful one
+    ReasonsWarning (UserWarning)              reasons rest on something that is likely to be a mistake
 
 A message says what must hold, what came, and what to do about it, in one sentence.
 """
@@ -75,7 +76,11 @@ class ColumnWarning(UserWarning):
 
 
 class StatementWarning(UserWarning):
-    """Some reasons have no text in the book of statements; the message names the features."""
+    """Some reasons have no text in the book of statements, or one that contradicts a value; the features are named."""
+
+
+class ReasonsWarning(UserWarning):
+    """Reasons may rest on a mistake: swapped tables, a reversed direction, a column that may not count."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

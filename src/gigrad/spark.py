@@ -86,6 +86,7 @@ def reasons(
     higher_is_better: bool | None = None,
     cutoff: float | None = None,
     everybody: bool = False,
+    permitted: Sequence[str] | None = None,
 ) -> Any:
     """The reasons of every refused row of a Spark DataFrame, a line for each; see `batch.reasons.reason_task`."""
     from .adverse.statements import read_statements
@@ -95,6 +96,7 @@ def reasons(
     options = {
         "columns": columns, "top": top, "statements": book, "groups": groups, "exclude": exclude,
         "min_share": min_share, "higher_is_better": higher_is_better, "cutoff": cutoff, "everybody": everybody,
+        "permitted": permitted,
     }  # fmt: skip
     return _mapped(frame, explainer, _Reasons(id_cols, options), _Results(on_error))
 

@@ -7,6 +7,7 @@ their measurement error.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ import numpy as np
 from . import checks
 from .adverse import reasons
 from .compose import SmoothedECDF
-from .errors import InputError
+from .errors import InputError, ReasonsWarning
 from .explainer import Discrete, Explainer
 from .graph import Array
 from .optional import require
@@ -219,7 +220,9 @@ def reason_stability(
         n_threads=n_threads, seed=seed,
     )  # fmt: skip
     e = explainer(X)
-    found = reasons(e, top, None, groups, exclude, min_share, higher_is_better=higher_is_better)
+    with warnings.catch_warnings():  # `reasons` itself is the place to say what is doubtful about them
+        warnings.simplefilter("ignore", ReasonsWarning)
+        found = reasons(e, top, None, groups, exclude, min_share, higher_is_better=higher_is_better)
     trial = Trial(explainer, e, found.context.rules, groups, np.random.default_rng(seed))
     given = [tuple(r.feature for r in a.reasons) for a in found]
     ids = [a.row_id for a in found]

@@ -3,6 +3,7 @@
     ranking.py      which credits count against an applicant, and in which order
     statements.py   from a variable to the text and code that a letter gives
     build.py        `reasons(explanation, ...)`: the two joined, for every applicant
+    doubts.py       warnings of what is likely to be a mistake
     audit.py        the record of one applicant's reasons, and the same reasons recomputed from it
     output.py       tables, JSON, text
 

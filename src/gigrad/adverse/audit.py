@@ -84,7 +84,7 @@ def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
     >>> risk = model.predict_proba(X)[:, 1]
     >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
     >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
-    >>> found = gig.reasons(e)
+    >>> found = gig.reasons(e, permitted=["age"])
     >>> again = gig.replay_reasons(found.audit()[0])
     >>> again.reasons[0].feature == found[0].reasons[0].feature
     True

@@ -16,6 +16,7 @@ from ..errors import InputError, StatementWarning, kind_of, warn
 from ..explanation import Explanation
 from ..references.population import passing
 from .case import ApplicantReasons, Case, Context, Excluded, Reason, reasons_of
+from .doubts import warn_of_columns, warn_of_scores, warn_of_texts
 from .ranking import Rules, credit_ranges
 from .statements import Statement, check_statements, read_statements
 
@@ -33,6 +34,7 @@ def reasons(
     higher_is_better: bool | None = None,
     ranges: Mapping[str, float] | None = None,
     row_ids: Sequence[Any] | None = None,
+    permitted: Sequence[str] | None = None,
 ) -> Reasons:
     """The variables that counted against each explained applicant, worst first, in words.
 
@@ -62,6 +64,9 @@ def reasons(
         one to make ties independent of who else is explained.
     row_ids : sequence, optional
         What to call the applicants. By default the explanation's own ids.
+    permitted : sequence of str, optional
+        Columns that the model is meant to use though they are named like a prohibited basis (sex, race, age...), of
+        which a ReasonsWarning tells otherwise.
 
     Examples
     --------
@@ -75,12 +80,14 @@ def reasons(
     >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
     >>> e = gig.explain(model, X[risk > 0.5].head(2), approved)
     >>> texts = {"duration_months": "Term too long", "age": "Time since majority"}
-    >>> found = gig.reasons(e, statements=texts)
+    >>> found = gig.reasons(e, statements=texts, permitted=["age"])
     >>> [reason.statement for reason in found[0].reasons]
     ['Term too long', 'Time since majority']
     """
     _check(explanation)
     direction = _direction(explanation, higher_is_better)
+    warn_of_scores(explanation, direction, higher_is_better is not None)
+    warn_of_columns(_used(explanation), explanation.columns, permitted)
     if row_ids is not None:
         explanation = replace(explanation, ids=_checked_ids(row_ids, len(explanation)))
     grouped = explanation.group(groups) if groups else explanation
@@ -96,6 +103,7 @@ def reasons(
     if book and found.reasons_without_statement:
         listed = ", ".join(f"{name!r} ({n})" for name, n in found.reasons_without_statement.items())
         warn(f"Some reasons have no statement (applicants): {listed}.", StatementWarning)
+    warn_of_texts(found.applicants, book)
     return found
 
 
@@ -121,7 +129,7 @@ class Reasons:
     >>> risk = model.predict_proba(X)[:, 1]
     >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
     >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
-    >>> found = gig.reasons(e)
+    >>> found = gig.reasons(e, permitted=["age"])
     >>> len(found), found[0].reasons[0].feature
     (1, 'duration_months')
     >>> list(found.to_frame().columns)[:5]
@@ -255,6 +263,13 @@ def _check(e: Explanation) -> None:
         raise InputError("Features were sliced away from this explanation; no principal reason may be left out.")
     if not (np.isfinite(e.values).all() and np.isfinite(e.predictions).all() and np.isfinite(e.base_values).all()):
         raise InputError("Reasons need finite credits and scores; some are NaN or infinite.")
+
+
+def _used(e: Explanation) -> list[str]:
+    """The columns that earn something in some row, alone or in a group."""
+    earning = np.flatnonzero((e.values != 0.0).any(axis=0))
+    names = [e.feature_names[j] for j in earning]
+    return [column for name in names for column in e.groups.get(name, (name,))]
 
 
 def _direction(e: Explanation, asked: bool | None) -> bool:

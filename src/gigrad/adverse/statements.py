@@ -14,7 +14,7 @@ The first statement whose conditions all hold is taken; one without conditions a
     value          "missing" or "present"
     at_least, below   the band at_least <= value < below; either may be left out
     equals         a value, or a list of them (in CSV separated by "|")
-    than_typical   "higher" or "lower" than the reference's typical value
+    than_typical   "higher" or "lower" than the reference's typical value; "either" says that the text fits both
     column         of a group: the member whose value is meant
 """
 
@@ -50,7 +50,7 @@ class Statement:
     def __post_init__(self) -> None:
         if not isinstance(self.statement, str) or not self.statement.strip():
             raise InputError(f"The statement for {self.feature!r} must be a text; {self.statement!r} came.")
-        for name, allowed in (("value", ("missing", "present")), ("than_typical", ("higher", "lower")),
+        for name, allowed in (("value", ("missing", "present")), ("than_typical", ("higher", "lower", "either")),
                               ("sign", ("+", "-"))):  # fmt: skip
             if getattr(self, name) not in (None, *allowed):
                 raise InputError(
@@ -61,13 +61,17 @@ class Statement:
             raise InputError(
                 f"A band for {self.feature!r} must have at_least < below; {self.at_least} and {self.below} came."
             )
-        if self.value == "missing" and self.reads_value:
+        if self.value == "missing" and (self._reads_size or self.than_typical in ("higher", "lower")):
             raise InputError(f"A statement for {self.feature!r} cannot ask for a missing value and for its size too.")
 
     @property
     def reads_value(self) -> bool:
         """Whether a condition looks at the size of the applicant's value."""
-        return bool(self.equals) or not (self.at_least is None and self.below is None and self.than_typical is None)
+        return self._reads_size or self.than_typical is not None
+
+    @property
+    def _reads_size(self) -> bool:
+        return bool(self.equals) or not (self.at_least is None and self.below is None)
 
     def holds(self, credit: float, value: Any, typical: Any) -> bool:
         """Whether every condition holds for an applicant's value (None where it is missing)."""
@@ -75,7 +79,7 @@ class Statement:
             return False
         if self.value is not None and (value is None) != (self.value == "missing"):
             return False
-        if not self.reads_value:
+        if not self.reads_value or (self.than_typical == "either" and not self._reads_size):
             return True
         if value is None or (self.equals and not any(_same(value, label) for label in self.equals)):
             return False
@@ -83,7 +87,7 @@ class Statement:
             return False
         if self.below is not None and not (_is_number(value) and value < self.below):
             return False
-        if self.than_typical is None:
+        if self.than_typical in (None, "either"):
             return True
         if not (_is_number(value) and _is_number(typical)):
             return False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import checks
-from ..errors import InputError, StatementWarning
+from ..errors import InputError, ReasonsWarning, StatementWarning
 from ..explanation import Explanation
 from ..references.population import passing
 from .tasks import Found, Lines, Task, make_task
@@ -34,6 +34,7 @@ def reason_task(
     cutoff: float | None = None,
     everybody: bool = False,
     audit: bool = False,
+    permitted: Sequence[str] | None = None,
 ) -> Task:
     """The task that gives the reasons of refused applicants.
 
@@ -48,7 +49,10 @@ def reason_task(
         Give reasons to those who pass, too.
     audit : bool
         Keep the record of every applicant who gets reasons, as `Reasons.audit` gives it.
+    permitted : sequence of str, optional
+        As in `gigrad.reasons`; what is not is warned about here, once.
     """
+    from ..adverse.doubts import warn_of_columns
     from ..adverse.statements import read_statements
 
     if len(explainer.scorer.output_names) != 1:
@@ -66,6 +70,9 @@ def reason_task(
         "exclude": list(exclude or ()) or None, "min_share": min_share, "higher_is_better": better,
     }  # fmt: skip
     options["ranges"] = explainer.credit_ranges(options["groups"])
+    members = {**explainer.grouping.groups, **(groups or {})}
+    used = [c for name, size in options["ranges"].items() if size > 0 for c in members.get(name, (name,))]
+    warn_of_columns(used, explainer.reference.names, permitted)
     record = {**options, "cutoff": cutoff, "everybody": everybody, "audit": audit}
     lines = _lines(options, None if everybody else cutoff, audit)
     return make_task(explainer, schema, lines, "reasons", id_cols=id_cols, columns=columns, record=record)
@@ -105,7 +112,9 @@ def _lines(options: dict[str, Any], cutoff: float | None, audit: bool) -> Lines:
         if cutoff is not None:
             refused = np.flatnonzero(~passing(explanation.predictions, cutoff, options["higher_is_better"]))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", StatementWarning)  # the lines themselves say it: a reason without a text
+            # the lines themselves say it: a reason without a text
+            warnings.filterwarnings("ignore", "Some reasons have no statement", StatementWarning)
+            warnings.simplefilter("ignore", ReasonsWarning)
             found = reasons(explanation[refused], **options)
         table = to_arrow(found).replace_schema_metadata(None).drop_columns(["row_id"])
         about = np.repeat(refused, [len(applicant.reasons) for applicant in found])

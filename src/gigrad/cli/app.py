@@ -32,6 +32,7 @@ from .options import (
     OnError,
     Out,
     Output,
+    Permitted,
     Quiet,
     Reference,
     ReferenceRows,
@@ -115,13 +116,12 @@ def explain(
 def reasons(
     model: Model = None, data: Data = None, reference: Reference = None, out: Out = None, cutoff: Cutoff = None,
     higher_is_better: Better = None, statements: Statements = None, top: Top = None, exclude: Exclude = None,
-    min_share: MinShare = None, everybody: Everybody = None, audit: Audit = None, output: Output = None,
-    scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None, weights: Weights = None,
-    discrete: Discrete = None, nominal: Nominal = None, reference_rows: ReferenceRows = None, tol: Tol = None,
-    seed: Seed = None, threads: Threads = None, batch_rows: BatchRows = None, on_error: OnError = None,
-    rejects: Rejects = None, restart: Restart = False,
-    trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None, save_config: SaveConfig = None,
-    quiet: Quiet = False,
+    min_share: MinShare = None, permitted: Permitted = None, everybody: Everybody = None, audit: Audit = None,
+    output: Output = None, scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None,
+    weights: Weights = None, discrete: Discrete = None, nominal: Nominal = None, reference_rows: ReferenceRows = None,
+    tol: Tol = None, seed: Seed = None, threads: Threads = None, batch_rows: BatchRows = None, on_error: OnError = None,
+    rejects: Rejects = None, restart: Restart = False, trust_pickle: TrustPickle = None, trust: Trust = None,
+    config: ConfigFile = None, save_config: SaveConfig = None, quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Give every refused applicant the reasons, worst first, as a table with a line a reason.
 

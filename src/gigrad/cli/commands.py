@@ -61,6 +61,7 @@ def reasons(config: Config, restart: bool, quiet: bool) -> None:
         cutoff=config.cutoff,
         everybody=bool(config.everybody),
         audit=config.audit is not None,
+        permitted=config.permitted,
     )
     _tell_about_texts(task)
     _run(task, source, out, config, restart, quiet)

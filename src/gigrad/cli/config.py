@@ -81,6 +81,7 @@ class Config:
     statements: str | None = None
     exclude: tuple[str, ...] | None = None
     min_share: float | None = None
+    permitted: tuple[str, ...] | None = None
     everybody: bool | None = None
     audit: str | None = None
     title: str | None = None

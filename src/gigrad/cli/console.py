@@ -127,7 +127,7 @@ class _Lines:
 def _show_warning(
     message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
 ) -> None:
-    if issubclass(category, (errors.AccuracyWarning, errors.StatementWarning)):
+    if issubclass(category, (errors.AccuracyWarning, errors.ReasonsWarning, errors.StatementWarning)):
         note(f"Warning: {message}")
 
 

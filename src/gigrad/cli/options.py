@@ -88,6 +88,7 @@ Statements = Annotated[Text, typer.Option(help="A CSV or TOML file of reason tex
 Top = Annotated[int | None, typer.Option(help="Reasons an applicant, at most (4)", metavar="N")]
 Exclude = Annotated[Many, typer.Option(help="A feature or group that must not be given as a reason")]
 MinShare = Annotated[float | None, typer.Option(help="Least share of the shortfall that is a reason (0)")]
+Permitted = Annotated[Many, typer.Option(help="A column that is meant to be used though it is named like age or sex")]
 Everybody = Annotated[bool | None, typer.Option("--all", help="Reasons for those who pass, too")]
 Audit = Annotated[
     Text,
