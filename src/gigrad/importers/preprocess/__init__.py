@@ -1,8 +1,9 @@
 """Fitted transformers -> what each transformed column is, in terms of the raw ones.
 
 `table.py` says what a column is made of, `steps.py` the per-column steps; one file a family of transformers fills them
-in. `pieces.py` and `trees.py` then rewrite trees on the raw columns, `nodes.py` gives smooth models their inputs, and
-`raw.py` finds what the raw table must hold. A new transformer is one function and one line here.
+in. `pieces.py` and `trees.py` then rewrite trees on the raw columns, `edges.py` finds where their splits stand there,
+`nodes.py` gives smooth models their inputs, and `raw.py` finds what the raw table must hold. A new transformer is one
+function and one line here.
 """
 
 from __future__ import annotations
