@@ -82,7 +82,8 @@ def discrete_values(
     >>> import gigrad as gig
     >>> import numpy as np
     >>> import pandas as pd
-    >>> loans = pd.DataFrame({"term": [36, 60] * 50, "owns_home": [0, 1] * 50, "income": np.linspace(1.5, 9.5, 100)})
+    >>> loans = pd.DataFrame({"term": [36, 60] * 50, "owns_home": [0, 1] * 50})
+    >>> loans["income"] = np.linspace(1.5, 9.5, 100)
     >>> gig.discrete_values(loans)
     {'term': (36.0, 60.0), 'owns_home': None}
     """
