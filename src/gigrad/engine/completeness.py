@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import AccuracyWarning, warn
 from ..graph import Array, Input, Node, TreeEnsemble
 from .paths import Ints, Paths
+from .sampling import warn_of_sampling
 from .settings import Credits, Settings
 from .terms import credits_of, linear_terms
 
@@ -43,7 +44,8 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
         lost = np.where(np.isnan(gap[over]), np.inf, np.abs(gap[over]))
         found.error[over] = np.maximum(found.error[over], lost)
     if not settings.quiet:
-        _warn(found.error, np.maximum(allowed, noise))
+        _warn(found.error - found.sampled, np.maximum(allowed, noise))
+        warn_of_sampling(found, settings.corner_tol)
     return found
 
 

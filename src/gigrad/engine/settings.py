@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import kernels
 from ..graph import Array
 
 
@@ -20,8 +21,13 @@ class Settings:
         Largest error of a credit, relative to the larger of |prediction| and |base|; not below rounding.
     n_threads : int or None
         None uses every core this process may run on.
+    corner_tol : float
+        Largest error of a row's credits from corners of so many variables that orders are sampled, relative to the
+        row's largest credit. 0 enumerates every corner that can be.
     seed : int
-        For corners of so many variables that permutations are sampled.
+        For those corners.
+    miss : float
+        How likely a row's credits may be farther off than its `error`, where corners are sampled.
     block : int
         Pairs that the mixed engine handles at once: what bounds its memory.
     players : (p,) int array or None
@@ -35,7 +41,9 @@ class Settings:
 
     tol: float = 1e-6
     n_threads: int | None = None
+    corner_tol: float = kernels.DEFAULT_TARGET
     seed: int = 0
+    miss: float = 1e-3
     block: int = 512
     players: NDArray[np.int64] | None = None
     quiet: bool = False
@@ -53,8 +61,14 @@ class Credits:
         Estimated largest error of each row's credits.
     finest : (n, outputs) or 0
         What rounding alone may make of them: the score may be far larger inside of a path than at its ends.
+    sampled : (n, outputs) or 0
+        The part of `error` that is due to sampled corners.
+    players : (n,) or 0
+        How many variables change at once at the largest corner that was sampled for a row; 0 where none was.
     """
 
     values: Array
     error: Array
     finest: Array | float = 0.0
+    sampled: Array | float = 0.0
+    players: NDArray[np.int64] | int = 0

@@ -8,6 +8,7 @@ closed form; everything else goes to the mixed engine.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -30,8 +31,10 @@ def credits_of(node: Node, source: Input, paths: Paths, settings: Settings) -> C
     categories = categories_read(node, source)
     width = source.width if settings.players is None else int(settings.players.max(initial=-1)) + 1
     values = np.zeros((len(paths.ends), width, node.width))
-    error, finest = (np.zeros((len(paths.ends), node.width)) for _ in range(2))
+    error, finest, sampled = (np.zeros((len(paths.ends), node.width)) for _ in range(3))
+    players = np.zeros(len(paths.ends), np.int64)
     terms = linear_terms(node)
+    settings = replace(settings, miss=settings.miss / max(len(terms), 1))  # so that their bounds hold together
     for matrix, term in terms:
         own = own_columns(term, source)
         if own is not None:
@@ -48,7 +51,9 @@ def credits_of(node: Node, source: Input, paths: Paths, settings: Settings) -> C
         values += part.values @ matrix.T
         error += part.error @ np.abs(matrix).T
         finest += np.broadcast_to(part.finest, part.error.shape) @ np.abs(matrix).T
-    return Credits(values, error, finest)
+        sampled += np.broadcast_to(part.sampled, part.error.shape) @ np.abs(matrix).T
+        players = np.maximum(players, part.players)
+    return Credits(values, error, finest, sampled, players)
 
 
 def _walked(term: Node, source: Input, paths: Paths, categories: Bools, allowed: Array, settings: Settings) -> Credits:

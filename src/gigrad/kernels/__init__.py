@@ -22,6 +22,12 @@ from . import _native
 
 Array = NDArray[np.float64]
 
+DEFAULT_TARGET: float = _native.DEFAULT_TARGET
+"""How far off the credits of sampled corners may be, as a part of the row's largest credit."""
+
+TRACED = 64
+"""Groups of orders that are drawn for a large corner of a path that is traced."""
+
 Forest = _native.Forest
 """The checked native form of a sum of trees; the constructor raises ValueError for trees that cannot be walked."""
 
@@ -60,15 +66,36 @@ class Stage(NamedTuple):
     b: Array = np.zeros(0)
 
 
-class Linked(NamedTuple):
-    """Credits (n, columns, link outputs) and their error (n, link outputs).
+class LargeCorners(NamedTuple):
+    """Corners of so many variables that not all coalitions were asked, in order of end, start and time; each (n,)."""
 
-    The error is zero where every corner was enumerated; else the standard error of the sampled ones, summed over
-    corners and starts as if they erred together, the largest over the columns.
-    """
+    end: NDArray[np.int64]
+    start: NDArray[np.int64]
+    time: Array
+    players: NDArray[np.int64]
+
+
+class Linked(NamedTuple):
+    """Credits (n, columns, link outputs), and the corners whose jumps are not in them."""
 
     values: Array
-    error: Array
+    large: LargeCorners
+
+
+class SampledCorners(NamedTuple):
+    """Corners to be sampled, in order of `row`, where their credit goes; all (n,).
+
+    A corner is that at `time` of the path from `starts[start]` to `ends[end]`; it counts `weight`, and so many `groups`
+    of orders are drawn from `seed`.
+    """
+
+    row: NDArray[np.int64]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    time: Array
+    weight: Array
+    groups: NDArray[np.int64]
+    seed: NDArray[np.uint64]
 
 
 def threads(n_threads: int | None) -> int:
@@ -130,28 +157,17 @@ def linked_credits(
     ends: Array,
     n_threads: int | None = None,
     *,
-    max_radix: int = 16,
-    samples: int = 256,
-    seed: int = 0,
+    target: float = DEFAULT_TARGET,
 ) -> Linked:
     """Mean credit over weighted starts for `link(sum of trees)`, with the corners across trees.
 
-    Corners at which at most `max_radix` variables matter are enumerated; larger ones sample `samples` orders, each
-    with its reverse, from `seed`. A row's answer does not depend on the other rows.
+    Corners at which few variables cross are enumerated; `corner_policy.hpp` says which. The others are left out and
+    listed. A row's answer does not depend on the other rows.
     """
-    return Linked(
-        *_native.linked_credits(
-            forest,
-            _stages(link),
-            _rows(starts),
-            _rows(weights),
-            _rows(ends),
-            threads(n_threads),
-            max_radix,
-            samples,
-            seed,
-        )
+    values, end, start, time, players = _native.linked_credits(
+        forest, _stages(link), _rows(starts), _rows(weights), _rows(ends), target, threads(n_threads)
     )
+    return Linked(values, LargeCorners(end, start, time, players))
 
 
 def linked_credits_pairs(
@@ -161,16 +177,36 @@ def linked_credits_pairs(
     ends: Array,
     n_threads: int | None = None,
     *,
-    max_radix: int = 16,
-    samples: int = 256,
-    seed: int = 0,
+    target: float = DEFAULT_TARGET,
 ) -> Linked:
     """Credit of pair i, from starts[i] to ends[i], for `link(sum of trees)`; see `linked_credits`."""
-    return Linked(
-        *_native.linked_credits_pairs(
-            forest, _stages(link), _rows(starts), _rows(ends), threads(n_threads), max_radix, samples, seed
-        )
+    values, end, start, time, players = _native.linked_credits_pairs(
+        forest, _stages(link), _rows(starts), _rows(ends), target, threads(n_threads)
     )
+    return Linked(values, LargeCorners(end, start, time, players))
+
+
+def sample_corners(
+    forest: Any,
+    link: Sequence[Stage],
+    starts: Array,
+    ends: Array,
+    corners: SampledCorners,
+    rows: int,
+    n_threads: int | None = None,
+) -> Array:
+    """Sampled credit of large corners of `link(sum of trees)`, summed by row: (4, rows, columns, link outputs).
+
+    The sums are those of `engine.sampling.Sums`. The strongest players are enumerated, the others join in random
+    orders (`corner_orders.hpp`).
+    """
+    row, start, end, groups = (
+        np.ascontiguousarray(x, np.int64) for x in (corners.row, corners.start, corners.end, corners.groups)
+    )
+    return _native.sample_corners(
+        forest, _stages(link), _rows(starts), _rows(ends), row, start, end, _rows(corners.time), _rows(corners.weight),
+        groups, corners.seed, rows, threads(n_threads),
+    )  # fmt: skip
 
 
 def corner_credits(
@@ -178,25 +214,27 @@ def corner_credits(
     link: Sequence[Stage],
     starts: Array,
     ends: Array,
-    pair: Any,
+    pair: NDArray[np.int64],
     time: Array,
     n_threads: int | None = None,
-    *,
-    max_radix: int = 16,
-    samples: int = 256,
-    seed: int = 0,
-) -> Linked:
-    """What the variables that cross at given corners earn there for `link(sum of trees)`.
+) -> Array:
+    """What the variables that cross at given corners earn there for `link(sum of trees)`: (corners, columns, outputs).
 
-    Corner i is the one at `time[i]` of pair `pair[i]`; gives values (corners, columns, link outputs) and their error.
-    The rest as in `linked_credits`.
+    Corner i is the one at `time[i]` of pair `pair[i]`. Those of more than 16 variables are sampled, with `TRACED`
+    groups of orders each: good enough to be drawn.
     """
-    return Linked(
-        *_native.corner_credits(
-            forest, _stages(link), _rows(starts), _rows(ends), np.ascontiguousarray(pair, np.int64), _rows(time),
-            threads(n_threads), max_radix, samples, seed,
+    pair = np.ascontiguousarray(pair, np.int64)
+    values, large = _native.corner_credits(
+        forest, _stages(link), _rows(starts), _rows(ends), pair, _rows(time), threads(n_threads)
+    )
+    which = np.flatnonzero(large)
+    if len(which):
+        n = np.arange(len(which))
+        some = SampledCorners(
+            n, pair[which], pair[which], time[which], np.ones(len(n)), np.full(len(n), TRACED), which.astype(np.uint64)
         )
-    )  # fmt: skip
+        values[which] = sample_corners(forest, link, starts, ends, some, len(n), n_threads)[0]
+    return values
 
 
 def jumps(forest: Any, starts: Array, ends: Array, n_threads: int | None = None) -> Jumps:

@@ -6,6 +6,8 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
+DEFAULT_TARGET: float
+
 class Forest:
     def __init__(
         self,
@@ -55,21 +57,12 @@ def linked_credits(
     starts: Array,
     weights: Array,
     ends: Array,
+    target: float,
     n_threads: int,
-    max_radix: int,
-    samples: int,
-    seed: int,
-) -> tuple[Array, Array]: ...
+) -> tuple[Array, NDArray[np.int64], NDArray[np.int64], Array, NDArray[np.int64]]: ...
 def linked_credits_pairs(
-    forest: Forest,
-    link: list[tuple[str, Array, Array]],
-    starts: Array,
-    ends: Array,
-    n_threads: int,
-    max_radix: int,
-    samples: int,
-    seed: int,
-) -> tuple[Array, Array]: ...
+    forest: Forest, link: list[tuple[str, Array, Array]], starts: Array, ends: Array, target: float, n_threads: int
+) -> tuple[Array, NDArray[np.int64], NDArray[np.int64], Array, NDArray[np.int64]]: ...
 def corner_credits(
     forest: Forest,
     link: list[tuple[str, Array, Array]],
@@ -78,10 +71,22 @@ def corner_credits(
     pair: NDArray[np.int64],
     time: Array,
     n_threads: int,
-    max_radix: int,
-    samples: int,
-    seed: int,
-) -> tuple[Array, Array]: ...
+) -> tuple[Array, NDArray[np.int64]]: ...
+def sample_corners(
+    forest: Forest,
+    link: list[tuple[str, Array, Array]],
+    starts: Array,
+    ends: Array,
+    row: NDArray[np.int64],
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    time: Array,
+    weight: Array,
+    count: NDArray[np.int64],
+    seed: NDArray[np.uint64],
+    n_rows: int,
+    n_threads: int,
+) -> Array: ...
 def jumps(
     forest: Forest, starts: Array, ends: Array, n_threads: int
 ) -> tuple[NDArray[np.int64], Array, Ints, Array]: ...

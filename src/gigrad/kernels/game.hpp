@@ -1,257 +1,165 @@
-// The corner where several variables cross together under a link: Shapley's value of link(margin), exactly where the
-// variables that matter are few, by sampled orders where they are many.
+// The game at a corner under a link: who plays, what the trees give to each coalition, and Shapley's value of link(margin).
 #pragma once
 
-#include <cstdint>
-#include <unordered_map>
-
+#include "corner_terms.hpp"
 #include "link.hpp"
+#include "shapley_fold.hpp"
 
 namespace gigrad {
 
-struct GameOptions {
-    size_t max_radix;  // corners of up to this many variables are enumerated
-    size_t samples;    // antithetic pairs of orders for larger ones
-    uint64_t seed;
-};
-
-// The margin of a coalition A is a sum of terms: a term's numbers count when all of its variables `past` are in A and
-// none of those `before` is. The coalition of nobody gives the margin before the corner.
-class Game {
+// What the trees give to coalitions, less what they give to nobody: (coalitions, margins).
+class CoalitionMargins {
   public:
-    Game(const Link& link, const GameOptions& options) : link_(link), options_(options), n_margins_(link.n_inputs()) {}
-
-    void clear() {
-        terms_.clear();
-        members_.clear();
-        numbers_.clear();
-        players_.clear();
+    // Players whose coalitions fit in one table: the first ones.
+    static size_t table_bits(size_t players, size_t n_margins) {
+        while ((n_margins << players) > TABLE_NUMBERS && players > 0) --players;
+        return players;
     }
 
-    // A term that gives `width` numbers, times `factor`, to the margins from `first` on.
-    void add(const int32_t* past, size_t n_past, const int32_t* before, size_t n_before, const double* value, double factor,
-             size_t first, size_t width) {
-        terms_.push_back({members_.size(), n_past, n_before});
-        members_.insert(members_.end(), past, past + n_past);
-        members_.insert(members_.end(), before, before + n_before);
-        numbers_.resize(numbers_.size() + n_margins_, 0.0);
-        for (size_t k = 0; k < width; ++k) numbers_[numbers_.size() - n_margins_ + first + k] = factor * value[k];
-    }
-
-    // Adds weight * Shapley's value to credit and weight * standard error to error, both (variables, link outputs).
-    // Moves `margin` past the corner. `salt` tells corners apart when orders are sampled.
-    void solve(double* margin, double weight, uint64_t salt, double* credit, double* error) {
-        name_players();
-        if (players_.size() > options_.max_radix) simplify();
-        if (players_.size() <= options_.max_radix)
-            enumerate(margin, weight, credit);
-        else
-            sample(margin, weight, salt, credit, error);
+    // All coalitions of the first `bits` players; of the others, those in `part` are in. Part 0 comes first.
+    void find(const CornerTerms& terms, size_t bits, uint32_t part, double* out) {
+        const size_t n = size_t{1} << bits, width = terms.n_margins();
+        const auto low = static_cast<uint32_t>(n - 1), high = part << bits;
+        std::fill(out, out + n * width, 0.0);
+        const bool twice = is_deep(terms, n, bits);
+        if (twice) from_all_.assign(n * width, 0.0);
+        terms.for_masks([&](const CornerTerm& t, uint32_t past, uint32_t before) {
+            if ((past & ~low & ~high) | (before & high)) return;
+            if (twice && t.n_past < t.n_before)
+                add_leaf(before & low, past & low, t.value, t.width, from_all_.data() + t.first, width);
+            else
+                add_leaf(past & low, before & low, t.value, t.width, out + t.first, width);
+        });
+        subtract_nobody(part == 0, out, width);  // before anything is added to it
+        zeta_transform(out, n, width);
+        if (twice) add_from_all(part == 0, n, width, out);
     }
 
   private:
-    struct Term {
-        size_t members;  // where its variables begin: first those past, then those before
-        size_t n_past, n_before;
-    };
+    std::vector<double> from_all_;  // the same for coalitions of those who are out
+    std::vector<double> nobody_, nobody_from_all_;
+
+    // Deep leaves that need many players out and few in would have many coefficients. Another transform, for them, costs
+    // about bits / 8 + 1 for each coalition, in units of a coefficient.
+    static bool is_deep(const CornerTerms& terms, size_t n, size_t bits) {
+        if (bits <= ShapleyFold::BLOCK_BITS) return false;
+        const double saved = terms.n_coefficients(false) - terms.n_coefficients(true);
+        return saved > (static_cast<double>(bits) / 8.0 + 1.0) * static_cast<double>(n);
+    }
+
+    void subtract_nobody(bool first, double* out, size_t width) {
+        if (first) nobody_.assign(out, out + width);
+        for (size_t o = 0; o < width; ++o) out[o] -= nobody_[o];
+    }
+
+    void add_from_all(bool first, size_t n, size_t width, double* out) {
+        zeta_transform(from_all_.data(), n, width);
+        const double* const last = from_all_.data() + (n - 1) * width;
+        if (first) nobody_from_all_.assign(last, last + width);
+        for (size_t a = 0; a < n; ++a)
+            for (size_t o = 0; o < width; ++o) out[a * width + o] += from_all_[(n - 1 - a) * width + o] - nobody_from_all_[o];
+    }
+};
+
+// to = from + number
+GIGRAD_WIDE inline void add_number(const double* __restrict from, double number, size_t n, double* __restrict to) {
+    for (size_t i = 0; i < n; ++i) to[i] = from[i] + number;
+}
+
+// Folds what a link makes of tables of margins.
+class LinkedFold {
+  public:
+    explicit LinkedFold(const Link& link) : link_(link) {}
+
+    // As of ShapleyFold; `margin` (width,) is that of the coalition of nobody.
+    void begin(size_t q, size_t w, const double* margin, size_t width) {
+        q_ = q, width_ = width;
+        margin_.assign(margin, margin + width);
+        nobody_.assign(margin, margin + width);
+        link_.apply(nobody_, 1);
+        fold_.begin(q, w, link_.n_outputs());
+    }
+
+    // The first t of the others are in from now on.
+    void begin_prefix(size_t t) { fold_.begin_prefix(t); }
+    void end_prefix() { fold_.end_prefix(); }
+
+    // The margins of n coalitions of the q, from number `first` on, (n, width), less those of nobody.
+    // `slopes` (outputs, width), or null: the game is link(margin) - slopes * margin.
+    void add(size_t first, size_t n, const double* margins, const double* slopes) {
+        const size_t size = ShapleyFold::block_size(q_), outputs = link_.n_outputs();
+        values_.resize(size);
+        for (size_t block = first / size; block < (first + n) / size; ++block, margins += size * width_) {
+            double* linked = apply(margins, size);
+            for (size_t o = 0; o < outputs; ++o) {
+                if (outputs > 1) {
+                    for (size_t i = 0; i < size; ++i) values_[i] = buffer_[i * outputs + o];
+                    linked = values_.data();
+                }
+                if (slopes)
+                    for (size_t m = 0; m < width_; ++m) subtract(slopes[o * width_ + m], margins + m, width_, size, linked);
+                fold_.add(block, o, linked, nobody_[o]);
+            }
+        }
+    }
+
+    template <class Give>
+    void finish(Give give) {
+        fold_.finish(give);
+    }
+
+    // What the link makes of n vectors of margins, (n, outputs).
+    double* apply(const double* margins, size_t n) {
+        buffer_.resize(std::max(buffer_.size(), n * width_));
+        double* const to = buffer_.data();
+        if (width_ == 1)
+            add_number(margins, margin_[0], n, to);
+        else
+            for (size_t i = 0; i < n; ++i)
+                for (size_t o = 0; o < width_; ++o) to[i * width_ + o] = margin_[o] + margins[i * width_ + o];
+        link_.apply(buffer_, n);
+        return buffer_.data();
+    }
+
+  private:
     const Link& link_;
-    const GameOptions options_;
-    const size_t n_margins_;
-    std::vector<Term> terms_;
-    std::vector<int32_t> members_;  // variables; after name_players, players
-    std::vector<double> numbers_;   // (terms, margins)
-    std::vector<int32_t> players_;  // the variable of each player
-    std::vector<int32_t> player_of_;  // by variable; -1 outside name_players
-    std::vector<double> table_, chance_, value_, mean_, squares_;
-    std::vector<uint8_t> sizes_;  // how many players a coalition has
+    ShapleyFold fold_;
+    size_t q_ = 0, width_ = 1;
+    std::vector<double> margin_, nobody_, buffer_, values_;
 
-    // Players are in the order of their variables; there are few of them and many members.
-    void name_players() {
-        players_.clear();
-        for (const int32_t variable : members_) {
-            if (player_of_.size() <= static_cast<size_t>(variable)) player_of_.resize(static_cast<size_t>(variable) + 1, -1);
-            if (player_of_[variable] < 0) player_of_[variable] = 0, players_.push_back(variable);
+    static void subtract(double slope, const double* margins, size_t step, size_t n, double* values) {
+        for (size_t i = 0; i < n; ++i) values[i] -= slope * margins[i * step];
+    }
+};
+
+// Exact games, all coalitions asked.
+class CornerGame {
+  public:
+    explicit CornerGame(const Link& link) : outputs_(link.n_outputs()), fold_(link) {}
+
+    // Adds weight * Shapley's value to credit (variables, link outputs); `margin` is the one before the corner. At most
+    // MAX_ENUMERATED players.
+    void solve(const CornerTerms& terms, const double* margin, double weight, double* credit) {
+        const size_t k = terms.players().size(), width = terms.n_margins(), bits = CoalitionMargins::table_bits(k, width);
+        const size_t n = size_t{1} << bits;
+        table_.resize(std::max(table_.size(), n * width));
+        fold_.begin(k, 0, margin, width);
+        fold_.begin_prefix(0);
+        for (size_t part = 0; part < size_t{1} << (k - bits); ++part) {
+            margins_.find(terms, bits, static_cast<uint32_t>(part), table_.data());
+            fold_.add(part * n, n, table_.data(), nullptr);
         }
-        std::sort(players_.begin(), players_.end());
-        for (size_t i = 0; i < players_.size(); ++i) player_of_[players_[i]] = static_cast<int32_t>(i);
-        for (int32_t& member : members_) member = player_of_[member];
-        for (const int32_t variable : players_) player_of_[variable] = -1;
+        fold_.end_prefix();
+        fold_.finish([&](size_t player, size_t output, double value) {
+            credit[static_cast<size_t>(terms.players()[player]) * outputs_ + output] += weight * value;
+        });
     }
 
-    // Calls f(mask, sign) for the products of indicators "in A" that a term is a sum of; the empty one left out.
-    template <class F>
-    void expand(const Term& term, F f) const {
-        uint64_t past = 0;
-        const int32_t* m = members_.data() + term.members;
-        for (size_t i = 0; i < term.n_past; ++i) past |= uint64_t{1} << m[i];
-        m += term.n_past;
-        for (uint64_t subset = 0; subset < (uint64_t{1} << term.n_before); ++subset) {
-            uint64_t mask = past;
-            bool odd = false;
-            for (size_t i = 0; i < term.n_before; ++i)
-                if (subset >> i & 1) mask |= uint64_t{1} << m[i], odd = !odd;
-            if (mask) f(mask, odd ? -1.0 : 1.0);
-        }
-    }
-
-    // Joins the terms into one for each product of indicators and drops those that cancel, and with them the variables
-    // without effect. Left as it is where that would cost more than it saves.
-    void simplify() {
-        if (players_.size() > 64) return;
-        for (const Term& term : terms_)
-            if (term.n_before > 10) return;
-        std::unordered_map<uint64_t, size_t> where;
-        std::vector<uint64_t> masks;
-        std::vector<double> sums, sizes;
-        for (size_t t = 0; t < terms_.size(); ++t)
-            expand(terms_[t], [&](uint64_t mask, double sign) {
-                const auto [at, is_new] = where.emplace(mask, masks.size());
-                if (is_new) {
-                    masks.push_back(mask);
-                    sums.resize(sums.size() + n_margins_, 0.0);
-                    sizes.resize(sums.size(), 0.0);
-                }
-                for (size_t k = 0; k < n_margins_; ++k) {
-                    sums[at->second * n_margins_ + k] += sign * numbers_[t * n_margins_ + k];
-                    sizes[at->second * n_margins_ + k] += std::abs(numbers_[t * n_margins_ + k]);
-                }
-            });
-        const std::vector<int32_t> variables = players_;
-        clear();
-        std::vector<int32_t> past;
-        for (size_t i = 0; i < masks.size(); ++i) {
-            const double *sum = sums.data() + i * n_margins_, *size = sizes.data() + i * n_margins_;
-            bool cancels = true;  // all but the rounding of its own terms
-            for (size_t k = 0; k < n_margins_; ++k) cancels = cancels && std::abs(sum[k]) <= 1e-14 * size[k];
-            if (cancels) continue;
-            past.clear();
-            for (size_t j = 0; j < variables.size(); ++j)
-                if (masks[i] >> j & 1) past.push_back(variables[j]);
-            add(past.data(), past.size(), nullptr, 0, sum, 1.0, 0, n_margins_);
-        }
-        name_players();
-    }
-
-    void enumerate(double* margin, double weight, double* credit) {
-        const size_t n = players_.size(), subsets = size_t{1} << n, outputs = link_.n_outputs();
-        table_.assign(subsets * n_margins_, 0.0);
-        std::copy(margin, margin + n_margins_, table_.begin());
-        for (size_t t = 0; t < terms_.size(); ++t)
-            expand(terms_[t], [&](uint64_t mask, double sign) {
-                for (size_t k = 0; k < n_margins_; ++k) table_[mask * n_margins_ + k] += sign * numbers_[t * n_margins_ + k];
-            });
-        for (size_t i = 0; i < n; ++i)  // sums over subsets, one player at a time
-            each_without(i, subsets, [&](size_t a, size_t with) {
-                for (size_t k = 0; k < n_margins_; ++k) table_[with * n_margins_ + k] += table_[a * n_margins_ + k];
-            });
-        std::copy(table_.begin() + static_cast<std::ptrdiff_t>((subsets - 1) * n_margins_),
-                  table_.begin() + static_cast<std::ptrdiff_t>(subsets * n_margins_), margin);
-        link_.apply(table_, subsets);
-        weigh_subsets(n, weight);
-        for (size_t i = 0; i < n; ++i) {
-            double* to = credit + static_cast<size_t>(players_[i]) * outputs;
-            each_without(i, subsets, [&](size_t a, size_t with) {
-                for (size_t o = 0; o < outputs; ++o)
-                    to[o] += chance_[a] * (table_[with * outputs + o] - table_[a * outputs + o]);
-            });
-        }
-    }
-
-    // Calls f(A, A with player i) for the coalitions A that player i is not in.
-    template <class F>
-    static void each_without(size_t i, size_t subsets, F f) {
-        const size_t player = size_t{1} << i;
-        for (size_t first = 0; first < subsets; first += 2 * player)
-            for (size_t a = first; a < first + player; ++a) f(a, a + player);
-    }
-
-    // weight * |A|! (n-|A|-1)!/n! for every coalition A but the one of all.
-    void weigh_subsets(size_t n, double weight) {
-        std::vector<double> by_size(n + 1, weight / static_cast<double>(n));
-        for (size_t a = 1; a < n; ++a) by_size[a] = by_size[a - 1] * static_cast<double>(a) / static_cast<double>(n - a);
-        const size_t subsets = size_t{1} << n;
-        sizes_.assign(subsets, 0);
-        chance_.resize(subsets);
-        for (size_t a = 0; a < subsets; ++a) {
-            sizes_[a] = static_cast<uint8_t>(sizes_[a >> 1] + (a & 1));
-            chance_[a] = by_size[sizes_[a]];
-        }
-    }
-
-    // splitmix64: small, and the same everywhere, which the shuffles of the standard library are not.
-    static uint64_t random(uint64_t& state) {
-        uint64_t z = state += 0x9e3779b97f4a7c15u;
-        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-        z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-        return z ^ z >> 31;
-    }
-
-    // Orders in pairs, each with its reverse. Every order gives credits that add up, so their mean does.
-    void sample(double* margin, double weight, uint64_t salt, double* credit, double* error) {
-        const size_t n = players_.size(), outputs = link_.n_outputs(), cells = n * outputs;
-        std::vector<std::vector<uint32_t>> entering(n), leaving(n);  // the terms of each player
-        for (uint32_t t = 0; t < terms_.size(); ++t)
-            for (size_t i = 0; i < terms_[t].n_past + terms_[t].n_before; ++i)
-                (i < terms_[t].n_past ? entering : leaving)[members_[terms_[t].members + i]].push_back(t);
-        std::vector<size_t> order(n);
-        for (size_t i = 0; i < n; ++i) order[i] = i;
-        uint64_t state = options_.seed * 0x2545f4914f6cdd1du + salt;
-        mean_.assign(cells, 0.0);
-        squares_.assign(cells, 0.0);
-        std::vector<double> both(cells);
-        for (size_t s = 0; s < options_.samples; ++s) {
-            for (size_t i = n - 1; i > 0; --i) std::swap(order[i], order[random(state) % (i + 1)]);
-            std::fill(both.begin(), both.end(), 0.0);
-            for (int turn = 0; turn < 2; ++turn) {
-                follow(order, entering, leaving, margin, both);
-                std::reverse(order.begin(), order.end());
-            }
-            for (size_t c = 0; c < cells; ++c) {  // Welford's: exact zero where all orders agree
-                const double off = both[c] - mean_[c];
-                mean_[c] += off / static_cast<double>(s + 1);
-                squares_[c] += off * (both[c] - mean_[c]);
-            }
-        }
-        const double count = static_cast<double>(options_.samples);
-        for (size_t c = 0; c < cells; ++c) {
-            const size_t to = static_cast<size_t>(players_[c / outputs]) * outputs + c % outputs;
-            credit[to] += weight * mean_[c];
-            error[to] += std::abs(weight) * std::sqrt(squares_[c] / (count * (count - 1.0)));
-        }
-        std::copy(value_end_.begin(), value_end_.end(), margin);
-    }
-
-    std::vector<double> value_end_;  // the margin past the corner, as the last order found it
-
-    // Lets the players in, one after the other, and adds half of what each one changes to `both`.
-    void follow(const std::vector<size_t>& order, const std::vector<std::vector<uint32_t>>& entering,
-                const std::vector<std::vector<uint32_t>>& leaving, const double* margin, std::vector<double>& both) {
-        const size_t n = order.size(), outputs = link_.n_outputs();
-        std::vector<size_t> waits(terms_.size());
-        std::vector<char> shut(terms_.size(), 0);
-        for (size_t t = 0; t < terms_.size(); ++t) waits[t] = terms_[t].n_past;
-        value_.resize(std::max(value_.size(), (n + 1) * n_margins_));
-        std::copy(margin, margin + n_margins_, value_.begin());
-        for (size_t i = 0; i < n; ++i) {
-            double* now = value_.data() + (i + 1) * n_margins_;
-            std::copy(now - n_margins_, now, now);
-            const auto change = [&](uint32_t t, double sign) {
-                for (size_t k = 0; k < n_margins_; ++k) now[k] += sign * numbers_[t * n_margins_ + k];
-            };
-            for (const uint32_t t : entering[order[i]])
-                if (--waits[t] == 0 && !shut[t]) change(t, 1.0);
-            for (const uint32_t t : leaving[order[i]]) {
-                if (waits[t] == 0 && !shut[t]) change(t, -1.0);
-                shut[t] = 1;
-            }
-        }
-        value_end_.assign(value_.begin() + static_cast<std::ptrdiff_t>(n * n_margins_),
-                          value_.begin() + static_cast<std::ptrdiff_t>((n + 1) * n_margins_));
-        link_.apply(value_, n + 1);
-        for (size_t i = 0; i < n; ++i)
-            for (size_t o = 0; o < outputs; ++o)
-                both[order[i] * outputs + o] += 0.5 * (value_[(i + 1) * outputs + o] - value_[i * outputs + o]);
-    }
+  private:
+    const size_t outputs_;
+    CoalitionMargins margins_;
+    LinkedFold fold_;
+    std::vector<double> table_;
 };
 
 }  // namespace gigrad

@@ -5,6 +5,7 @@
 
 #include "arrays.hpp"
 #include "corner_credits.hpp"
+#include "corner_orders.hpp"
 #include "decimals.hpp"
 #include "jumps.hpp"
 #include "linked.hpp"
@@ -102,47 +103,84 @@ Link make_link(const Forest& forest, const std::vector<StageArrays>& stages) {
     return link;
 }
 
-// (values, error); `run(values, error)` runs without the GIL.
+template <class T, class Get>
+Numpy<T> listed(const std::vector<LargeCorner>& corners, Get get) {
+    return make<T>({corners.size()}, [&](T* out) {
+        for (const LargeCorner& corner : corners) *out++ = get(corner);
+    });
+}
+
+// (values, end, start, time, players); `run(values)` runs without the GIL and gives the corners that are left out.
 template <class Run>
-nb::tuple values_and_error(const Forest& forest, const Link& link, size_t n, Run run) {
-    std::vector<double> errors(n * link.n_outputs());
-    auto values = make<double>({n, forest.n_variables(), link.n_outputs()}, [&](double* out) { run(out, errors.data()); });
-    auto error = make<double>({n, link.n_outputs()}, [&](double* out) { std::copy(errors.begin(), errors.end(), out); });
-    return nb::make_tuple(values, error);
+nb::tuple values_and_corners(const Forest& forest, const Link& link, size_t n, Run run) {
+    std::vector<LargeCorner> large;
+    auto values = make<double>({n, forest.n_variables(), link.n_outputs()}, [&](double* out) { large = run(out); });
+    return nb::make_tuple(values, listed<int64_t>(large, [](const LargeCorner& c) { return c.end; }),
+                          listed<int64_t>(large, [](const LargeCorner& c) { return c.start; }),
+                          listed<double>(large, [](const LargeCorner& c) { return c.time; }),
+                          listed<int64_t>(large, [](const LargeCorner& c) { return c.players; }));
 }
 
 nb::tuple py_linked_credits(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts,
-                            const Vector<double>& weights, const Matrix& ends, int64_t n_threads, size_t max_radix, size_t samples,
-                            uint64_t seed) {
+                            const Vector<double>& weights, const Matrix& ends, double target, int64_t n_threads) {
     check_one_weight_each(weights, starts);
     const Link link = make_link(forest, stages);
     const size_t threads = checked_threads(n_threads);
-    return values_and_error(forest, link, ends.shape(0), [&](double* values, double* error) {
+    return values_and_corners(forest, link, ends.shape(0), [&](double* values) {
         const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
-        linked_credits(forest, chosen_lanes(), link, {max_radix, samples, seed}, from, weights.data(), to, threads, values, error);
+        return linked_credits(forest, chosen_lanes(), link, from, weights.data(), to, target, threads, values);
     });
 }
 
 nb::tuple py_linked_credits_pairs(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts,
-                                  const Matrix& ends, int64_t n_threads, size_t max_radix, size_t samples, uint64_t seed) {
+                                  const Matrix& ends, double target, int64_t n_threads) {
     const Link link = make_link(forest, stages);
     const size_t threads = checked_threads(n_threads);
-    return values_and_error(forest, link, ends.shape(0), [&](double* values, double* error) {
+    return values_and_corners(forest, link, ends.shape(0), [&](double* values) {
         const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
-        linked_credits_pairs(forest, chosen_lanes(), link, {max_radix, samples, seed}, from, to, threads, values, error);
+        return linked_credits_pairs(forest, chosen_lanes(), link, from, to, target, threads, values);
+    });
+}
+
+void check_corners(const SampledCorners& corners, const Matrix& starts, const Matrix& ends, size_t n_rows) {
+    for (size_t i = 0; i < corners.n; ++i) {
+        const auto inside = [](int64_t x, size_t n) { return x >= 0 && static_cast<size_t>(x) < n; };
+        if (!inside(corners.row[i], n_rows) || !inside(corners.start[i], starts.shape(0)) || !inside(corners.end[i], ends.shape(0)))
+            refuse("corner " + std::to_string(i) + " names a row that is not there.");
+        if (i > 0 && corners.row[i] < corners.row[i - 1]) refuse("corners must come in order of their rows.");
+        if (corners.count[i] < 2) refuse("there must be two groups of orders or more for every corner.");
+        if (!std::isfinite(corners.time[i]) || !std::isfinite(corners.weight[i])) refuse("times and weights must be finite.");
+    }
+}
+
+// (credit, variance, squared, reach), each (rows, variables, link outputs).
+Numpy<double> py_sample_corners(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts, const Matrix& ends,
+                                const Vector<int64_t>& row, const Vector<int64_t>& start, const Vector<int64_t>& end,
+                                const Vector<double>& time, const Vector<double>& weight, const Vector<int64_t>& count,
+                                const Vector<uint64_t>& seed, size_t n_rows, int64_t n_threads) {
+    const Link link = make_link(forest, stages);
+    const size_t threads = checked_threads(n_threads), n = row.size(), each = n_rows * forest.n_variables() * link.n_outputs();
+    for (const size_t size : {start.size(), end.size(), time.size(), weight.size(), count.size(), seed.size()})
+        if (size != n) refuse("row, start, end, time, weight, count and seed must have the same number of corners.");
+    const SampledCorners corners{n, row.data(), start.data(), end.data(), time.data(), weight.data(), count.data(), seed.data()};
+    check_corners(corners, starts, ends, n_rows);
+    return make<double>({4, n_rows, forest.n_variables(), link.n_outputs()}, [&](double* out) {
+        const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
+        sample_corners(forest, link, from, to, corners, n_rows, threads, {out, out + each, out + 2 * each, out + 3 * each});
     });
 }
 
 nb::tuple py_corner_credits(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts, const Matrix& ends,
-                            const Vector<int64_t>& pair, const Vector<double>& time, int64_t n_threads, size_t max_radix,
-                            size_t samples, uint64_t seed) {
+                            const Vector<int64_t>& pair, const Vector<double>& time, int64_t n_threads) {
     if (pair.size() != time.size()) refuse("pair and time must have the same number of queries.");
     const Link link = make_link(forest, stages);
-    const size_t threads = checked_threads(n_threads);
-    return values_and_error(forest, link, pair.size(), [&](double* values, double* error) {
+    const size_t threads = checked_threads(n_threads), n = pair.size();
+    std::vector<int64_t> found(n);
+    auto values = make<double>({n, forest.n_variables(), link.n_outputs()}, [&](double* out) {
         const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
-        corner_credits(forest, link, {max_radix, samples, seed}, from, to, pair.data(), time.data(), pair.size(), threads, values, error);
+        corner_credits(forest, link, from, to, pair.data(), time.data(), n, threads, out, found.data());
     });
+    return nb::make_tuple(values, make<int64_t>({n}, [&](int64_t* out) { std::copy(found.begin(), found.end(), out); }));
 }
 
 Numpy<double> py_shortest_decimals(const Vector<double>& low, const Vector<double>& high) {
@@ -218,6 +256,7 @@ NB_MODULE(_native, m) {
     m.def("linked_credits", &py_linked_credits);
     m.def("linked_credits_pairs", &py_linked_credits_pairs);
     m.def("corner_credits", &py_corner_credits);
+    m.def("sample_corners", &py_sample_corners);
     m.def("link_functions", [] {
         std::vector<std::string> names;
         for (const NamedBatch& function : LINK_FUNCTIONS) names.push_back(function.name);
@@ -228,4 +267,5 @@ NB_MODULE(_native, m) {
     m.def("simd_choices", &simd_choices);
     m.def("get_simd", &get_simd);
     m.def("set_simd", &set_simd);
+    m.attr("DEFAULT_TARGET") = DEFAULT_TARGET;
 }

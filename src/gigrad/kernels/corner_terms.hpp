@@ -1,0 +1,177 @@
+// The leaves at a corner: who plays there, and what each leaf needs of them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <vector>
+
+namespace gigrad {
+
+// A leaf at a corner: its numbers count in a coalition that has all of its variables `past` and none of those `before`.
+struct CornerTerm {
+    const int32_t* members;  // variables: first those past, then those before
+    uint32_t n_past, n_before;
+    const double* value;     // `width` numbers for the margins from `first` on
+    uint32_t first, width;
+};
+
+// The terms of one corner. The coalition of nobody has the margin before the corner, whatever the terms say.
+class CornerTerms {
+  public:
+    explicit CornerTerms(size_t n_margins) : n_margins_(n_margins) {}
+
+    void clear() {
+        terms_.clear();
+        forget_players();
+    }
+
+    void add(const CornerTerm& term) {
+        terms_.push_back(term);
+        for (uint32_t i = 0; i < term.n_past + term.n_before; ++i) note(term.members[i]);
+    }
+
+    // Numbers the players in the order of their variables; after all terms were added.
+    size_t name_players() {
+        std::sort(players_.begin(), players_.end());
+        for (size_t i = 0; i < players_.size(); ++i) player_of_[players_[i]] = static_cast<int32_t>(i);
+        return players_.size();
+    }
+
+    const std::vector<int32_t>& players() const { return players_; }  // the variable of each
+    const std::vector<CornerTerm>& all() const { return terms_; }
+    size_t n_margins() const { return n_margins_; }
+    int32_t player(int32_t variable) const { return player_of_[variable]; }
+
+    // Sum over the terms of 2^(players before), or of 2^(players past) where those are fewer.
+    double n_coefficients(bool fewer) const {
+        double sum = 0.0;
+        for (const CornerTerm& t : terms_) sum += std::ldexp(1.0, static_cast<int>(fewer ? std::min(t.n_past, t.n_before) : t.n_before));
+        return sum;
+    }
+
+    // Calls each(term, past, before) with the players of each term as bits.
+    template <class Each>
+    void for_masks(Each each) const {
+        for (const CornerTerm& t : terms_) {
+            uint32_t past = 0, before = 0;
+            for (uint32_t i = 0; i < t.n_past; ++i) past |= bit(t.members[i]);
+            for (uint32_t i = t.n_past; i < t.n_past + t.n_before; ++i) before |= bit(t.members[i]);
+            each(t, past, before);
+        }
+    }
+
+    // Leaves out the players without effect, whatever the others do, and numbers the rest anew; gives their number. Costs
+    // about as much as the walk that found the terms.
+    size_t drop_players_without_effect() {
+        const size_t n = players_.size();
+        if (n > 64) return n;
+        std::vector<char> idle = seem_idle();
+        bool any = false;
+        for (size_t i = 0; i < n; ++i) any |= idle[i] = idle[i] && is_idle(static_cast<int32_t>(i));
+        if (!any) return n;
+        std::vector<CornerTerm> kept;
+        size_t room = 0;
+        for (const CornerTerm& t : terms_) room += t.n_past + t.n_before;
+        members_.clear();
+        members_.reserve(room);  // terms point into it
+        for (CornerTerm t : terms_) {
+            const int32_t *const from = t.members, *const middle = from + t.n_past, *const end = middle + t.n_before;
+            const auto is_out = [&](int32_t variable) { return idle[player_of_[variable]]; };
+            if (std::any_of(from, middle, is_out)) continue;  // all of them stay out
+            t.members = members_.data() + members_.size();
+            members_.insert(members_.end(), from, middle);
+            std::copy_if(middle, end, std::back_inserter(members_), [&](int32_t variable) { return !is_out(variable); });
+            t.n_before = static_cast<uint32_t>(members_.data() + members_.size() - t.members) - t.n_past;
+            if (t.n_past + t.n_before) kept.push_back(t);
+        }
+        forget_players();
+        terms_.clear();
+        for (const CornerTerm& t : kept) add(t);
+        return name_players();
+    }
+
+  private:
+    const size_t n_margins_;
+    std::vector<CornerTerm> terms_;
+    std::vector<int32_t> players_;
+    std::vector<int32_t> player_of_;  // by variable; -1 for those that do not play
+    std::vector<int32_t> members_;    // of terms that lost some
+    static constexpr double ROUNDING = 1e-14;  // of the numbers that a sum is made of
+
+    void forget_players() {
+        for (const int32_t variable : players_) player_of_[variable] = -1;
+        players_.clear();
+    }
+
+    // Players who change nothing when they are the first to join, and nothing when they are the last: few of those who matter.
+    std::vector<char> seem_idle() const {
+        const size_t n = players_.size();
+        std::vector<double> first(n * n_margins_, 0.0), last(n * n_margins_, 0.0), size(n * n_margins_, 0.0);
+        const auto add = [&](std::vector<double>& to, int32_t variable, const CornerTerm& t, double sign) {
+            const size_t at = static_cast<size_t>(player_of_[variable]) * n_margins_ + t.first;
+            for (uint32_t o = 0; o < t.width; ++o) {
+                to[at + o] += sign * t.value[o];
+                size[at + o] += std::abs(t.value[o]);
+            }
+        };
+        for (const CornerTerm& t : terms_) {
+            const int32_t *const before = t.members + t.n_past, *const end = before + t.n_before;
+            if (t.n_past == 1) add(first, t.members[0], t, 1.0);
+            if (t.n_before == 1) add(last, *before, t, -1.0);
+            if (t.n_past == 0)
+                for (const int32_t* j = before; j != end; ++j) add(first, *j, t, -1.0);
+            if (t.n_before == 0)
+                for (const int32_t* j = t.members; j != before; ++j) add(last, *j, t, 1.0);
+        }
+        std::vector<char> idle(n, 1);
+        for (size_t c = 0; c < first.size(); ++c)
+            if (std::max(std::abs(first[c]), std::abs(last[c])) > ROUNDING * size[c]) idle[c / n_margins_] = 0;
+        return idle;
+    }
+
+    // Whether all Moebius coefficients of coalitions with the player cancel, but for rounding.
+    bool is_idle(int32_t player) const {
+        constexpr size_t most = size_t{1} << 18;  // coefficients that are worth looking at
+        struct Coefficient {
+            uint64_t coalition;
+            uint32_t margin;
+            double value;
+        };
+        std::vector<Coefficient> all;
+        for (const CornerTerm& t : terms_) {
+            uint64_t past = 0, before = 0;
+            for (uint32_t i = 0; i < t.n_past; ++i) past |= uint64_t{1} << player_of_[t.members[i]];
+            for (uint32_t i = t.n_past; i < t.n_past + t.n_before; ++i) before |= uint64_t{1} << player_of_[t.members[i]];
+            const uint64_t me = uint64_t{1} << player;
+            if (!((past | before) & me)) continue;
+            if (all.size() + (static_cast<size_t>(t.width) << std::min(t.n_before, 20u)) > most) return false;
+            uint64_t subset = 0;
+            do {  // all subsets of `before`
+                bool odd = false;
+                for (uint64_t rest = subset; rest; rest &= rest - 1) odd = !odd;
+                if ((past | subset) & me)
+                    for (uint32_t o = 0; o < t.width; ++o) all.push_back({past | subset, t.first + o, odd ? -t.value[o] : t.value[o]});
+                subset = (subset - before) & before;
+            } while (subset);
+        }
+        const auto key = [](const Coefficient& c) { return std::make_pair(c.coalition, c.margin); };
+        std::stable_sort(all.begin(), all.end(), [&](const Coefficient& a, const Coefficient& b) { return key(a) < key(b); });
+        for (size_t begin = 0, end; begin < all.size(); begin = end) {
+            double sum = 0.0, size = 0.0;
+            for (end = begin; end < all.size() && key(all[end]) == key(all[begin]); ++end) sum += all[end].value, size += std::abs(all[end].value);
+            if (std::abs(sum) > ROUNDING * size) return false;
+        }
+        return true;
+    }
+
+    void note(int32_t variable) {
+        if (player_of_.size() <= static_cast<size_t>(variable)) player_of_.resize(static_cast<size_t>(variable) + 1, -1);
+        if (player_of_[variable] < 0) player_of_[variable] = 0, players_.push_back(variable);
+    }
+    uint32_t bit(int32_t variable) const { return uint32_t{1} << player_of_[variable]; }
+};
+
+}  // namespace gigrad
