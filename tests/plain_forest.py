@@ -64,7 +64,7 @@ class Plain:
         if a["category_set"][node] >= 0 or math.isnan(place) or not math.isfinite(s) or not math.isfinite(e):
             return 0.5
         if self.stored(node, s):
-            return 0.0
+            return 0.5 if self.stored(node, e) else 0.0
         if self.stored(node, e):
             return 1.0
         if a["single"][node]:

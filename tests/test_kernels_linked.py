@@ -67,7 +67,7 @@ def test_linked_credit_is_the_definition(seed, outputs, grid, missing, n_columns
     for _ in every_simd():
         got = kernels.linked_credits_pairs(plain.forest, stages, s, e, n_threads=1)
         np.testing.assert_allclose(got.values, want, rtol=0, atol=1e-12)
-        assert not got.error.any()
+        assert not len(got.large.end)
 
 
 @pytest.mark.parametrize("name", sorted(kernels.LINK_FUNCTIONS))
@@ -116,33 +116,39 @@ def test_corner_of_fourteen_variables_is_what_asking_all_coalitions_gives():
     coalitions = (np.arange(2**14)[:, None] >> np.arange(14) & 1).astype(float)  # the path's end where a bit is set
     game = 1 / (1 + np.exp(-kernels.predict(plain.forest, coalitions)))
     np.testing.assert_allclose(got.values[0], shapley(game), rtol=0, atol=1e-13)
-    assert not got.error.any()
+    assert not len(got.large.end)
+
+
+def sampled(plain, s, e, groups, seed=7, n_threads=1):
+    """Credit of the only corner of a pair and its standard error, (columns,) each, from so many groups of orders."""
+    one = (np.zeros(1, np.int64),) * 3
+    some = kernels.SampledCorners(*one, np.array([0.5]), np.ones(1), np.array([groups]), np.array([seed], np.uint64))
+    credit, variance, *_ = kernels.sample_corners(plain.forest, [Stage("sigmoid")], s, e, some, 1, n_threads)
+    return credit[0, :, 0], np.sqrt(variance[0, :, 0])
 
 
 def test_large_corner_is_sampled_with_an_honest_error():
     plain, s, e = binary_case(14)
-    link = [Stage("sigmoid")]
-    exact = kernels.linked_credits_pairs(plain.forest, link, s, e, max_radix=14)
-    assert not exact.error.any()
-    sampled = kernels.linked_credits_pairs(plain.forest, link, s, e, max_radix=10, samples=2000)
-    off = np.abs(sampled.values - exact.values).max()
-    assert 0 < off < 4 * sampled.error[0, 0]
-    fewer = kernels.linked_credits_pairs(plain.forest, link, s, e, max_radix=10, samples=125)
-    assert 3 < fewer.error[0, 0] / sampled.error[0, 0] < 5  # sixteen times the samples, a quarter of the error
-    np.testing.assert_allclose(sampled.values.sum(), exact.values.sum(), rtol=1e-12)
-    again = kernels.linked_credits_pairs(plain.forest, link, s, e, max_radix=10, samples=2000, n_threads=3)
-    assert again.values.tobytes() == sampled.values.tobytes()
-    other = kernels.linked_credits_pairs(plain.forest, link, s, e, max_radix=10, samples=2000, seed=1)
-    assert other.values.tobytes() != sampled.values.tobytes()
+    exact = kernels.linked_credits_pairs(plain.forest, [Stage("sigmoid")], s, e).values[0, :, 0]
+    credit, error = sampled(plain, s, e, 2000)
+    assert 0 < np.abs(credit - exact).max() < 5 * error.max()
+    np.testing.assert_allclose(credit.sum(), exact.sum(), rtol=0, atol=1e-13)  # every order shares out the whole jump
+    _, fewer = sampled(plain, s, e, 125)
+    assert 3 < fewer.max() / error.max() < 5  # sixteen times the groups, a quarter of the error
+    assert sampled(plain, s, e, 2000, n_threads=3)[0].tobytes() == credit.tobytes()
+    assert sampled(plain, s, e, 2000, seed=8)[0].tobytes() != credit.tobytes()
 
 
-def test_corner_of_more_variables_than_bits_adds_up():
+def test_corner_of_more_variables_than_bits_is_listed_and_adds_up():
     plain, s, e = binary_case(90, seed=14)
-    forest = plain.forest
-    got = kernels.linked_credits_pairs(forest, [Stage("sigmoid")], s, e, samples=64)
-    ends = 1 / (1 + np.exp(-kernels.predict(forest, np.vstack([s, e]))[:, 0]))
-    np.testing.assert_allclose(got.values.sum(), ends[1] - ends[0], rtol=0, atol=1e-13)
-    assert got.error[0, 0] > 0
+    got = kernels.linked_credits_pairs(plain.forest, [Stage("sigmoid")], s, e)
+    assert got.large.players.tolist() == [90]
+    assert got.large.time.tolist() == [0.5]
+    assert not got.values.any()
+    ends = 1 / (1 + np.exp(-kernels.predict(plain.forest, np.vstack([s, e]))[:, 0]))
+    credit, error = sampled(plain, s, e, 16)
+    np.testing.assert_allclose(credit.sum(), ends[1] - ends[0], rtol=0, atol=1e-13)
+    assert error.max() > 0
 
 
 def test_variables_without_effect_do_not_make_a_corner_large():
@@ -163,8 +169,8 @@ def test_variables_without_effect_do_not_make_a_corner_large():
           "tree_output": [0] * trees, "base": [0.0]}  # fmt: skip
     plain = Plain(20, a)
     s, e = np.zeros((1, 20)), np.ones((1, 20))
-    got = kernels.linked_credits_pairs(plain.forest, [Stage("sigmoid")], s, e, max_radix=2)
-    assert not got.error.any()
+    got = kernels.linked_credits_pairs(plain.forest, [Stage("sigmoid")], s, e)
+    assert not len(got.large.end)
     assert got.values[0, :2].all()
     assert not got.values[0, 2:].any()
 
@@ -181,10 +187,6 @@ def test_links_that_do_not_fit_are_refused():
     ):
         with pytest.raises(ValueError, match=words):
             kernels.linked_credits_pairs(forest, stages, x, x)
-    with pytest.raises(ValueError, match="max_radix"):
-        kernels.linked_credits_pairs(forest, [], x, x, max_radix=21)
-    with pytest.raises(ValueError, match="samples"):
-        kernels.linked_credits_pairs(forest, [], x, x, samples=1)
     assert kernels.linked_credits(forest, [], x, [0.5, 0.5], x[:0]).values.shape == (0, 4, 1)
 
 
@@ -194,16 +196,13 @@ def test_bits_do_not_depend_on_threads_or_company():
     for _ in every_simd():
 
         def run(ends, n_threads, plain=plain):
-            found = kernels.linked_credits(
-                plain.forest, [Stage("softmax")], s, weights, ends, n_threads, max_radix=4, samples=8
-            )
-            return found.values.tobytes(), found.error.tobytes()
+            return kernels.linked_credits(
+                plain.forest, [Stage("softmax")], s, weights, ends, n_threads
+            ).values.tobytes()
 
         together = run(e[:9], 1)
         assert run(e[:9], 2) == run(e[:9], 5) == together
-        alone = [run(e[i : i + 1], 2) for i in range(9)]
-        assert (b"".join(a[0] for a in alone), b"".join(a[1] for a in alone)) == together
-    assert kernels.linked_credits(plain.forest, [], s, weights, e[:2], max_radix=4, samples=8).error.any()
+        assert b"".join(run(e[i : i + 1], 2) for i in range(9)) == together
 
 
 def test_sigmoid_is_exact_to_the_last_digits():

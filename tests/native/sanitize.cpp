@@ -6,6 +6,8 @@
 #include <random>
 
 #include "corner_credits.hpp"
+#include "corner_credits.hpp"
+#include "corner_orders.hpp"
 #include "jumps.hpp"
 #include "linked.hpp"
 #include "reading.hpp"
@@ -163,10 +165,9 @@ void walk_linked(const Forest& forest) {
     link.add("affine", std::vector<double>(2 * k, 0.5), {0.1, -0.1});
     link.add(below(2) ? "sigmoid" : "piecewise_linear", {-1.0, 0.0, 1.5}, {0.0, 0.75, 1.0});
     const LaneKernel* kernel = some_kernel();
-    const GameOptions options{static_cast<size_t>(1 + below(4)), 3, 5};
-    std::vector<double> fs(n * k), fe(n * k), credit(n * p * 2), mean(n * p * 2), error(n * 2), weights(n, 1.0 / static_cast<double>(n));
-    linked_credits_pairs(forest, kernel, link, options, S, E, 2, credit.data(), error.data());
-    linked_credits(forest, kernel, link, options, S, weights.data(), E, 2, mean.data(), error.data());
+    std::vector<double> fs(n * k), fe(n * k), credit(n * p * 2), mean(n * p * 2), weights(n, 1.0 / static_cast<double>(n));
+    must(linked_credits_pairs(forest, kernel, link, S, E, 1e-3, 2, credit.data()).empty(), "a small corner was left out");
+    must(linked_credits(forest, kernel, link, S, weights.data(), E, 1e-3, 2, mean.data()).empty(), "a small corner was left out");
     predict(forest, S, fs.data());
     predict(forest, E, fe.data());
     link.apply(fs, n);
@@ -174,13 +175,22 @@ void walk_linked(const Forest& forest) {
     std::vector<int64_t> pair;
     std::vector<double> time;
     list_corners(forest, kernel, S, E, pair, time);
-    std::vector<double> corner(pair.size() * p * 2), corner_error(pair.size() * 2), summed(n * 2, 0.0);
-    corner_credits(forest, link, options, S, E, pair.data(), time.data(), pair.size(), 2, corner.data(), corner_error.data());
+    std::vector<double> corner(pair.size() * p * 2), summed(n * 2, 0.0), sums(4 * n * p * 2);
+    std::vector<int64_t> large(pair.size()), groups(pair.size(), 3);
+    std::vector<uint64_t> seeds(pair.size(), 5);
+    std::vector<double> ones(pair.size(), 1.0);
+    corner_credits(forest, link, S, E, pair.data(), time.data(), pair.size(), 2, corner.data(), large.data());
+    const size_t each = n * p * 2;
+    sample_corners(forest, link, S, E, {pair.size(), pair.data(), pair.data(), pair.data(), time.data(), ones.data(), groups.data(), seeds.data()},
+                   n, 2, {sums.data(), sums.data() + each, sums.data() + 2 * each, sums.data() + 3 * each});
     for (size_t c = 0; c < corner.size(); ++c) summed[static_cast<size_t>(pair[c / (2 * p)]) * 2 + c % 2] += corner[c];
     for (size_t i = 0; i < n; ++i)
         for (size_t o = 0; o < 2; ++o) {
             double rest = fs[i * 2 + o] - fe[i * 2 + o];
             must(std::abs(rest + summed[i * 2 + o]) < 1e-9, "corners do not add up");
+            double drawn = rest;
+            for (size_t j = 0; j < p; ++j) drawn += sums[(i * p + j) * 2 + o];
+            must(std::abs(drawn) < 1e-9, "sampled corners do not add up");
             for (size_t j = 0; j < p; ++j) rest += credit[(i * p + j) * 2 + o];
             must(std::abs(rest) < 1e-9, "linked credits do not add up");
         }

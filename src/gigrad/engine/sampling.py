@@ -167,6 +167,7 @@ def warn_of_sampling(found: Credits, target: float) -> None:
         f"credit in this score was sampled. On {len(over)} of {len(values)} rows ({named}) it is off by up to "
         f"{error[worst].max():.3g}, {part[worst]:.2g} of the largest credit, where corner_tol={target:g} was asked "
         f"for; see `error`. Declare the dummies of a category as one variable with groups=, explain "
+        f"output='margin', where "
         f"nothing is sampled, or ask for less with corner_tol={_rounded_up(float(part[over].max())):g}.",
         AccuracyWarning,
     )

@@ -66,7 +66,7 @@ class LeafSharing {
         time = time > 0.0 ? (time < 1.0 ? time : last) : first;
         time = (time + TIME_ROUNDER) - TIME_ROUNDER;
         if (turn.end_stored) time = last;
-        time = (s >= turn.low) & (s <= turn.high) ? first : time;
+        time = (s >= turn.low) & (s <= turn.high) ? (turn.end_stored ? first + 0.5 : first) : time;
         const Truths left = s <= turn.threshold, from_left = Truths{} - turn.from_left;
         out = left == from_left ? time : stay;
     }

@@ -18,19 +18,19 @@ class ReadRows {
             refuse(std::string(name) + " must have the trees' " + std::to_string(forest.n_inputs()) + " columns; there are " +
                    std::to_string(given.n_columns) + ".");
         const auto& columns = forest.columns;
-        const bool decimals = times && std::any_of(columns.begin(), columns.end(), [](const Forest::Column& c) { return c.single; });
-        if (columns.size() == forest.n_inputs() && !decimals) return;
+        const auto changes = [](const Forest::Column& c) { return c.single || c.careful(); };
+        if (columns.size() == forest.n_inputs() && !(times && std::any_of(columns.begin(), columns.end(), changes))) return;
         const size_t width = columns.size(), n = given.n_rows;
         store_.resize(n * width);
         for (size_t j = 0; j < width; ++j) {
             const double* from = given.data + columns[j].input;
             double* to = store_.data() + j;
-            if (!columns[j].single || !times)
-                for (size_t i = 0; i < n; ++i) to[i * width] = from[i * given.n_columns];
-            else if (columns[j].folded)
+            if (times && columns[j].careful())
+                for (size_t i = 0; i < n; ++i) to[i * width] = careful_value(forest, columns[j], from[i * given.n_columns]);
+            else if (times && columns[j].single)
                 for (size_t i = 0; i < n; ++i) to[i * width] = decimal_of_float32(from[i * given.n_columns]);
             else
-                read_carefully(forest, static_cast<int32_t>(j), from, given, to, width);
+                for (size_t i = 0; i < n; ++i) to[i * width] = from[i * given.n_columns];
         }
         rows_ = {store_.data(), n, width};
     }
@@ -41,31 +41,26 @@ class ReadRows {
     Rows rows_;
     std::vector<double> store_;
 
-    // Thresholds that a transformer has moved, or that float64 libraries share: a decimal may lie on their other side, and
-    // a value that is the stored threshold to the library must stay one.
-    static void read_carefully(const Forest& forest, int32_t column, const double* from, const Rows& given, double* to, size_t step) {
-        std::vector<double> edges;
-        std::vector<Interval> intervals;
-        for (const Node& node : forest.nodes) {
-            if (node.is_leaf() || node.feature != column || node.set >= 0) continue;
-            edges.push_back(node.threshold);
-            if (node.interval() >= 0) intervals.push_back(forest.intervals[node.interval()]);
-        }
-        std::sort(edges.begin(), edges.end());
-        std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.low < b.low; });
-        for (size_t i = 0; i < given.n_rows; ++i) to[i * step] = careful_decimal(edges, intervals, from[i * given.n_columns]);
+    // Thresholds that a transformer has moved: a value may be one to the library, and a decimal may lie on the other side.
+    static double careful_value(const Forest& forest, const Forest::Column& column, double x) {
+        if (!std::isfinite(x)) return x;
+        const auto& snaps = column.snaps;
+        const auto after = std::upper_bound(snaps.begin(), snaps.end(), x, [](double v, const Forest::Snap& s) { return v < s.low; });
+        double read = x;
+        if (after != snaps.begin() && x <= std::prev(after)->high)
+            read = std::prev(after)->place;
+        else if (column.single && !is_stored(forest, column, x))
+            read = decimal_of_float32(x);
+        const auto edge = std::lower_bound(column.edges.begin(), column.edges.end(), x);  // the first that x does not exceed
+        if (edge != column.edges.end() && read > *edge) return *edge;
+        if (edge != column.edges.begin() && read <= *std::prev(edge))
+            return std::nextafter(*std::prev(edge), std::numeric_limits<double>::infinity());
+        return read;
     }
 
-    static double careful_decimal(const std::vector<double>& edges, const std::vector<Interval>& intervals, double x) {
-        if (!std::isfinite(x)) return x;
-        const auto after = std::upper_bound(intervals.begin(), intervals.end(), x, [](double v, const Interval& w) { return v < w.low; });
-        if (after != intervals.begin() && std::prev(after)->holds(x)) return x;
-        const double decimal = decimal_of_float32(x);
-        const auto edge = std::lower_bound(edges.begin(), edges.end(), x);  // the first that x does not exceed
-        if (edge != edges.end() && decimal > *edge) return *edge;
-        if (edge != edges.begin() && decimal <= *std::prev(edge))
-            return std::nextafter(*std::prev(edge), std::numeric_limits<double>::infinity());
-        return decimal;
+    // Whether x lies on a flat piece that is the threshold of some split: it must stay there.
+    static bool is_stored(const Forest& forest, const Forest::Column& column, double x) {
+        return column.intervals && std::any_of(forest.intervals.begin(), forest.intervals.end(), [=](const Interval& w) { return w.holds(x); });
     }
 };
 

@@ -17,7 +17,7 @@ inline double crossing_time(const Forest& forest, const Node& node, double s, do
     if (node.at_once || !std::isfinite(s) || !std::isfinite(e)) return 0.5;
     if (node.interval() >= 0) {
         const Interval within = forest.intervals[node.interval()];
-        if (within.holds(s)) return 0.0;
+        if (within.holds(s)) return within.holds(e) ? 0.5 : 0.0;  // nothing in between: one half is the same both ways
         if (within.holds(e)) return 1.0;
     }
     double way = e - s, part = node.place - s;
