@@ -128,3 +128,24 @@ def test_every_threshold_is_crossed_at_its_own_place() -> None:
     got = gig.explain_pairs(ranked, start, end, discrete=())
     np.testing.assert_allclose(got.values, want.values, rtol=0, atol=1e-12)
     assert np.abs(want.values).max() > 0.1
+
+
+def test_a_missing_value_that_no_split_of_the_head_reads_is_no_score() -> None:
+    """The head may read x and split on scores alone: its error was NaN where some x was missing."""
+    source = Input(2)
+    columns = (Column("a"), Column("b"))
+
+    def stump(column: int, threshold: float, height: float) -> Tree:
+        return Tree(
+            np.array([column, -1, -1]), np.array([threshold, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1]),
+            np.zeros(3, bool), np.array([0.0, 0.0, height]),
+        )  # fmt: skip
+
+    below = assemble(source, [stump(0, 0.4, 1.0), stump(1, 2.0, 0.1)], np.zeros(1))
+    over = Graph(columns, source, below, below, ("y",))
+    top = Input(3)
+    head = assemble(top, [stump(0, 0.6, 1.0)], np.zeros(1))
+    graph = attach(Graph((Column("score"), *columns), top, head, head, ("y",)), over, Concat((below, source)))
+    e = gig.explain_pairs(graph, [[0.0, np.nan]], [[1.0, 3.0]])
+    np.testing.assert_array_equal(e.values, [[1.0, 0.0]])
+    assert e.error.max() < 1e-12

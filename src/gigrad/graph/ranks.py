@@ -40,9 +40,9 @@ def over_ranks(trees: TreeEnsemble, source: Input, columns: Sequence[Column]) ->
     parts = _parts(trees.source)
     raw = [r for part in parts for r in _raw_columns(part, source, columns)]
     used = [j for j, r in enumerate(raw) if r is not None and (trees.feature == j).any()]
-    if not used:
-        return trees
     kept = [p for p in parts if all(r is None for r in _raw_columns(p, source, columns))]
+    if not used and (not kept or len(kept) == len(parts)):
+        return trees
     place, total = np.full(len(raw), -1, np.int32), 0
     for j, r in enumerate(raw):
         if r is None:
@@ -56,7 +56,8 @@ def over_ranks(trees: TreeEnsemble, source: Input, columns: Sequence[Column]) ->
         for nodes in _in_order(raw[j], np.nonzero(trees.feature == j)[0], trees):
             feature[nodes] = total + len(ranks)
             ranks.append(replace(_rank(raw[j], nodes, trees, new), output=len(ranks)))
-    below = Concat((*kept, assemble(source, ranks, np.zeros(len(ranks)))))
+    # raw columns that no split reads are left out: a missing value there would be a score that is no number
+    below = Concat((*kept, assemble(source, ranks, np.zeros(len(ranks))))) if used else Concat(tuple(kept))
     return with_sets(trees, new, source=below, feature=feature)
 
 
