@@ -11,6 +11,7 @@ import pytest
 from forests import graph_of, random_columns, random_forest, random_rows
 from test_worked_by_hand import E1, E2, E3, FIRST, NUMBERS, SECOND, TOGETHER, exponential, lookup, stump
 
+import gigrad as gig
 from gigrad import kernels
 from gigrad.graph import (
     Column,
@@ -322,3 +323,18 @@ def test_flags_alone_have_baseline_shapley_values(seed: int) -> None:
 def scores(graph: Graph, rows: Any) -> Any:
     """What encoded rows are given, by the forward pass."""
     return evaluate((graph.score,), {graph.input: np.asarray(rows)})[graph.score][:, 0]
+
+
+def test_neighbours_of_a_scaled_threshold_cross_the_same_way_back() -> None:
+    """Behind a scaler both may be the stored threshold to the library, on either side of it: one half, both ways."""
+    middle = replace(stump(0, 0.5, 1.0), equal=(np.full(3, 0.4999), np.full(3, 0.5001)))
+    for engine in ("fused", "mixed"):
+        graph = exponential([middle, stump(1, 0.3, 2.0)], NUMBERS, engine)
+        start, end = np.array([0.49995, 0.0, 0.0]), np.array([0.50005, 1.0, 0.0])
+        want = pair(graph, start, end)
+        np.testing.assert_allclose(want, [*SECOND, 0.0], rtol=0, atol=1e-12)
+        for a, b, sign in ((start, end, 1), (end, start, -1)):
+            got = gig.explain_pairs(graph, [a], [b], discrete=()).values[0]
+            np.testing.assert_allclose(got, sign * want, rtol=0, atol=1e-12)
+            got = gig.explain(graph, np.repeat(b[None], 20, 0), np.repeat(a[None], 20, 0), discrete=()).values
+            np.testing.assert_allclose(got, np.repeat(sign * want[None], 20, 0), rtol=0, atol=1e-12)

@@ -122,7 +122,7 @@ struct LeafTurn {
     const double* starts;  // the column
     double threshold, place, end;
     double low, high;      // starts from low to high are the stored threshold: they cross at 0. None where low > high
-    bool end_stored;       // the end is: all cross at 1, unless at 0
+    bool end_stored;       // the end is: all cross at 1, or at one half where both ends are
     const Node* node;
     bool from_left;        // starts that go left cross it
     bool plain;            // a numeric split of a column without jumps: the general rules have nothing to add
