@@ -10,6 +10,7 @@ from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegr
 
 import gigrad as gig
 from gigrad import InputError
+from gigrad.scorer import Scorer, checked_settings
 from gigrad.testing import brute_force
 
 
@@ -117,7 +118,6 @@ def test_a_stack_of_trees_and_a_net_is_traced_too() -> None:
 
 def test_listed_jumps_and_explained_pieces_agree_on_corners_of_many_variables() -> None:
     """Whole numbers, categories and missing values: most corners are passed by several variables at once."""
-    import sys
 
     from gigrad import tracing
     from gigrad.tables import read_rows
@@ -132,9 +132,8 @@ def test_listed_jumps_and_explained_pieces_agree_on_corners_of_many_variables() 
     e = gig.explain(model, X[:3], X[3:23], paths=3)
     assert e.paths is not None
     np.testing.assert_allclose(e.paths.credit[:, -1], e.values, atol=1e-9)
-    explaining = sys.modules["gigrad.explainer"]
-    scorer = explaining.Scorer.of(model, None, None)
-    traced = tracing.Traced.of(scorer.graph, scorer.node, explaining.checked_settings(1e-6, 1, 0))
+    scorer = Scorer.of(model, None, None)
+    traced = tracing.Traced.of(scorer.graph, scorer.node, checked_settings(1e-6, 1, 0))
     assert traced.only_jumps
     starts, end = read_rows(X[3:23], scorer.graph, what="X").matrix, read_rows(X[:1], scorer.graph, what="X").matrix[0]
     edges = np.linspace(0.0, 1.0, 38)  # no edge where whole numbers cross, at halves, thirds and sixths

@@ -12,12 +12,13 @@ from . import checks, display, provenance
 from .choosing import choose
 from .engine import Settings
 from .errors import AccuracyWarning, InputError, warn
-from .explainer import Discrete, Scorer, checked_settings
+from .explainer import Discrete
 from .graph import Array, rounding_above
 from .grouping import Grouping
 from .optional import require
 from .references.wiring import open_reference, reference_note
 from .resampling import bootstrap_weights, credits_by_start
+from .scorer import Scorer, checked_settings
 from .tables import Rows, read_rows, under_names
 
 

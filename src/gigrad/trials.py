@@ -10,10 +10,11 @@ import numpy as np
 
 from .adverse.ranking import Rules, choose
 from .engine import Pairs, Population, attribute, categories_read
-from .explainer import Explainer, Scorer
+from .explainer import Explainer
 from .explanation import Explanation
 from .graph import Array, Between, Input, Node, evaluate
 from .resampling import BLOCK, bootstrap_weights, credits_by_start
+from .scorer import Scorer
 from .tables import read_rows
 
 Listed = tuple[str, ...]  # an applicant's reasons, worst first

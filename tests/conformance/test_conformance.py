@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import gigrad as gig
-from gigrad.explainer import Scorer
+from gigrad.scorer import Scorer
 from gigrad.tables import read_rows
 from gigrad.testing import check_importer, thresholds
 

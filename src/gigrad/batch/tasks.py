@@ -16,7 +16,8 @@ from ..tables import Rows, bad_rows, read_rows
 from .layout import Layout, match
 
 if TYPE_CHECKING:
-    from ..explainer import Explainer, Scorer
+    from ..explainer import Explainer
+    from ..scorer import Scorer
 
 OnError = Literal["fail", "skip", "null"]
 Ints = NDArray[np.int64]

@@ -12,9 +12,10 @@ from .. import compose, modelfiles, portable, references
 from ..batch.layout import match
 from ..batch.sources import Source
 from ..errors import InputError
-from ..explainer import Explainer, Scorer
+from ..explainer import Explainer
 from ..graph import Graph
 from ..importers import import_model
+from ..scorer import Scorer
 from ..tables import bad_rows, read_rows
 from .config import Config, Ensemble, Member
 

@@ -16,10 +16,11 @@ from ..batch.targets import check_writable
 from ..batch.tasks import RowReader, Task, credit_task, fail_named, not_finite
 from ..durable import keep_apart, writing
 from ..errors import InputError, OutputError, UnsupportedModelError
-from ..explainer import Explainer, Scorer
+from ..explainer import Explainer
 from ..graph import Concat, Elementwise, Graph, Input, Select, TreeEnsemble, evaluate, topological
 from ..importers import import_model
 from ..reporting import report_path
+from ..scorer import Scorer
 from ..tables import listed
 from .build import build_explainer, build_model, is_explainer
 from .config import Config

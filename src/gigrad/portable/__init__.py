@@ -175,7 +175,8 @@ def _explainer_document(explainer: Explainer) -> tuple[dict[str, Any], list[Any]
 
 
 def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | None) -> Explainer:
-    from ..explainer import Explainer, Scorer
+    from ..explainer import Explainer
+    from ..scorer import Scorer
 
     if document.get("kind") == "graph":
         raise InputError(
