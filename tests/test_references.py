@@ -12,9 +12,9 @@ import pytest
 
 import gigrad as gig
 from gigrad.graph import Column, Graph, Input, Tree, assemble
-from gigrad.references import all_applicants, approved, cutoff_band, distill, nearest_approved, sample
+from gigrad.references import all_applicants, approved, cutoff_band, distill, nearest_approved, sample, typical
 from gigrad.references.nearest import distances
-from gigrad.references.typical import typical_values, weighted_median
+from gigrad.references.typical import typical_values, weighted_medians
 
 RNG = np.random.default_rng(3)
 
@@ -191,6 +191,30 @@ def test_references_are_the_same_in_every_table_library(people: tuple[pd.DataFra
         np.testing.assert_array_equal(ages[0], ages[1])
         np.testing.assert_array_equal(ages[0], ages[2])
         np.testing.assert_allclose(kind[0].weights, kind[1].weights, rtol=1e-12)
+
+
+def weighted_median(values: Any, weights: Any) -> float | None:
+    return weighted_medians(np.asarray(values)[:, None], np.asarray(weights))[0]
+
+
+def test_medians_of_many_columns_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = RNG.integers(0, 4, (9, 50)).astype(float)
+    matrix[RNG.random(matrix.shape) < 0.3] = np.nan
+    weights = RNG.integers(1, 5, 9) / 20.0
+    weights /= weights.sum()
+    monkeypatch.setattr(typical, "NUMBERS_AT_ONCE", 9 * 7)  # several parts
+    for values, found in zip(matrix.T, weighted_medians(matrix, weights), strict=True):
+        present = ~np.isnan(values)
+        if weights[~present].sum() > 0.5:
+            assert found is None
+            continue
+        half = weights[present].sum() / 2
+        below = [weights[present & (values < v)].sum() for v in values[present]]
+        upto = [weights[present & (values <= v)].sum() for v in values[present]]
+        inside = zip(values[present], below, upto, strict=True)
+        middle = [v for v, low, high in inside if low <= half + 1e-12 and high >= half - 1e-12]
+        assert found == (min(middle) + max(middle)) / 2
+    assert weighted_medians(np.full((3, 1), np.nan), np.full(3, 1 / 3)) == [None]
 
 
 def test_typical_values_are_medians_and_modes() -> None:

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.tree import DecisionTreeRegressor
 
 import gigrad as gig
-from gigrad import InputError
+from gigrad import InputError, tables
 from gigrad.graph import Column, Graph, Input
 from gigrad.tables import read_rows
 
@@ -164,3 +164,25 @@ def test_a_name_that_lightgbm_wrote_otherwise_is_the_tables_own() -> None:
     e = gig.explain(model, ROWS[:2], table)
     assert e.feature_names == e.columns == ("the age", "income", "debt")
     np.testing.assert_array_equal(e.raw("the age"), ROWS[:2, 0])
+
+
+def test_plain_numbers_of_a_frame_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame of 90,000 columns must not be read one by one; the others are, whatever stands between them."""
+    frame = pd.DataFrame({
+        "double": [1.5, np.nan], "single": np.array([0.1, 2.0], np.float32), "count": [3, 4], "flag": [True, False],
+        "nullable": pd.array([1, None], "Int8"), "words": [1.0, None], "small": np.array([1, 2], np.int8),
+    })  # fmt: skip
+    frame["words"] = frame["words"].astype(object)
+    graph = graph_of(*(Column(name) for name in frame))
+    seen: list[str] = []
+    real = tables._encode_series
+
+    def counting(series: Any, column: Column, what: str) -> Any:
+        seen.append(column.name)
+        return real(series, column, what)
+
+    monkeypatch.setattr(tables, "_encode_series", counting)
+    read = read_rows(frame, graph, what="X").matrix
+    assert seen == ["nullable", "words"]
+    want = [[1.5, np.float32(0.1), 3, 1, 1, 1, 1], [np.nan, 2, 4, 0, np.nan, np.nan, 2]]
+    np.testing.assert_array_equal(read, want)

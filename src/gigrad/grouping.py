@@ -71,5 +71,8 @@ class Grouping:
     @property
     def groups(self) -> dict[str, tuple[str, ...]]:
         """The features that have another name or number of columns than one column of that name."""
-        named = {name: tuple(self.names[c] for c in columns) for name, columns in self.members.items()}
-        return {name: columns for name, columns in named.items() if columns != (name,)}
+        return {
+            name: tuple(self.names[c] for c in columns)
+            for name, columns in self.members.items()
+            if len(columns) != 1 or self.names[columns[0]] != name
+        }

@@ -152,8 +152,10 @@ def _in_native_order(table: Any) -> Any:
     """A pandas frame with its big-endian columns in the machine's own order; anything else as it is."""
     if type(table).__module__.partition(".")[0] != "pandas" or not hasattr(table, "columns"):
         return table
+    if all(not isinstance(d, np.dtype) or d.isnative for d in set(table.dtypes)):
+        return table
     swapped = {c: d for c, d in table.dtypes.items() if isinstance(d, np.dtype) and not d.isnative}
-    return table.astype({c: d.newbyteorder("=") for c, d in swapped.items()}) if swapped else table
+    return table.astype({c: d.newbyteorder("=") for c, d in swapped.items()})
 
 
 def _read_array(X: NDArray[Any], columns: Sequence[Column], what: str) -> Rows:
@@ -189,11 +191,27 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
         raise InputError(f"{what} must have the model's {len(columns)} columns; it has {len(frame.columns)}.")
     matrix = np.empty((len(frame), len(columns)), dtype=np.float64)
     given = frame.columns
-    for j, column in enumerate(columns):
-        matrix[:, j] = _encode_series(frame.get_column(given[j]), column, what)
+    at_once = _plain_numbers(frame, columns)
+    if at_once.any():
+        matrix[:, at_once] = frame.to_native().loc[:, at_once].to_numpy(np.float64)
+    for j in np.nonzero(~at_once)[0].tolist():
+        matrix[:, j] = _encode_series(frame.get_column(given[j]), columns[j], what)
     _check(matrix, columns, what)
     _mark_missing(matrix, columns)
     return Rows(matrix, frame.to_native(), tuple(map(str, given)))
+
+
+def _plain_numbers(frame: nw.DataFrame[Any], columns: Sequence[Column]) -> NDArray[np.bool_]:
+    """Columns of a pandas frame that NumPy holds as numbers and that the model reads as such, (p,).
+
+    Read one by one they take half a millisecond each, which tells where there are thousands.
+    """
+    if not frame.implementation.is_pandas():
+        return np.zeros(len(columns), np.bool_)
+    dtypes = frame.to_native().dtypes
+    kinds = {d: isinstance(d, np.dtype) and d.kind in "fiub" for d in set(dtypes)}
+    plain = (c.labels is None and c.kind != "unused" and kinds[d] for c, d in zip(columns, dtypes, strict=True))
+    return np.fromiter(plain, np.bool_, len(columns))
 
 
 def _find_names(names: Sequence[str], given: Sequence[str]) -> list[str | None]:

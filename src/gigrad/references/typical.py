@@ -24,27 +24,44 @@ def typical_values(matrix: Array, weights: Array, columns: Sequence[Column]) -> 
     weights : (m,), summing to 1
     columns : p columns of the model
     """
-    return [_typical(values, weights, column) for values, column in zip(matrix.T, columns, strict=True)]
+    numbers = [j for j, c in enumerate(columns) if c.kind == "number"]
+    medians = dict(zip(numbers, weighted_medians(matrix[:, numbers], weights), strict=True))
+    return [
+        _number(medians[j], column) if column.kind == "number"
+        else _label(weighted_mode(matrix[:, j], weights), column) if column.kind == "category"
+        else None
+        for j, column in enumerate(columns)
+    ]  # fmt: skip
 
 
-def _typical(values: Array, weights: Array, column: Column) -> Any:
-    if column.kind == "number":
-        middle = weighted_median(values, weights)
-        return middle if column.labels is None or middle is None else _label(float(int(middle)), column)
-    return _label(weighted_mode(values, weights), column) if column.kind == "category" else None
+def _number(middle: float | None, column: Column) -> Any:
+    """A median as the table has it: that of an ordered category is one of its labels."""
+    return middle if column.labels is None or middle is None else _label(float(int(middle)), column)
 
 
-def weighted_median(values: Array, weights: Array) -> float | None:
-    """The middle of a weighted sample, half-way between two values where exactly half lies on each side."""
-    missing = np.isnan(values)
-    if weights[missing].sum() > 0.5:
-        return None
-    order = np.argsort(values[~missing], kind="stable")
-    ordered, upto = values[~missing][order], np.cumsum(weights[~missing][order])
-    half = upto[-1] / 2.0
-    low = int(np.searchsorted(upto, half * (1 - 1e-12)))
-    high = int(np.searchsorted(upto, half * (1 + 1e-12), side="right"))
-    return float((ordered[low] + ordered[min(high, len(ordered) - 1)]) / 2.0)
+def weighted_medians(matrix: Array, weights: Array) -> list[float | None]:
+    """The middle of each column, half-way between two values where exactly half of the weight lies on each side."""
+    some = max(1, NUMBERS_AT_ONCE // max(len(matrix), 1))
+    parts = [_medians(matrix[:, j : j + some], weights) for j in range(0, matrix.shape[1], some)]
+    return [value for part in parts for value in part]
+
+
+NUMBERS_AT_ONCE = 1 << 20
+"""How many numbers are sorted together: enough for thousands of columns of a short table, and no large copies."""
+
+
+def _medians(matrix: Array, weights: Array) -> list[float | None]:
+    order = np.argsort(matrix, axis=0, kind="stable")  # missing values come last
+    ordered = np.take_along_axis(matrix, order, axis=0)
+    missing = np.isnan(ordered)
+    share = np.where(missing, weights[order], 0.0).sum(axis=0)
+    upto = np.cumsum(np.where(missing, 0.0, weights[order]), axis=0)
+    half, last = upto[-1] / 2.0, np.maximum((~missing).sum(axis=0) - 1, 0)
+    low = np.minimum((upto < half * (1 - 1e-12)).sum(axis=0), last)
+    high = np.minimum((upto <= half * (1 + 1e-12)).sum(axis=0), last)
+    columns = np.arange(matrix.shape[1])
+    middle = (ordered[low, columns] + ordered[high, columns]) / 2.0
+    return [None if gone > 0.5 else value for gone, value in zip(share.tolist(), middle.tolist(), strict=True)]
 
 
 def weighted_mode(codes: Array, weights: Array) -> float | None:
