@@ -92,13 +92,14 @@ class LinkedFold {
         for (size_t block = first / size; block < (first + n) / size; ++block, margins += size * width_) {
             double* linked = apply(margins, size);
             for (size_t o = 0; o < outputs; ++o) {
-                if (outputs > 1) {
+                const double* const mine = slopes ? slopes + o * width_ : nullptr;
+                if (outputs > 1 || width_ > 1) {
                     for (size_t i = 0; i < size; ++i) values_[i] = buffer_[i * outputs + o];
+                    for (size_t m = 0; mine && m < width_; ++m)
+                        for (size_t i = 0; i < size; ++i) values_[i] -= mine[m] * margins[i * width_ + m];
                     linked = values_.data();
                 }
-                if (slopes)
-                    for (size_t m = 0; m < width_; ++m) subtract(slopes[o * width_ + m], margins + m, width_, size, linked);
-                fold_.add(block, o, linked, nobody_[o]);
+                fold_.add(block, o, linked, nobody_[o], margins, mine && width_ == 1 && outputs == 1 ? mine[0] : 0.0);
             }
         }
     }
@@ -126,10 +127,6 @@ class LinkedFold {
     ShapleyFold fold_;
     size_t q_ = 0, width_ = 1;
     std::vector<double> margin_, nobody_, buffer_, values_;
-
-    static void subtract(double slope, const double* margins, size_t step, size_t n, double* values) {
-        for (size_t i = 0; i < n; ++i) values[i] -= slope * margins[i * step];
-    }
 };
 
 // Exact games, all coalitions asked.
