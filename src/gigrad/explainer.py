@@ -167,7 +167,7 @@ class Explainer:
         self.scorer.tell_why(e, lambda _: self.reference.matrix, rows, self.settings.tol)
         if not len(asked):
             return e
-        traced = Traced.of(self.scorer.graph, self.scorer.node, self.settings)
+        traced = Traced(self.scorer.graph, self.scorer.node, self.settings)
         return replace(e, paths=trace_population(traced, population, asked))
 
     def credit_ranges(self, groups: Mapping[str, Sequence[str]] | None = None) -> dict[str, float]:
@@ -331,4 +331,4 @@ def explain_pairs(
     scorer.tell_why(e, lambda row: starts.matrix[[row]], ends, tol)
     if not len(asked):
         return e
-    return replace(e, paths=trace_pairs(Traced.of(scorer.graph, scorer.node, settings), pairs, asked))
+    return replace(e, paths=trace_pairs(Traced(scorer.graph, scorer.node, settings), pairs, asked))

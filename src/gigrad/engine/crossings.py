@@ -86,7 +86,7 @@ def _along(head: Head, node: Node, column: int, share: Array, before: Place, mom
     cotangent = np.zeros_like(values[node])
     cotangent[0, column] = 1.0
     back = head.back(node, cotangent, values, s.state)
-    speeds = head.patch.slopes(s.panel, s.high)
+    speeds = head.patch.rates(s.panel, s.high)
     speed = sum(float((part * speeds[n]).sum()) for n, part in back.items())
     if speed == 0.0:  # it touches the threshold without a direction: nobody can be credited
         moments.lost[s.panel[0]] += np.abs(share)

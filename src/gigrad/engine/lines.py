@@ -48,16 +48,13 @@ class Legs:
         return len(self.path)
 
     @classmethod
-    def of(cls, paths: int, broken: Bools, stops: Array | None = None) -> Legs:
-        """One leg for each path, two for those `broken` half-way by a column that jumps; cut further at `stops`."""
-        inner = np.unique(np.append([] if stops is None else stops, 0.5))
-        inner = inner[(inner > 0) & (inner < 1)]
-        edges = np.repeat(np.concatenate([[0.0], inner])[None], paths, axis=0)
-        used = np.ones(edges.shape, np.bool_)
-        if stops is None or 0.5 not in stops:
-            used[:, np.searchsorted(inner, 0.5) + 1] = broken
+    def of(cls, paths: int, broken: Bools, edges: Array) -> Legs:
+        """One leg for each path and piece between `edges`, two for a piece that is `broken` half-way by a jump."""
+        cuts = np.unique(np.append(edges, 0.5))
+        used = np.repeat(np.isin(cuts[:-1], edges)[None], paths, axis=0)
+        used[broken] = True
         path, place = np.nonzero(used)
-        low = edges[path, place]
+        low = cuts[place]
         high = np.append(low[1:], 1.0)
         high[np.append(path[1:] != path[:-1], True)] = 1.0
         return cls(path, low, high, broken[path] & (low >= 0.5))

@@ -7,6 +7,7 @@ there (`corners`). In between, the continuous credit is the integral of the scor
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 
@@ -21,7 +22,7 @@ from .jumps import EndValues, find_corners, step_values
 from .lines import Legs, Lines
 from .losses import Losses
 from .panels import Panels, Patch, first_orders, first_panels
-from .paths import Block, Bools, Chosen, Ints, Paths
+from .paths import WHOLE, Block, Bools, Chosen, Ints, Paths
 from .quadrature import ROUNDING, tails
 from .roles import Roles
 from .settings import Credits, Settings
@@ -33,6 +34,9 @@ CAUTION = 2.0
 
 FINEST = 1e-12
 """No error is asked to be below this share of the largest score on a path."""
+
+NOISE = 1e-13
+"""What rounding may make of one panel, as a share of the numbers that are added up there."""
 
 MOST = 16
 """How many times the first number of panels, and 64 a leg, may be looked at."""
@@ -65,21 +69,42 @@ def attribute(
     allowed : (n, k)
         Largest error that each row's credits may have.
     """
-    _keep_freed_memory()
-    roles = Roles.of(term, source)
     players = np.arange(source.width) if settings.players is None else settings.players
     values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, term.width))
     error, finest = (np.zeros((len(paths.ends), term.width)) for _ in range(2))
-    ends = EndValues.of(roles, paths)
-    table = Table.of(roles, ends)
-    for block in paths.blocks(_block_size(roles, settings), categories):
-        walk = Walk(roles, block, ends, table, allowed[block.row], players, settings, careful=settings.careful)
-        credit, lost = walk.credits()
-        _improve(walk, ends, allowed, credit, lost)
-        np.add.at(values, block.row, credit * block.weight[:, None, None])
+    for walk, credit, lost in walks(term, source, paths, categories, allowed, settings):
+        block = walk.block
+        np.add.at(values, block.row, credit[:, 0] * block.weight[:, None, None])
         np.add.at(error, block.row, lost * block.weight[:, None])
         np.add.at(finest, block.row, FINEST * walk.tallest * block.weight[:, None])
     return Credits(values, error, finest)
+
+
+def walks(
+    term: Node,
+    source: Input,
+    paths: Paths | Chosen,
+    categories: Bools,
+    allowed: Array,
+    settings: Settings,
+    edges: Array = WHOLE,
+) -> Iterator[tuple[Walk, Array, Array]]:
+    """Walk all paths block by block.
+
+    Gives each block's walk, the credit (paths, pieces, players, k) gathered between any two neighbours of `edges`, and
+    its estimated error (paths, k). The other arguments are those of `attribute`.
+    """
+    _keep_freed_memory()
+    roles = Roles.of(term, source)
+    players = np.arange(source.width) if settings.players is None else settings.players
+    ends = EndValues.of(roles, paths)
+    table = Table.of(roles, ends)
+    for block in paths.blocks(_block_size(roles, settings, len(edges) - 1), categories):
+        limit, careful = allowed[block.row], settings.careful
+        walk = Walk(roles, block, ends, table, limit, players, settings, edges, careful=careful)
+        credit, lost = walk.credits()
+        _improve(walk, ends, allowed, credit, lost)
+        yield walk, credit, lost
 
 
 @cache
@@ -107,7 +132,7 @@ def _improve(walk: Walk, ends: EndValues, allowed: Array, credit: Array, lost: A
             return
         some = block[again]
         limit = allowed[some.row] * 8.0**-turn
-        new, left = Walk(walk.roles, some, ends, walk.table, limit, walk.players, walk.settings, careful=True).credits()
+        new, left = walk.again(some, ends, limit).credits()
         had, has = lost[again].max(axis=1), left.max(axis=1)
         better = has < had
         credit[again[better]], lost[again[better]] = new[better], left[better]
@@ -115,11 +140,11 @@ def _improve(walk: Walk, ends: EndValues, allowed: Array, credit: Array, lost: A
             return
 
 
-def _block_size(roles: Roles, settings: Settings) -> int:
+def _block_size(roles: Roles, settings: Settings, pieces: int) -> int:
     """How many paths to walk together: fewer where layers of many units with kinks make many points of each."""
     kinks = sum(n.width for n in roles.lines if isinstance(n, (Elementwise, PiecewiseLinear)) and n.kinks)
     widest = max((n.width for n in roles.lines), default=1)
-    each = 6.0 * widest * (2.0 + 0.6 * kinks)
+    each = 6.0 * widest * (2.0 * pieces + 0.6 * kinks)
     return 1 if each > ENOUGH else int(np.clip(BLOCK / each, 1, settings.block))
 
 
@@ -140,10 +165,10 @@ class Walk:
         allowed: Array,
         players: Ints,
         settings: Settings,
-        stops: Array | None = None,
-        careful: bool = False,
+        edges: Array,
+        careful: bool,
     ) -> None:
-        self.careful, self.table = careful, table
+        self.careful, self.table, self.edges = careful, table, edges
         self.roles, self.block, self.allowed, self.players, self.settings = roles, block, allowed, players, settings
         self.k = roles.output.width
         first, last = ends.at_starts[roles.output][block.start], ends.at_ends[roles.output][block.row]
@@ -153,7 +178,7 @@ class Walk:
         self.states = step_values(roles, self.corners.trees)
         broken = np.zeros(len(block), np.bool_)
         broken[self.corners.path[self.corners.broken]] = True
-        self.legs = Legs.of(len(block), broken, stops)
+        self.legs = Legs.of(len(block), broken, edges)
         self.leg_credit = np.zeros((len(self.legs), roles.source.width, self.k))
         self.corner_players = CornerPlayers.of(self.corners, players)
         if roles.joints:
@@ -165,17 +190,30 @@ class Walk:
         self.corner_credit, error, self.sampled = games.credit(allowed)
         self.error += error + self.sampled
 
+    def again(self, block: Block, ends: EndValues, allowed: Array) -> Walk:
+        """Some of the paths once more, with care."""
+        return Walk(
+            self.roles, block, ends, self.table, allowed, self.players, self.settings, self.edges, careful=True
+        )  # fmt: skip
+
     def credits(self) -> tuple[Array, Array]:
-        """Credit (paths, players, k) and its estimated error (paths, k) of every path."""
-        n, width = len(self.block), int(self.players.max(initial=-1)) + 1
-        out = np.zeros((n, width, self.k))
-        np.add.at(out, (self.legs.path[:, None], self.players[None, :]), self.leg_credit)
-        table = self.corner_players
-        flat = self.corners.path[table.corner] * width + table.player
+        """Credit (paths, pieces, players, k) and its estimated error (paths, k) of every path.
+
+        Pieces lie between neighbouring edges. A jump at an edge belongs to the piece that ends there, as the score at
+        that time is the one after the jump; at time 0 to the first.
+        """
+        n, pieces, width = len(self.block), len(self.edges) - 1, int(self.players.max(initial=-1)) + 1
+        out: Array = np.zeros((n * pieces, width, self.k))
+        leg = self.legs.path * pieces + np.searchsorted(self.edges, self.legs.low, side="right") - 1
+        np.add.at(out, (leg[:, None], self.players[None, :]), self.leg_credit)
+        table, corners = self.corner_players, self.corners
+        corner = corners.path * pieces + np.maximum(np.searchsorted(self.edges, corners.time) - 1, 0)
+        flat = corner[table.corner] * width + table.player
         for output in range(self.k):
-            jumps = np.bincount(flat, self.corner_credit[:, output], n * width)
-            out[:, :, output] += jumps.reshape(n, width)
-        return out, np.maximum(self.error, np.abs(self.gain - out.sum(axis=1)))
+            jumps = np.bincount(flat, self.corner_credit[:, output], len(out) * width)
+            out[:, :, output] += jumps.reshape(len(out), width)
+        out = out.reshape(n, pieces, width, self.k)
+        return out, np.maximum(self.error, np.abs(self.gain - out.sum(axis=(1, 2))))
 
     # ------------------------------------------------------------ between the corners
 
@@ -259,6 +297,9 @@ class Walk:
             sums, error = self._credit_alone(patch)
             error, lost = CAUTION * error, np.zeros_like(error)
         bad = self._too_far_off(panels, (error / allowed).max(axis=1)) & (panels.length > 1e-9)
+        # The share of a short panel may lie below rounding. Halving only makes that worse: slopes are differences of
+        # values at nodes, over ever shorter distances.
+        bad &= (error > NOISE * (self.tallest[path] + _sizes(patch, sums))).any(axis=1)
         self.spent += len(panels)
         if self.spent > self.most:  # enough: what is lost is written down
             bad[:] = False
@@ -276,7 +317,7 @@ class Walk:
         `tall` (n, k) are sizes of the score seen on the panels: it may be far larger inside of a path than at its ends.
         """
         np.maximum.at(self.tallest, path, tall)
-        return np.maximum(self.allowed[path], np.maximum(1e-13 * self.tallest[path], np.finfo(np.float64).tiny))
+        return np.maximum(self.allowed[path], np.maximum(NOISE * self.tallest[path], np.finfo(np.float64).tiny))
 
     def _too_far_off(self, panels: Panels, error: Array) -> Bools:
         """Which panels to look at again, for errors (n,) as multiples of what their whole paths may have.
@@ -369,6 +410,16 @@ class Walk:
                 error[:, j] = np.maximum(error[:, j], np.abs(last - first - gained)) - noise
         np.maximum(error, 0.0, out=error)
         return sums, error
+
+
+def _sizes(patch: Patch, sums: dict[Node, Array]) -> Array:
+    """How large the parts are that the credit of each panel is the sum of, (panels, k)."""
+    out: Array = np.zeros((len(patch.panels), patch.roles.output.width))
+    for line, table in sums.items():
+        if line in patch.line_moves:
+            speed = np.abs(patch.line_moves[line]) / patch.panels.length[:, None]
+            out += np.einsum("kpw,pw->pk", np.abs(table), speed)
+    return out
 
 
 def _interpolation_error(tail: Array, moments: Array) -> Array:

@@ -97,13 +97,15 @@ def first_panels(lines: Lines, corners: Corners) -> Panels:
     """One panel for each piece of the lines' finest grid."""
     grid, legs = lines.grid, lines.legs
     n = len(legs)
-    begin, end = corners.first[legs.path].copy(), corners.first[legs.path + 1].copy()
+    # A corner at the edge of two legs is looked at from the second of them.
+    begin = np.searchsorted(corners.path * 4.0 + corners.time, legs.path * 4.0 + legs.low)
+    end = np.append(begin[1:], len(corners))
     broken = np.nonzero(corners.broken)[0]
     where = np.full(len(corners.first) - 1, -1)
     where[corners.path[broken]] = broken
     at = where[legs.path]
-    end = np.where((at >= 0) & ~legs.late, at, end)
-    begin = np.where((at >= 0) & legs.late, at + 1, begin)
+    end = np.where((at >= 0) & ~legs.late, np.minimum(end, at), end)
+    begin = np.where((at >= 0) & legs.late, np.maximum(begin, at + 1), begin)
     whole = Panels(np.arange(n), np.arange(n), legs.low, legs.high, begin, end, np.ones(n, np.int64))
     inside = np.ones(len(grid.time), np.bool_)
     inside[grid.offsets[:-1]] = inside[grid.offsets[1:] - 1] = False
@@ -253,6 +255,24 @@ class Patch:
         if not self.roles.curve_ends:
             return lines
         return self.split(kernels.series(self.steepness, panel, self.local(panel, time)), lines)
+
+    def rates(self, panel: Ints, time: Array) -> dict[Node, Array]:
+        """As `slopes`, from the gradients of curves at the nodes: what is shared out by them adds up then."""
+        lines = {n: v for n, v in self.slopes(panel, time).items() if n in self.roles.head_lines}
+        if not self.roles.curve_ends:
+            return lines
+        return self.split(kernels.series(self._rates, panel, self.local(panel, time)), lines)
+
+    @cached_property
+    def _rates(self) -> Array:
+        """Coefficients of the derivatives by time, interpolated as the gradients are, (panels, order, columns)."""
+        speed = {n: moves / self.panels.length[:, None] for n, moves in self.line_moves.items()}
+        out = np.zeros_like(self.coefficients)
+        places = [(curve, column) for curve in self.roles.curve_ends for column in range(curve.width)]
+        for place, (curve, column) in enumerate(places):
+            for line, slope in self.gradient(curve, column).items():
+                out[:, :, place] += np.einsum("pow,pw->po", slope, speed[line])
+        return np.asarray(np.matmul(self.rule.to_coefficients, out))
 
     @cached_property
     def steepness(self) -> Array:

@@ -14,6 +14,9 @@ from ..graph import Array, Input, Node, TreeEnsemble, topological, value_of
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+WHOLE = np.array([0.0, 1.0])
+"""The edges of a path that is not told in pieces."""
+
 
 class Ends:
     """What is known at all starts and at all ends of some paths: asked once, whoever needs it."""

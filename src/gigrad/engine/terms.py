@@ -44,10 +44,8 @@ def credits_of(node: Node, source: Input, paths: Paths, settings: Settings) -> C
         if linked is not None:
             part = links.credits(*linked, paths, settings)
         else:
-            if term.width > node.width:  # the units of a net's last layer are no outputs of their own: their sum is
-                term = Affine(term, matrix, np.zeros(node.width))
-                matrix = np.eye(node.width)
-            part = _walked(term, source, paths, categories, _share(allowed(), matrix) / len(terms), settings)
+            matrix, term = as_outputs(matrix, term)
+            part = _walked(term, source, paths, categories, share(allowed(), matrix) / len(terms), settings)
         values += part.values @ matrix.T
         error += part.error @ np.abs(matrix).T
         finest += np.broadcast_to(part.finest, part.error.shape) @ np.abs(matrix).T
@@ -76,7 +74,16 @@ def _add_differences(
         values[:, player] += change[:, output, None] * matrix[:, output]
 
 
-def _share(allowed: Array, matrix: Array) -> Array:
+def as_outputs(matrix: Array, term: Node) -> tuple[Array, Node]:
+    """The same term as a node that is no wider than what it adds to."""
+    width = len(matrix)
+    if term.width <= width:
+        return matrix, term
+    # the units of a net's last layer are no outputs of their own: their sum is
+    return np.eye(width), Affine(term, matrix, np.zeros(width))
+
+
+def share(allowed: Array, matrix: Array) -> Array:
     """The error that each output of a term may have, (n, term outputs), for outputs that may have `allowed` (n, k)."""
     weight = np.abs(matrix)
     with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0: nothing is allowed, and nothing is read either

@@ -1,4 +1,4 @@
-"""A graph that may be asked at any point of a path, for tracing it and for explaining it piece by piece.
+"""A graph that may be asked at any point of a path, for explaining it piece by piece.
 
 Splits decide sides by their thresholds and times by their places, and on rows the two agree. A point in the middle of
 a path is no row: a flag of 0.3 lies beyond a threshold of 1e-35 while the path, which passes that split at one half,

@@ -50,6 +50,7 @@ def brute_force(
     nominal: Iterable[str] = (),
     groups: Mapping[str, Sequence[str]] | None = None,
     score: Score | None = None,
+    until: float = 1.0,
 ) -> Array:
     """Credit of one pair by the definition itself: (p, k), or (features, k) with groups.
 
@@ -69,6 +70,8 @@ def brute_force(
     score : callable, optional
         The model as a black box, (n, p) encoded rows -> (n,) or (n, k), asked on a row in every cell; by default the
         graph. Only where trees alone read the rows: nets and linear models need numbers in between.
+    until : float
+        The credit gathered up to this time of the path, what jumps at that time included.
 
     Examples
     --------
@@ -91,22 +94,23 @@ def brute_force(
         raise InputError("score must belong to a model whose rows are read by trees alone; a smooth part reads these.")
     credit = np.zeros((len(grouping.members), node.width))
     corners = path.corners()
-    for time, columns in corners.items():
+    for time, columns in ((t, c) for t, c in corners.items() if t <= until * UNITS):
         players, game = _game(path, node, time, columns, player, score)
         credit[players] += shapley(game)
-    edges: list[float] = [0, *corners, UNITS]
+    edges: list[float] = [0, *corners, until * UNITS]
     moved = np.zeros((len(start), node.width))
     over_scores = reads_scores(graph, node)
     if over_scores:
         crossings = list(find_crossings(node, path, list(corners)))
-        moved += sum((crossing_credit(node, c, path, shapley) for c in crossings), start=np.zeros_like(moved))
+        so_far = (crossing_credit(node, c, path, shapley) for c in crossings if c.time <= until * UNITS)
+        moved += sum(so_far, start=np.zeros_like(moved))
         edges += [c.time for c in crossings]
     if smooth:
-        times = np.unique(edges)
+        times = np.unique([t for t in edges if t <= until * UNITS])
         long = np.diff(times) >= 1  # crossings of smooth scores may lie closer, and nothing to speak of happens between
         moved += segment_credit(path, node, times[:-1][long], times[1:][long])
     np.add.at(credit, player, moved)
-    if over_scores:
+    if over_scores and until == 1.0:
         _check_complete(credit, path.values(node, path.ends)[node])
     return credit
 

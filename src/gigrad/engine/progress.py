@@ -1,0 +1,204 @@
+"""Credit gathered on the way: what `attribute` adds up over whole paths, piece by piece.
+
+A link over trees only jumps, and the native core lists its jumps. Every other term is walked as a whole by the mixed
+engine, with its legs cut at the edges of the pieces. No piece is explained as a path of its own, from one point of the
+straight line to another: a flag has no point in between, and trees may have crossed a split that the point has not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import kernels
+from ..graph import Array, Input, Node, TreeEnsemble, topological, value_of
+from .links import as_link, credits
+from .paths import WHOLE, Bools, Ints, Population
+from .roles import Roles, categories_read
+from .settings import Settings
+from .terms import as_outputs, linear_terms, share
+
+ENUMERATED = 12
+"""Corners of up to so many players are never sampled (`kernels/corner_policy.hpp`)."""
+
+STARTS = 1024
+"""Paths whose jumps are listed at once: it bounds the table of credits of their corners."""
+
+POINTS = 20_000
+"""Points of paths at which the score is asked at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Jumps:
+    """Jumps of the mean score over many paths: when, on which player's account, by how much; (n,), (n,), (n, k)."""
+
+    time: Array
+    player: Ints
+    size: Array
+
+    @staticmethod
+    def joined(parts: list[Jumps], outputs: int) -> Jumps:
+        """The jumps of some lists."""
+        none = Jumps(np.zeros(0), np.zeros(0, np.int64), np.zeros((0, outputs)))
+        time, player, size = (np.concatenate([getattr(p, f) for p in (none, *parts)]) for f in none.__dict__)
+        return Jumps(time, player, size)
+
+
+Part = tuple[Array, Jumps]
+"""The credit (pieces, players, k) that some paths add to the mean, and their jumps."""
+
+
+def progress(node: Node, source: Input, paths: Population, edges: Array, settings: Settings) -> Part:
+    """What the paths to one end gather on the way, in the mean, and every jump.
+
+    The credit (pieces, players, k) is that between each two neighbours of `edges`, which reach from 0 to 1. A jump at
+    an edge counts in the piece that ends there, one at time 0 in the first.
+    """
+    terms, listed = linear_terms(node), list[Jumps]()
+    gained = np.zeros((len(edges) - 1, _players(source, settings), node.width))
+    starts, ends = paths.scores(node, source)
+    allowed = settings.tol * np.maximum(np.abs(ends), np.abs(paths.base(starts))) / len(terms)
+    for matrix, term in terms:
+        if as_link(term, source) is not None:
+            parts = _listed(term, source, paths, edges, settings)
+        else:
+            matrix, term = as_outputs(matrix, term)
+            parts = _walked(term, source, paths, edges, categories_read(node, source), share(allowed, matrix), settings)
+        for credit, jumps in parts:
+            gained += credit @ matrix.T
+            listed.append(Jumps(jumps.time, jumps.player, jumps.size @ matrix.T))
+    return gained, Jumps.joined(listed, node.width)
+
+
+def jumps_unlisted(node: Node, source: Input) -> bool:
+    """Whether trees below `node` read something continuous: their jumps belong to no variable, and are not listed."""
+    return any(Roles.of(term, source).head_trees for _, term in linear_terms(node))
+
+
+def scores_along(node: Node, source: Input, paths: Population, times: Array, n_threads: int | None) -> Array:
+    """The mean score at some times on the way to one end, (times, k); at a jump it is the one after it.
+
+    Trees are on the sides that they have then, which those of the point on the straight path need not be.
+    """
+    trees = [t for t in topological(node) if isinstance(t, TreeEnsemble) and t.source is source]
+    out = np.zeros((len(times), node.width))
+    for block in paths.blocks(max(POINTS // len(times), 1), categories_read(node, source)):
+        path, time = np.repeat(np.arange(len(block)), len(times)), np.tile(times, len(block))
+        past = np.repeat((time > 0.0)[:, None], source.width, axis=1)  # at time 0 nothing has happened yet
+        known: dict[Node, Array] = {source: block.at(path, time, time >= 0.5)}
+        for tree in trees:
+            known[tree] = kernels.cells(tree.forest, block.starts, block.ends, path, time, past, n_threads)
+        out += np.einsum("mtk,m->tk", value_of(node, known).reshape(len(block), len(times), -1), block.weight)
+    return out
+
+
+def _players(source: Input, settings: Settings) -> int:
+    return source.width if settings.players is None else int(settings.players.max(initial=-1)) + 1
+
+
+def _walked(
+    term: Node, source: Input, paths: Population, edges: Array, categories: Bools, allowed: Array, settings: Settings
+) -> Iterator[Part]:
+    """Any term, walked as a whole."""
+    from . import mixed  # half of the engine, which trees need not wait for
+
+    for walk, credit, _ in mixed.walks(term, source, paths, categories, allowed, settings, edges):
+        weight, table, corners = walk.block.weight, walk.corner_players, walk.corners
+        size = walk.corner_credit * weight[corners.path[table.corner], None]
+        yield np.einsum("nqpk,n->qpk", credit, weight), Jumps(corners.time[table.corner], table.player, size)
+
+
+def _listed(term: Node, source: Input, paths: Population, edges: Array, settings: Settings) -> Iterator[Part]:
+    """A link over trees, jump by jump."""
+    players = _players(source, settings)
+    total, large = np.zeros((players, term.width)), list[tuple[Array, Array]]()
+    for block in paths.blocks(STARTS, categories_read(term, source)):
+        found = _link_jumps(term, source, block.starts, block.ends, settings)
+        jumps = Jumps(found.time, found.player, found.size * block.weight[found.path, None])
+        total += _by_piece(jumps, WHOLE, players)[0]
+        large.append((found.large_time, block.weight[found.large_path]))
+        yield _by_piece(jumps, edges, players), jumps
+    time, weight = (np.concatenate(parts) for parts in zip(*large, strict=True))
+    if weight.sum():
+        # Corners of many players may have been sampled, here and for the row, with other orders. The credit of the row
+        # is the better estimate: what it has more, such corners have earned.
+        trees, link = _as_link(term, source)
+        missing = credits(trees, link, paths, settings).values[0] - total
+        times, at = np.unique(time, return_inverse=True)
+        share = np.bincount(at.ravel(), weight) / weight.sum()
+        size = (share[:, None, None] * missing).reshape(-1, term.width)
+        jumps = Jumps(np.repeat(times, players), np.tile(np.arange(players), len(times)), size)
+        yield _by_piece(jumps, edges, players), jumps
+
+
+def _by_piece(jumps: Jumps, edges: Array, players: int) -> Array:
+    """The sums of jumps between neighbouring edges, (pieces, players, k)."""
+    pieces, outputs = len(edges) - 1, jumps.size.shape[1]
+    cell = np.maximum(np.searchsorted(edges, jumps.time) - 1, 0) * players + jumps.player
+    out = np.zeros((pieces * players, outputs))
+    for k in range(outputs):
+        out[:, k] = np.bincount(cell, jumps.size[:, k], len(out))
+    return out.reshape(pieces, players, outputs)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkJumps:
+    """All jumps of some pairs, and the corners of so many players that credits of a row may rest on samples there.
+
+    Attributes
+    ----------
+    path, time, player : (n,)
+    size : (n, k)
+    large_path, large_time : (corners,)
+    """
+
+    path: Ints
+    time: Array
+    player: Ints
+    size: Array
+    large_path: Ints
+    large_time: Array
+
+
+def _as_link(term: Node, source: Input) -> tuple[TreeEnsemble, list[kernels.Stage]]:
+    found = as_link(term, source)
+    if found is None:
+        raise TypeError("only links over trees have a list of jumps")
+    return found
+
+
+def _link_jumps(term: Node, source: Input, starts: Array, ends: Array, settings: Settings) -> LinkJumps:
+    """Every jump of `term`, a link over trees, on the paths of some pairs."""
+    trees, link = _as_link(term, source)
+    forest = trees.grouped_forest(settings.players)
+    found = kernels.jumps(forest, starts, ends, settings.n_threads)
+    path, time, player = np.repeat(np.arange(len(starts)), np.diff(found.offsets)), found.time, found.variable
+    none = np.zeros(0, np.int64)
+    if not link:
+        return LinkJumps(path, time, player.astype(np.int64), found.delta, none, np.zeros(0))
+    first = np.flatnonzero(np.append(True, (np.diff(path) > 0) | (np.diff(time) > 0))[: len(path)])
+    change = np.add.reduceat(found.delta, first, axis=0) if len(first) else found.delta
+    after = trees.forward(starts)[path[first]] + _running(change, path[first])
+    size = value_of(term, {trees: after}) - value_of(term, {trees: after - change})
+    # What several players cross at once under a link is shared out as in the whole: with the corners of all trees.
+    count = np.diff(np.append(first, len(path)))
+    lone, shared, large = first[count == 1], first[count > 1], first[count > ENUMERATED]
+    corners = kernels.corner_credits(forest, link, starts, ends, path[shared], time[shared], settings.n_threads)
+    at, who = np.nonzero(np.abs(corners).max(axis=2))
+    return LinkJumps(
+        np.concatenate([path[lone], path[shared][at]]),
+        np.concatenate([time[lone], time[shared][at]]),
+        np.concatenate([player[lone].astype(np.int64), who]),
+        np.concatenate([size[count == 1], corners[at, who]]),
+        path[large],
+        time[large],
+    )
+
+
+def _running(change: Array, path: Ints) -> Array:
+    """Sums of the changes (n, k) of each path so far, for changes in order of their paths (n,)."""
+    running: Array = np.cumsum(change, axis=0)
+    first = np.concatenate([[True], np.diff(path) > 0])
+    return np.asarray(running - (running - change)[first][np.cumsum(first) - 1])
