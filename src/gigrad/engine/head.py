@@ -14,10 +14,10 @@ import numpy as np
 
 from ..graph import Array, Node, TreeEnsemble
 from .jumps import Corners
-from .panels import Patch
+from .panels import Patch, may_pass
 from .paths import Ints
 from .roles import Levels, Roles, pull_back
-from .roots import MARGIN, Bools, passed, solve
+from .roots import MARGIN, Bools, solve
 from .table import Rows, Table
 
 TURNS = 1 / 64
@@ -111,15 +111,25 @@ class Head:
     def __init__(self, roles: Roles, patch: Patch, states: dict[Node, Array], table: Table | None) -> None:
         self.roles, self.patch, self.states = roles, patch, states
         self.narrow = None if table is None else NarrowHead.of(table, patch, states)
+        self.unsure = patch.unsure.copy()
 
     def at(
-        self, wanted: tuple[Node, ...], panel: Ints, state: Ints, time: Array, held: dict[Node, Array] | None = None
+        self,
+        wanted: tuple[Node, ...],
+        panel: Ints,
+        state: Ints,
+        time: Array,
+        held: dict[Node, Array] | None = None,
+        doubts: dict[Node, Array] | None = None,
     ) -> dict[Node, Array]:
         """Values of nodes at times on panels, in states of the trees.
 
-        `held` are outputs of trees over something continuous, which else follow from what they read there.
+        `held` are outputs of trees over something continuous, which else follow from what they read there; `doubts`
+        are added to what curves give.
         """
         known = self.patch.at(panel, time)
+        for node, doubt in (doubts or {}).items():
+            known[node] = known[node] + doubt
         if self.narrow is not None:
             return self.roles.evaluate(wanted, self.narrow.at(known, state))
         for node in self.roles.step_ends:
@@ -155,6 +165,7 @@ class Head:
         """Segments on which a node may pass a level and pass it back, and when it turns in between, sorted by time.
 
         A parabola through both ends and the middle tells. What is shorter than a small part of its panel hardly turns.
+        Panels whose curves are not known well enough to tell are marked in `unsure`.
         """
         long = (segments.high - segments.low) > TURNS * self.patch.panels.length[segments.panel]
         index = np.nonzero(long)[0]
@@ -162,16 +173,20 @@ class Head:
         held, nodes = self.held(some), tuple(levels.node for levels in self.roles.head_levels)
         times = (some.low, 0.5 * (some.low + some.high), some.high)
         first, middle, last = (self.at(nodes, some.panel, some.state, t, held) for t in times)
+        doubts = self.patch.split(self.patch.doubt[some.panel], {})
+        off = self.at(nodes, some.panel, some.state, times[1], held, doubts) if doubts else middle
         found: list[tuple[Ints, Array]] = [(np.zeros(0, np.int64), np.zeros(0))]
         for levels in self.roles.head_levels:
             a, b, c = (values[levels.node] for values in (first, middle, last))
             bend = a - 2.0 * b + c
+            least, most = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
+            self.unsure[some.panel[may_pass(levels, least, most, np.abs(off[levels.node] - b))]] = True
             with np.errstate(divide="ignore", invalid="ignore"):
                 turn, depth = 0.5 * (a - c) / bend, np.square(c - a) / (8.0 * bend)
             inside = np.abs(turn) < 1.0  # in the segment's own coordinate
             top = np.where(inside, b - 1.2 * depth - 0.1 * bend, a)
             for end in (a, c):
-                row, column, _ = _passed(levels, np.where(inside, end, a), top, None)
+                row, column, _ = levels.passed(np.where(inside, end, a), top)
                 length = some.high[row] - some.low[row]
                 found.append((index[row], some.low[row] + 0.5 * (1.0 + turn[row, column]) * length))
         segment, time = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -197,7 +212,7 @@ class Head:
                 tree = isinstance(levels.user, TreeEnsemble)
                 low, high = first[levels.node][index], last[levels.node][index]
                 closed = crossings.closed(number, segments[index], low, high) if tree else None
-                row, column, level = _passed(levels, low, high, closed)
+                row, column, level = levels.passed(low, high, closed)
                 segment = index[row]
                 if len(segment):
                     time = self._times(levels, segments, held, (first, last), segment, column, level)
@@ -357,17 +372,3 @@ class Crossings:
             mark[i] = len(self.time) - 1
             self.columns[-1].append((int(number[i]), int(column[i])))
         return segments.cut(segment[new], time[new], mark[new])
-
-
-def _passed(levels: Levels, low: Array, high: Array, closed: Bools | None) -> tuple[Ints, Ints, Array]:
-    """Row, column and level of everything that a node passes between its values `low` and `high`, (n, width)."""
-    if levels.columns is None:
-        return passed(levels.table[0], low, high, closed)
-    rows, columns, found = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
-    for j, table in zip(levels.columns, levels.table, strict=True):
-        only = slice(j, j + 1)
-        row, _, level = passed(table, low[:, only], high[:, only], None if closed is None else closed[:, only])
-        rows.append(row)
-        columns.append(np.full(len(row), j))
-        found.append(level)
-    return np.concatenate(rows), np.concatenate(columns), np.concatenate(found)

@@ -14,6 +14,7 @@ import numpy as np
 
 from .. import kernels
 from ..graph import Array, Node
+from .bumps import SAMPLES, cells, radial
 from .crossings import share_out
 from .games import Sides
 from .head import SHORTEST, Crossings, Head, Segments, Settled
@@ -163,7 +164,7 @@ class Integral:
         return self.moments
 
     def _first(self) -> Segments:
-        segments = Segments.of(self.patch, self.corners)
+        segments = self._bumps(Segments.of(self.patch, self.corners))
         if not self.roles.head_levels:
             return segments
         # A level that is passed and passed back goes unseen at the ends: long segments are looked at in parts. What few
@@ -178,6 +179,27 @@ class Integral:
             segments = segments.cut(cut, time, np.full(len(cut), -1), only=False)
         cut, time = self.head.turns(segments)
         return segments.cut(cut, time, np.full(len(cut), -1), only=False) if len(cut) else segments
+
+    def _bumps(self, segments: Segments) -> Segments:
+        """Cut segments where the head passes support vectors of narrow kernels."""
+        for machine, factor in radial(self.roles.head):
+            length = segments.high - segments.low
+            bends = (length > self.patch.panels.length[segments.panel] / SAMPLES) & bool(self.roles.curve_ends)
+            found = []
+            for some, count in ((np.nonzero(~bends)[0], 1), (np.nonzero(bends)[0], SAMPLES)):
+                cut, part = cells(machine, factor, self._polyline(segments[some], machine.source, count))
+                found.append((some[cut], segments.low[some[cut]] + length[some[cut]] * part))
+            cut, time = (np.concatenate(parts) for parts in zip(*found, strict=True))
+            order = np.lexsort((time, cut))
+            segments = segments.cut(cut[order], time[order], np.full(len(cut), -1), only=False)
+        return segments
+
+    def _polyline(self, segments: Segments, node: Node, count: int) -> Array:
+        """A node of the head at so many equal steps along segments, (n, count + 1, width)."""
+        time, each = _spread(segments, np.linspace(-1.0, 1.0, count + 1))
+        held = {t: v[each] for t, v in self.head.held(segments).items()}
+        values = self.head.at((node,), segments.panel[each], segments.state[each], time, held)[node]
+        return values.reshape(len(segments), count + 1, node.width)
 
     def _measure(self, settled: Settled) -> None:
         tall = np.maximum(np.abs(settled.first), np.abs(settled.last))

@@ -19,6 +19,9 @@ from ..graph import Array
 from .integrate import Moments
 from .slopes import ORDERS, Parts
 
+SLOWEST = 1e-3
+"""No joint is taken to move by a smaller share of its parts than this."""
+
 _TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -48,7 +51,9 @@ class Losses:
 
     def of(self, moments: Moments) -> Array:
         """What may be lost of one column's credit, (panels, k)."""
-        total = np.maximum(np.abs(self.total).sum(axis=0), _TINY)  # how fast it is where it does not turn back
+        # How fast the joints are where they do not turn back. What hardly moves has derivatives that hardly change, and
+        # what is lost there is rounding.
+        total = np.maximum(np.abs(self.total).sum(axis=0), _TINY + SLOWEST * (self.largest + self.largest_turn[0]))
         share = np.maximum(1.0, self.largest / total)
         turn = (self.largest_turn + share * self.total_turn) / total
         most = moments.lost + self.largest + self.largest_turn[0]  # all of it, where the speed is as good as none

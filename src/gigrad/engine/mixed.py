@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import kernels
 from ..graph import Array, Elementwise, Input, Node, Opaque, PiecewiseLinear
+from .bumps import bumps
 from .games import CornerPlayers, Games, Sides
 from .head import Head
 from .integrate import Integral, Moments
@@ -29,7 +30,7 @@ from .settings import Credits, Settings
 from .slopes import pulled
 from .table import Table
 
-CAUTION = 2.0
+CAUTION = 3.0
 """An estimate of what is not there is multiplied by this."""
 
 FINEST = 1e-12
@@ -242,6 +243,11 @@ class Walk:
         panels = first_panels(self.lines, self.corners)
         if not self.roles.curves:
             return panels
+        cut, time = bumps(self.roles, self.lines, panels)
+        if len(cut):
+            whole = np.ones(len(panels), np.bool_)
+            whole[cut] = False
+            panels = Panels.joined([panels[whole], panels.cut(cut, time, self.corners, self.legs)])
         parts, order = first_orders(self.roles, self.lines, panels, self.settings.tol)
         cut = np.repeat(np.arange(len(panels)), parts - 1)
         step = np.arange(len(cut)) - np.searchsorted(cut, cut) + 1
@@ -291,15 +297,18 @@ class Walk:
             integral = Integral(head, self.corners, self.sides, allowed, self.settings)
             moments = integral.run()
             allowed = self._floor(path, integral.tallest)
+            unsure = head.unsure
             sums, error, lost = self._credit(patch, moments)
             error, lost = CAUTION * error, CAUTION * lost
         else:
+            unsure = patch.unsure
             sums, error = self._credit_alone(patch)
             error, lost = CAUTION * error, np.zeros_like(error)
-        bad = self._too_far_off(panels, (error / allowed).max(axis=1)) & (panels.length > 1e-9)
+        bad = self._too_far_off(panels, (error / allowed).max(axis=1))
         # The share of a short panel may lie below rounding. Halving only makes that worse: slopes are differences of
         # values at nodes, over ever shorter distances.
         bad &= (error > NOISE * (self.tallest[path] + _sizes(patch, sums))).any(axis=1)
+        bad = (bad | unsure) & (panels.length > 1e-9)
         self.spent += len(panels)
         if self.spent > self.most:  # enough: what is lost is written down
             bad[:] = False

@@ -10,12 +10,13 @@ import numpy as np
 
 from .. import kernels
 from ..graph import Array, Elementwise, Node, Softmax
+from .bumps import kernel_lengths
 from .jumps import Corners
 from .lines import Legs, Lines
 from .paths import Bools, Ints
 from .quadrature import Rule, gauss, legendre, tails
-from .roles import Roles, pull_back
-from .roots import passed, solve
+from .roles import Levels, Roles, pull_back
+from .roots import solve
 
 HIGHEST = 12
 """Panels that need more nodes than this are halved."""
@@ -135,7 +136,9 @@ def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tupl
     if not known:
         parts = np.ceil(panels.length / 0.5).astype(np.int64)
         limits, orders = zip(*LENGTHS, strict=True)
-        return parts, np.array(orders)[np.searchsorted(limits, panels.length / parts)]
+        # by what is left of the path, or, where a kernel is narrow, of its own width
+        length = np.maximum(panels.length, 0.1 * kernel_lengths(roles, lines, panels)) / parts
+        return parts, np.array(orders)[np.searchsorted(limits, length)]
     left = lines.grid.left[panels.piece]
     way = np.max([kernels.largest_steps(v, left) for n, v in lines.ends.items() if n in read], axis=0)
     # Where there are few panels it pays to begin with too few nodes: what few need more is cheaper than more for all.
@@ -183,6 +186,7 @@ class Patch:
         last = np.abs(self.coefficients[:, -4:]).transpose(1, 0, 2)
         self.doubt: Array = tails(last, order, rough)[:2].sum(axis=0)
         # how far off each column is seen to be at the ends of its panel, where asked, (panels, columns)
+        self.unsure = np.zeros(len(panels), np.bool_)
         self.astray: Array = self._astray() if careful and roles.curve_ends else np.zeros_like(self.doubt)
 
     def part(self, index: Ints) -> Patch:
@@ -192,6 +196,7 @@ class Patch:
         out.roles, out.lines, out.rule, out.panels = self.roles, self.lines, self.rule, self.panels[index]
         out.half, out.scale, out.middle = self.half[index], self.scale[index], self.middle[index]
         out.coefficients, out.doubt, out.astray = self.coefficients[index], self.doubt[index], self.astray[index]
+        out.unsure = self.unsure[index]
         nodes = (index[:, None] * self.rule.size + np.arange(self.rule.size)).ravel()
         out.values = {n: v[nodes] for n, v in self.values.items()}
         return out
@@ -326,7 +331,8 @@ class Patch:
     def kinks(self) -> tuple[Ints, Array]:
         """Panels that hide kinks of a curve, and the times of these, sorted by panel and time.
 
-        Only the first function that has a kink on a panel is looked at: what lies above it bends there too.
+        Only the first function that has a kink on a panel is looked at: what lies above it bends there too. Panels on
+        which a kink may or may not be, since too few nodes tell what passes it, are marked in `unsure`.
         """
         n, order = len(self.panels), self.rule.size
         found_panel: list[Ints] = [np.zeros(0, np.int64)]
@@ -339,11 +345,13 @@ class Patch:
             ends = (coefficients * sign).sum(axis=1), coefficients.sum(axis=1)
             z = np.concatenate([ends[0][:, None], z, ends[1][:, None]], axis=1)
             u = np.concatenate([[-1.0], self.rule.nodes, [1.0]])
-            row, column, level = passed(
-                levels.table[0], z[:, :-1].reshape(n * (order + 1), -1), z[:, 1:].reshape(n * (order + 1), -1)
+            row, column, level = levels.passed(
+                z[:, :-1].reshape(n * (order + 1), -1), z[:, 1:].reshape(n * (order + 1), -1)
             )
             panel, gap = row // (order + 1), row % (order + 1)
-            more = self._turned(coefficients, z, u, levels.table[0])
+            doubt = tails(np.abs(coefficients[:, -4:]).transpose(1, 0, 2), order, False)[:2].sum(axis=0)
+            self.unsure[may_pass(levels, z.min(axis=1), z.max(axis=1), doubt)] = True
+            more = self._turned(coefficients, z, u, levels)
             panel, column = np.append(panel, more[0]), np.append(column, more[1])
             level, from_, to = np.append(level, more[2]), np.append(u[gap], more[3]), np.append(u[gap + 1], more[4])
             keep = open_[panel]
@@ -363,7 +371,9 @@ class Patch:
         fresh[1:] = (panel[1:] != panel[:-1]) | (time[1:] - time[:-1] > 1e-10 * self.panels.length[panel[1:]])
         return panel[fresh], time[fresh]
 
-    def _turned(self, coefficients: Array, z: Array, u: Array, levels: Array) -> tuple[Ints, Ints, Array, Array, Array]:
+    def _turned(
+        self, coefficients: Array, z: Array, u: Array, levels: Levels
+    ) -> tuple[Ints, Ints, Array, Array, Array]:
         """Levels that a column passes and passes back between two of its nodes, where it turns.
 
         Gives the panel, the column, the level, and from where to where it is passed, in the panel's own coordinate.
@@ -375,10 +385,13 @@ class Patch:
         turn = u[gap] + (u[gap + 1] - u[gap]) * before / (before - after)
         basis = legendre(turn, self.rule.size)
         top = np.einsum("ln,nl->n", basis, coefficients[panel, :, column])
-        ends = np.concatenate([z[panel, gap, column], z[panel, gap + 1, column]])
-        row, _, level = passed(levels, ends[:, None], np.tile(top, 2)[:, None])
+        low, high = np.zeros((2, 2 * len(panel), z.shape[2]))  # columns that do not turn pass nothing
+        every, doubled = np.arange(2 * len(panel)), np.tile(column, 2)
+        low[every, doubled] = np.concatenate([z[panel, gap, column], z[panel, gap + 1, column]])
+        high[every, doubled] = np.tile(top, 2)
+        row, column, level = levels.passed(low, high)
         from_, to = np.concatenate([u[gap], turn])[row], np.concatenate([turn, u[gap + 1]])[row]
-        return np.tile(panel, 2)[row], np.tile(column, 2)[row], level, from_, to
+        return np.tile(panel, 2)[row], column, level, from_, to
 
     def _roots(
         self, node: Node, panel: Ints, column: Ints, level: Array, low: Array, high: Array
@@ -397,3 +410,8 @@ class Patch:
         noise = np.where(real, 1e-15 * np.maximum(np.abs(at_low), np.abs(at_high)) + 1e-16 * np.abs(level), np.inf)
         root = solve(function, low, high, np.where(real, at_low, -1.0), np.where(real, at_high, 1.0), noise)
         return real, root
+
+
+def may_pass(levels: Levels, least: Array, most: Array, doubt: Array) -> Ints:
+    """Rows on which a node that was seen from `least` to `most` may pass a level beyond, being off by `doubt`."""
+    return np.concatenate([levels.passed(least - doubt, least)[0], levels.passed(most, most + doubt)[0]])

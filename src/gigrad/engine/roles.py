@@ -28,6 +28,7 @@ from ..graph import (
     IsMissing,
     Lookup,
     Node,
+    Opaque,
     PiecewiseLinear,
     PiecewisePolynomial,
     Product,
@@ -38,6 +39,7 @@ from ..graph import (
     needed,
     topological,
 )
+from .roots import passed
 
 PIECEWISE_LINEAR = frozenset({"identity", "relu", "leaky_relu", "abs"})
 """The elementwise functions that keep a piecewise-linear input piecewise linear."""
@@ -67,11 +69,32 @@ class Levels:
     table: tuple[Array, ...]
     columns: tuple[int, ...] | None = None
 
+    def passed(
+        self, first: Array, last: Array, closed: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
+        """Row, column and level of all that the node passes between its values `first` and `last`, (n, width) each.
+
+        `closed` as in `roots.passed`.
+        """
+        if self.columns is None:
+            return passed(self.table[0], first, last, closed)
+        rows, columns, levels = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0)]
+        for j, table in zip(self.columns, self.table, strict=True):
+            only = slice(j, j + 1)
+            row, _, level = passed(table, first[:, only], last[:, only], None if closed is None else closed[:, only])
+            rows.append(row)
+            columns.append(np.full(len(row), j))
+            levels.append(level)
+        return np.concatenate(rows), np.concatenate(columns), np.concatenate(levels)
+
 
 def levels_of(user: Node) -> Levels | None:
     """The levels that a node has on what it reads; None for a node without kinks."""
     if isinstance(user, (Elementwise, PiecewiseLinear, PiecewisePolynomial)) and user.kinks:
         return Levels(user.source, user, (np.array(user.kinks),))
+    if isinstance(user, Opaque) and user.breaks:
+        columns, tables = zip(*user.breaks, strict=True)
+        return Levels(user.source, user, tuple(np.unique(t) for t in tables), columns)
     if isinstance(user, TreeEnsemble):
         numeric = (user.feature >= 0) & (user.category_set < 0)
         read = tuple(np.unique(user.feature[numeric]).tolist())

@@ -32,7 +32,6 @@ from . import mixed
 from .paths import Block, Bools, Chosen, Ints, Paths
 from .quadrature import gauss
 from .roles import columns_read, levels_of, pull_back
-from .roots import passed
 from .settings import Credits, Settings
 
 BLOCK = 1 << 20
@@ -168,7 +167,7 @@ class Chord:
         """Whether a function inside the term passes one of its kinks on a stretch, (len(some),)."""
         out = np.zeros(len(some), np.bool_)
         for levels in self.levels:
-            out[passed(levels.table[0], first[levels.node][some], last[levels.node][some])[0]] = True
+            out[levels.passed(first[levels.node][some], last[levels.node][some])[0]] = True
         return out
 
     def _quadrature(self, low: Array, way: Array, size: int) -> Array:

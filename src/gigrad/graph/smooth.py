@@ -207,7 +207,8 @@ class Product(Smooth):
 class Opaque(Smooth):
     """A function known only by its value and its gradient: a torch module, a callable with a given gradient.
 
-    `value(x)` takes (n, source width) and gives (n, width); `gradient(x, cotangent)` gives (n, source width).
+    `value(x)` takes (n, source width) and gives (n, width); `gradient(x, cotangent)` gives (n, source width). `breaks`
+    are (column of the source, values) where its slope may jump, or around which it is steep: nobody can see them.
     """
 
     source: Node
@@ -215,6 +216,7 @@ class Opaque(Smooth):
     value: Callable[[Array], Array]
     gradient: Callable[[Array, Array], Array]
     label: str = "function"
+    breaks: tuple[tuple[int, tuple[float, ...]], ...] = ()
 
     @property
     def width(self) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import checks
 from ..errors import InputError, kind_of
-from ..graph import Array, Column, Graph, Input, Node, Opaque, Witness
+from ..graph import Array, Column, Graph, Input, Node, Opaque, Witness, rewire, topological
 from ..optional import require
 from ..tables import Rows, listed
 from .codes import coded, on_codes, with_codes
@@ -26,6 +26,7 @@ def function(
     *,
     outputs: int | Sequence[str] = 1,
     categories: Mapping[str, int | Sequence[float]] | None = None,
+    breaks: Mapping[str | int, Sequence[float]] | None = None,
     label: str | None = None,
 ) -> Graph:
     """A smooth function of the columns as a model, to be explained alone or inside `stack` and `average`.
@@ -45,13 +46,18 @@ def function(
         Columns that hold codes, such as those that an embedding is looked up by: their number, for 0, 1, 2..., or the
         codes themselves. Such a column changes at once, half-way, and no gradient by it is needed. Columns that reach
         an nn.Embedding of a torch module as they are need not be named.
+    breaks : mapping of column to sequence of float, optional
+        Values of a column, by name or position, at which the slope jumps or between which the function is steep. Paths
+        are integrated from break to break.
     label : str, optional
         What to call it in messages.
 
     Notes
     -----
     The function must be continuous in all other columns. One that moves where its gradient says that it does not is
-    refused; a gradient that is wrong in another way shows in the explanation's `gap`, and is warned about.
+    refused; a gradient that is wrong in another way shows in the explanation's `gap`, and is warned about. What lies
+    between the points at which a function is asked can be known from `breaks` alone: a spike much narrower than the
+    path, which the score at both ends says nothing about, goes unseen without them.
 
     Examples
     --------
@@ -74,10 +80,12 @@ def function(
     if not callable(gradient) and gradient != "autograd":
         raise InputError(f'gradient must be a function or "autograd"; {gradient!r} came.')
     if isinstance(gradient, str):
-        return _by_autograd(value, read, names is not None, output_names, label)
+        return _by_autograd(value, read, names is not None, output_names, label, _breaks(breaks, read))
     source = Input(len(read))
     size = len(output_names)
-    node = Opaque(with_codes(source, read), size, _Columns(value), _Pullback(gradient, size, label), label)
+    node = Opaque(
+        with_codes(source, read), size, _Columns(value), _Pullback(gradient, size, label), label, _breaks(breaks, read)
+    )
     return Graph(
         read, source, node, node, output_names, witnesses=(_witness(node, value, read, label),),
         named=names is not None, label=label,
@@ -90,7 +98,12 @@ def _witness(node: Node, value: Callable[[Any], Any], columns: tuple[Column, ...
     return Witness(node, own, label, rtol=1e-9, scale=scale, exact=exact)
 
 
-def _by_autograd(value: Any, columns: tuple[Column, ...], named: bool, names: tuple[str, ...], label: str) -> Graph:
+Breaks = tuple[tuple[int, tuple[float, ...]], ...]
+
+
+def _by_autograd(
+    value: Any, columns: tuple[Column, ...], named: bool, names: tuple[str, ...], label: str, breaks: Breaks
+) -> Graph:
     torch = require("torch", "torch")
     if isinstance(value, torch.nn.Module):
         from .torch_net import graph_of
@@ -100,12 +113,39 @@ def _by_autograd(value: Any, columns: tuple[Column, ...], named: bool, names: tu
         graph = graph_of(value, columns, named)
         if graph.score.width != len(names):
             raise InputError(f"{label} gives {graph.score.width} numbers a row, and outputs says {len(names)}.")
-        return replace(graph, output_names=names, margin_names=names, label=label)
+        return replace(_with_breaks(graph, breaks), output_names=names, margin_names=names, label=label)
     call = TorchValue(value, label)
     source = Input(len(columns))
-    node = Opaque(with_codes(source, columns), len(names), call, TorchGradient(call), label)
+    node = Opaque(with_codes(source, columns), len(names), call, TorchGradient(call), label, breaks)
     witness = _witness(node, call, columns, label)
     return Graph(columns, source, node, node, names, witnesses=(witness,), named=named, label=label)
+
+
+def _with_breaks(graph: Graph, breaks: Breaks) -> Graph:
+    """The graph of a module, whose parts that are known by their values alone have breaks where they read the rows."""
+    outputs = (graph.score, graph.margin, *(w.node for w in graph.witnesses))
+    parts = [n for n in topological(*outputs) if isinstance(n, Opaque) and n.source is graph.input]
+    moved = rewire(outputs, {n: replace(n, breaks=breaks) for n in parts})
+    witnesses = tuple(replace(w, node=moved[w.node]) for w in graph.witnesses)
+    return replace(graph, score=moved[graph.score], margin=moved[graph.margin], witnesses=witnesses)
+
+
+def _breaks(given: Mapping[str | int, Sequence[float]] | None, columns: tuple[Column, ...]) -> Breaks:
+    """Breaks by position, checked."""
+    names = {c.name: j for j, c in enumerate(columns)}
+    out: dict[int, tuple[float, ...]] = {}
+    for column, values in (checks.mapping(given, "breaks", '{"age": [18, 65]}') if given is not None else {}).items():
+        place = names.get(column, column)
+        if not checks.is_whole(place) or place not in range(len(columns)):
+            raise InputError(f"breaks must name columns of the function ({', '.join(names)}); got {column!r}.")
+        try:
+            numbers = np.asarray(values, np.float64).ravel()
+        except (TypeError, ValueError):
+            numbers = np.array([np.nan])
+        if not np.isfinite(numbers).all() or not len(numbers):
+            raise InputError(f"The breaks of column {column!r} must be finite numbers; got {values!r:.60}.")
+        out[int(place)] = tuple(np.unique(numbers).tolist())
+    return tuple(sorted(out.items()))
 
 
 def _columns(columns: int | Sequence[str]) -> tuple[tuple[str, ...] | None, tuple[Column, ...]]:
