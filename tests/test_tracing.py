@@ -10,7 +10,6 @@ from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegr
 
 import gigrad as gig
 from gigrad import InputError
-from gigrad.scorer import Scorer, checked_settings
 from gigrad.testing import brute_force
 
 
@@ -116,30 +115,20 @@ def test_a_stack_of_trees_and_a_net_is_traced_too() -> None:
         assert np.diff(model.predict(beside))[0] == pytest.approx(size, abs=5e-3)
 
 
-def test_listed_jumps_and_explained_pieces_agree_on_corners_of_many_variables() -> None:
+def test_corners_of_many_variables_under_a_link() -> None:
     """Whole numbers, categories and missing values: most corners are passed by several variables at once."""
-
-    from gigrad import tracing
-    from gigrad.tables import read_rows
+    from sklearn.ensemble import HistGradientBoostingClassifier
 
     rng = np.random.default_rng(6)
     X = rng.integers(0, 4, size=(400, 5)).astype(float)
     X[rng.random(X.shape) < 0.1] = np.nan
     y = np.nan_to_num(X[:, 0]) * np.nan_to_num(X[:, 1]) + (X[:, 2] == 2) + rng.normal(size=400) > 2.5
-    from sklearn.ensemble import HistGradientBoostingClassifier
-
     model = HistGradientBoostingClassifier(max_iter=15, categorical_features=[2, 3], random_state=0).fit(X, y)
-    e = gig.explain(model, X[:3], X[3:23], paths=3)
-    assert e.paths is not None
-    np.testing.assert_allclose(e.paths.credit[:, -1], e.values, atol=1e-9)
-    scorer = Scorer.of(model, None, None)
-    traced = tracing.Traced.of(scorer.graph, scorer.node, checked_settings(1e-6, 1, 0))
-    assert traced.only_jumps
-    starts, end = read_rows(X[3:23], scorer.graph, what="X").matrix, read_rows(X[:1], scorer.graph, what="X").matrix[0]
-    edges = np.linspace(0.0, 1.0, 38)  # no edge where whole numbers cross, at halves, thirds and sixths
-    listed = tracing._jump_gains(traced, starts, np.full(20, 0.05), end, edges)[0]
-    pieces = tracing._piece_gains(traced, starts, np.full(20, 0.05), end, edges)[0]
-    np.testing.assert_allclose(listed, pieces, atol=1e-12)
+    for groups in (None, {"both": ["x0", "x2"]}):
+        e = gig.explain(model, X[:3], X[3:23], paths=3, groups=groups)
+        assert e.paths is not None
+        np.testing.assert_allclose(e.paths.credit[:, -1], e.values, atol=1e-12)
+        np.testing.assert_allclose(e.paths.score[:, -1], e.predictions, atol=1e-12)
 
 
 def test_a_smooth_model_has_no_jumps_but_where_a_missing_value_is_filled() -> None:
@@ -261,15 +250,22 @@ def test_paths_of_discrete_columns_end_where_the_credits_are(library: str, kind:
         f = gig.average([f, LinearRegression().fit(X, y)]).then(gig.SmoothedECDF.fit(model.predict(X), 20))
     elif kind == "grouped":
         options = {"groups": {"both": ["x0", "x1"]}}
-    e = gig.explain(f, X[:4], X[20:45], paths=4, **options)
+    exact = 1e-9 if kind == "mixed" else 1e-12
+    e = gig.explain(f, X[:4], X[20:45], paths=4, tol=1e-11, **options)
     assert set(e.provenance["choice"]["discrete"]["thresholds"]) >= {"x0", "x1", "x2", "x3"}
     assert e.paths is not None
     # a mean over many references may be drawn from a sample of them; 25 are all asked
-    assert np.abs(e.paths.credit[:, -1] - e.values).max() < 1e-6 * np.abs(e.values).max()
+    assert np.abs(e.paths.credit[:, -1] - e.values).max() < exact * np.abs(e.values).max()
     assert np.abs(e.paths.score[:, -1] - e.predictions).max() < 1e-6 * np.abs(e.predictions).max()
-    pairs = gig.explain_pairs(f, X[20:24], X[:4], paths=4, **options)
+    pairs = gig.explain_pairs(f, X[20:24], X[:4], paths=4, tol=1e-11, **options)
     assert pairs.paths is not None
-    assert np.abs(pairs.paths.credit[:, -1] - pairs.values).max() < 1e-6 * np.abs(pairs.values).max()
+    assert np.abs(pairs.paths.credit[:, -1] - pairs.values).max() < exact * np.abs(pairs.values).max()
+    discrete = dict.fromkeys(pairs.provenance["choice"]["discrete"]["thresholds"])
+    for k in (30, 61, 90):  # the definition up to then; 61 is the first time after one half
+        for i in range(4):
+            until = float(pairs.paths.times[k])
+            so_far = brute_force(f, X[20 + i], X[i], discrete=discrete, until=until, groups=options.get("groups"))
+            np.testing.assert_allclose(pairs.paths.credit[i, k], so_far[:, 0], atol=1e-9)
     if kind == "trees":  # flags jump at one half and nowhere else
         flags = np.isin(pairs.paths.jump_feature, (0, 1, 2))
         assert flags.any()

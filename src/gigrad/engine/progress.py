@@ -175,11 +175,11 @@ def _link_jumps(term: Node, source: Input, starts: Array, ends: Array, settings:
     forest = trees.grouped_forest(settings.players)
     found = kernels.jumps(forest, starts, ends, settings.n_threads)
     path, time, player = np.repeat(np.arange(len(starts)), np.diff(found.offsets)), found.time, found.variable
-    none = np.zeros(0, np.int64)
-    if not link:
-        return LinkJumps(path, time, player.astype(np.int64), found.delta, none, np.zeros(0))
-    first = np.flatnonzero(np.append(True, (np.diff(path) > 0) | (np.diff(time) > 0))[: len(path)])
-    change = np.add.reduceat(found.delta, first, axis=0) if len(first) else found.delta
+    if not link or not len(path):
+        size = np.zeros((0, term.width)) if link else found.delta
+        return LinkJumps(path, time, player.astype(np.int64), size, np.zeros(0, np.int64), np.zeros(0))
+    first = np.flatnonzero(np.concatenate([[True], (np.diff(path) > 0) | (np.diff(time) > 0)]))
+    change = np.add.reduceat(found.delta, first, axis=0)
     after = trees.forward(starts)[path[first]] + _running(change, path[first])
     size = value_of(term, {trees: after}) - value_of(term, {trees: after - change})
     # What several players cross at once under a link is shared out as in the whole: with the corners of all trees.

@@ -135,7 +135,7 @@ class LinkedCredit {
         }
         double* const now = next_values(1);
         std::copy(now - k_, now, now);
-        if (!policy_.enumerates(n, terms_.n_coefficients(true), k_)) n = terms_.drop_players_without_effect();
+        if (n > ALWAYS_ENUMERATED) n = terms_.drop_players_without_effect();
         if (policy_.enumerates(n, terms_.n_coefficients(true), k_)) {
             margin_.resize(k_);
             for (size_t o = 0; o < k_; ++o) margin_[o] = margin[o] + now[o];
