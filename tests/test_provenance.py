@@ -11,6 +11,7 @@ import sklearn
 
 import gigrad as gig
 from gigrad import provenance
+from gigrad.engine import Settings
 from gigrad.graph import Affine, Array, Column, Concat, Elementwise, Graph, Input, Node, Opaque, Sum
 from gigrad.tables import read_rows
 
@@ -99,7 +100,8 @@ def test_the_record_says_what_was_asked_for_and_against_whom() -> None:
 def test_records_are_plain_json() -> None:
     graph = model(labels=("own", "rent"))
     record = provenance.model_record(graph, graph, None, graph.score, ("score",))
-    record |= {"settings": provenance.settings_record(1e-6, 0, {"g": ("age",)}), "versions": provenance.versions()}
+    settings = provenance.settings_record(Settings(tol=1e-6, seed=0), {"g": ("age",)})
+    record |= {"settings": settings, "versions": provenance.versions()}
     assert json.loads(json.dumps(record)) == record
     assert record["versions"]["gigrad"] == gig.__version__
 

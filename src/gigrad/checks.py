@@ -44,6 +44,13 @@ def inside(value: Any, name: str) -> float:
     return float(value)
 
 
+def target(value: Any, name: str) -> float:
+    """A number below 1 that is not negative."""
+    if not is_number(value) or not 0 <= value < 1:
+        raise InputError(f"{name} must be 0 or lie between 0 and 1; got {value!r}.")
+    return float(value)
+
+
 def mapping(value: Any, name: str, example: str) -> Mapping[Any, Any]:
     """A dict, or anything else that maps names to something."""
     if not isinstance(value, Mapping):

@@ -114,7 +114,7 @@ def verify_reasons(
     explainer = Explainer(
         model, reference, weights=weights, output=output, target=target, groups=settings.get("groups"),
         discrete=discrete, nominal=nominal, tol=settings.get("tol", 1e-6), n_threads=n_threads,
-        seed=settings.get("seed", 0),
+        seed=settings.get("seed", 0), corner_tol=settings.get("corner_tol", 1e-3),
     )  # fmt: skip
     differences = _other_origin(content, explainer)
     names = explainer.reference.names

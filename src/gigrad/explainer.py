@@ -59,7 +59,10 @@ class Explainer:
     n_threads : int, optional
         All cores by default. Answers do not depend on it.
     seed : int
-        For corners of so many variables that permutations are sampled.
+        For corners of so many variables that orders are sampled.
+    corner_tol : float
+        Largest error of a row's credits from those corners, relative to the row's largest credit; `error` says what
+        was reached. 0 asks all coalitions wherever that is possible at all, up to 24 variables.
 
     Examples
     --------
@@ -89,9 +92,10 @@ class Explainer:
         tol: float = 1e-6,
         n_threads: int | None = None,
         seed: int = 0,
+        corner_tol: float = 1e-3,
     ) -> None:
         scorer = Scorer.of(model, output, target)
-        settings = checked_settings(tol, n_threads, seed)
+        settings = checked_settings(tol, n_threads, seed, corner_tol)
         table, weights = open_reference(reference, weights)
         rows = read_rows(table, scorer.graph, what="reference")
         if len(rows) == 0:
@@ -104,7 +108,7 @@ class Explainer:
         record = {
             **scorer.record,
             "reference": provenance.reference_record(rows, shares, reference_note(reference)) | facts,
-            "settings": provenance.settings_record(tol, seed, groups),
+            "settings": provenance.settings_record(settings, groups),
         }
         self._assemble(scorer, rows, shares, scores, settings, grouping, record)
 
@@ -224,6 +228,7 @@ def explain(
     tol: float = 1e-6,
     n_threads: int | None = None,
     seed: int = 0,
+    corner_tol: float = 1e-3,
     paths: int | Sequence[int] = 0,
 ) -> Explanation:
     """Explain every row of X against a reference population.
@@ -235,7 +240,7 @@ def explain(
         The rows to explain: a NumPy array, or a pandas, polars or pyarrow table whose columns are matched by name.
     reference : table or Reference, (m, p)
         The population that scores are explained against.
-    weights, output, target, groups, discrete, nominal, tol, n_threads, seed
+    weights, output, target, groups, discrete, nominal, tol, n_threads, seed, corner_tol
         As in `Explainer`.
     paths : int or sequence of int
         For how many rows, from the first, or for which rows, to keep what happens on the way: see `plots.path`.
@@ -259,6 +264,7 @@ def explain(
     explainer = Explainer(
         model, reference, weights=weights, output=output, target=target, groups=groups, discrete=discrete,
         nominal=nominal, tol=tol, n_threads=n_threads, seed=seed,
+        corner_tol=corner_tol,
     )  # fmt: skip
     return explainer(X, paths=paths)
 
@@ -276,6 +282,7 @@ def explain_pairs(
     tol: float = 1e-6,
     n_threads: int | None = None,
     seed: int = 0,
+    corner_tol: float = 1e-3,
     paths: int | Sequence[int] = 0,
 ) -> Explanation:
     """Explain for every i why the score of end[i] differs from that of start[i].
@@ -285,7 +292,7 @@ def explain_pairs(
     model : fitted model or Graph
     start, end : tables, (n, p)
         As many rows in both; row i of the one belongs to row i of the other.
-    output, target, groups, tol, n_threads, seed, paths
+    output, target, groups, tol, n_threads, seed, corner_tol, paths
         As in `explain`.
     discrete, nominal
         As in `explain`. There is no reference: by default a column is discrete if all thresholds on it lie at multiples
@@ -306,7 +313,7 @@ def explain_pairs(
            [0., 3.]])
     """
     scorer = Scorer.of(model, output, target)
-    settings = checked_settings(tol, n_threads, seed)
+    settings = checked_settings(tol, n_threads, seed, corner_tol)
     starts = read_rows(start, scorer.graph, what="start")
     ends = read_rows(end, scorer.graph, what="end")
     if len(starts) != len(ends):
@@ -325,7 +332,7 @@ def explain_pairs(
     record = {
         **scorer.record,
         "reference": provenance.start_record(starts),
-        "settings": provenance.settings_record(tol, seed, groups),
+        "settings": provenance.settings_record(settings, groups),
     }
     e = scorer.explanation(credit, at_starts.own, at_ends.own, ends, grouping, record)
     scorer.tell_why(e, lambda row: starts.matrix[[row]], ends, tol)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .engine.settings import Settings
 from .errors import kind_of
 from .graph import Graph, Input, Node, Opaque, Transform, topological
 from .tables import Rows
@@ -113,9 +114,9 @@ def data_record(rows: Rows) -> dict[str, Any]:
     return {"rows": len(rows), "columns": rows.matrix.shape[1], "fingerprint": rows_fingerprint(rows)}
 
 
-def settings_record(tol: float, seed: int, groups: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def settings_record(settings: Settings, groups: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The settings that can change a credit."""
-    record: dict[str, Any] = {"tol": tol, "seed": seed}
+    record: dict[str, Any] = {"tol": settings.tol, "seed": settings.seed, "corner_tol": settings.corner_tol}
     if groups:
         record["groups"] = {name: list(members) for name, members in groups.items()}
     return record
@@ -148,7 +149,7 @@ _KINDS: dict[str, dict[str, tuple[type, ...]]] = {
         "fingerprint": (str,), "rows": (int,), "note": (str,), "typical": (dict,), "higher_is_better": (bool,),
         "cutoff": (int, float), "cutoff_in_output_units": (bool,),
     },
-    "settings": {"tol": (int, float), "seed": (int,)},
+    "settings": {"tol": (int, float), "seed": (int,), "corner_tol": (int, float)},
     "versions": {"gigrad": (str,)},
 }  # fmt: skip
 _NEEDED = {

@@ -28,6 +28,7 @@ def report(
     tol: float = 1e-6,
     n_threads: int | None = None,
     seed: int = 0,
+    corner_tol: float = 1e-3,
 ) -> Explanation:
     """Explain every row of X against a reference population and write one HTML file that shows it.
 
@@ -58,7 +59,8 @@ def report(
     path = report_path(path)
     e = explain(
         model, X, reference, weights=weights, output=output, target=target, groups=groups, discrete=discrete,
-        nominal=nominal, tol=tol, n_threads=n_threads, seed=seed, paths=paths,
+        nominal=nominal, tol=tol, n_threads=n_threads, seed=seed,
+        corner_tol=corner_tol, paths=paths,
     )  # fmt: skip
     write(e, path, title=title)
     return e

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,19 +27,36 @@ def bootstrap_weights(weights: Array, replicates: int, random: np.random.Generat
     return np.where(total > 0, out / np.where(total > 0, total, 1.0), weights)
 
 
+class PairErrors(NamedTuple):
+    """How far off the credits of pairs may be, (ends, starts): by quadrature, and by sampled corners."""
+
+    plain: Array
+    sampled: Array
+
+    def of_means(self, weights: Array) -> Array:
+        """The same for means over starts, (ends, times), by weights (times, starts)."""
+        return self.plain @ weights.T + np.sqrt(CARE * (self.sampled**2 @ (weights**2).T))
+
+
+CARE = 1.2
+"""Samples of pairs are independent, so their errors add up in squares. What a bound has beside a quantile of the sample
+does not; this covers it."""
+
+
 def credits_by_start(
     node: Node, source: Input, starts: Array, ends: Array, settings: Settings
-) -> Iterator[tuple[slice, Array, Array]]:
+) -> Iterator[tuple[slice, Array, PairErrors]]:
     """Credits of every end against every start, some ends at a time; the error of their means is the caller's to judge.
 
     Yields
     ------
     slice of the ends
     credits : (ends in the slice, starts, columns)
-    error : (ends in the slice, starts)
+    errors : PairErrors
     """
     size = max(1, BLOCK // len(starts))
-    settings = replace(settings, quiet=True)
+    # What is sampled is a mean over all starts in the end, and its error that much smaller.
+    settings = replace(settings, quiet=True, corner_tol=min(settings.corner_tol * len(starts) ** 0.5, 0.5))
     at_starts, at_ends = (value_of(node, {source: rows}) for rows in (starts, ends))
     for begin in range(0, len(ends), size):
         part = slice(begin, min(begin + size, len(ends)))
@@ -47,4 +65,6 @@ def credits_by_start(
         pairs.tell(node, np.tile(at_starts, (count, 1)), np.repeat(at_ends[part], len(starts), axis=0))
         credit = attribute(node, source, pairs, settings)
         shape = (count, len(starts))
-        yield part, credit.values[:, :, 0].reshape(*shape, -1), credit.error[:, 0].reshape(shape)
+        sampled = np.broadcast_to(credit.sampled, credit.error.shape)
+        errors = PairErrors(*(e[:, 0].reshape(shape) for e in (credit.error - sampled, sampled)))
+        yield part, credit.values[:, :, 0].reshape(*shape, -1), errors

@@ -130,7 +130,12 @@ class Scorer:
         )
 
 
-def checked_settings(tol: float, n_threads: int | None, seed: int) -> Settings:
+def checked_settings(tol: float, n_threads: int | None, seed: int, corner_tol: float) -> Settings:
     """How to compute, once it has been seen to make sense."""
     threads = None if n_threads is None else checks.whole(n_threads, "n_threads")
-    return Settings(tol=checks.inside(tol, "tol"), n_threads=threads, seed=checks.seed(seed))
+    return Settings(
+        tol=checks.inside(tol, "tol"),
+        n_threads=threads,
+        corner_tol=checks.target(corner_tol, "corner_tol"),
+        seed=checks.seed(seed),
+    )

@@ -166,6 +166,7 @@ def reason_stability(
     tol: float = 1e-6,
     n_threads: int | None = None,
     seed: int = 0,
+    corner_tol: float = 1e-3,
 ) -> Stability:
     """How often the reasons of each row of X change, and over all.
 
@@ -178,7 +179,7 @@ def reason_stability(
 
     Parameters
     ----------
-    model, X, reference, output, target, discrete, nominal, tol, n_threads
+    model, X, reference, output, target, discrete, nominal, tol, n_threads, corner_tol
         As in `gigrad.explain`: what the reasons are given for.
     higher_is_better, top, groups, exclude, min_share
         As in `gigrad.reasons`.
@@ -217,7 +218,7 @@ def reason_stability(
         checks.mapping(measurement_error, "measurement_error", '{"income": "5%"}')
     explainer = Explainer(
         model, reference, output=output, target=target, discrete=discrete, nominal=nominal, tol=tol,
-        n_threads=n_threads, seed=seed,
+        n_threads=n_threads, seed=seed, corner_tol=corner_tol,
     )  # fmt: skip
     e = explainer(X)
     with warnings.catch_warnings():  # `reasons` itself is the place to say what is doubtful about them

@@ -36,12 +36,12 @@ class Trial:
         weights = bootstrap_weights(x.weights, times, self.random)
         base = weights @ self.values(scorer.node, x.reference.matrix)
         out: list[list[Listed]] = []
-        for part, credits, error in credits_by_start(
+        for part, credits, errors in credits_by_start(
             scorer.node, scorer.graph.input, x.reference.matrix, self.rows, x.settings
         ):
-            for i, one, uncertain in zip(range(part.start, part.stop), credits, error, strict=True):
+            for i, one, uncertain in zip(range(part.start, part.stop), credits, errors.of_means(weights), strict=True):
                 drawn = weights @ one
-                out.append(self._listed(drawn, base, np.full(times, self.e.predictions[i]), weights @ uncertain))
+                out.append(self._listed(drawn, base, np.full(times, self.e.predictions[i]), uncertain))
         return out
 
     def space(self, output: Any) -> list[list[Listed]]:

@@ -16,6 +16,7 @@ from .options import (
     Better,
     Columns,
     ConfigFile,
+    CornerTol,
     Cutoff,
     Data,
     Discrete,
@@ -90,10 +91,10 @@ def explain(
     scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None,
     weights: Weights = None, discrete: Discrete = None, nominal: Nominal = None,
     reference_rows: ReferenceRows = None, cutoff: Cutoff = None,
-    higher_is_better: Better = None, tol: Tol = None, seed: Seed = None, threads: Threads = None,
-    batch_rows: BatchRows = None, on_error: OnError = None, rejects: Rejects = None, engine: Engine = None,
-    restart: Restart = False, trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None,
-    save_config: SaveConfig = None, quiet: Quiet = False,
+    higher_is_better: Better = None, tol: Tol = None, corner_tol: CornerTol = None, seed: Seed = None,
+    threads: Threads = None, batch_rows: BatchRows = None, on_error: OnError = None, rejects: Rejects = None,
+    engine: Engine = None, restart: Restart = False, trust_pickle: TrustPickle = None, trust: Trust = None,
+    config: ConfigFile = None, save_config: SaveConfig = None, quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Explain every row of a table: how much of its score, against a reference, each column deserves.
 
@@ -119,9 +120,10 @@ def reasons(
     min_share: MinShare = None, permitted: Permitted = None, everybody: Everybody = None, audit: Audit = None,
     output: Output = None, scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None,
     weights: Weights = None, discrete: Discrete = None, nominal: Nominal = None, reference_rows: ReferenceRows = None,
-    tol: Tol = None, seed: Seed = None, threads: Threads = None, batch_rows: BatchRows = None, on_error: OnError = None,
-    rejects: Rejects = None, restart: Restart = False, trust_pickle: TrustPickle = None, trust: Trust = None,
-    config: ConfigFile = None, save_config: SaveConfig = None, quiet: Quiet = False,
+    tol: Tol = None, corner_tol: CornerTol = None, seed: Seed = None, threads: Threads = None,
+    batch_rows: BatchRows = None, on_error: OnError = None, rejects: Rejects = None, restart: Restart = False,
+    trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None, save_config: SaveConfig = None,
+    quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Give every refused applicant the reasons, worst first, as a table with a line a reason.
 
@@ -143,9 +145,9 @@ def report(
     rows: ReportRows = None, output: Output = None, scores: Scores = None, target: Target = None,
     columns: Columns = None, id_cols: Id = None, weights: Weights = None,
     discrete: Discrete = None, nominal: Nominal = None, reference_rows: ReferenceRows = None,
-    cutoff: Cutoff = None, higher_is_better: Better = None, tol: Tol = None, seed: Seed = None,
-    threads: Threads = None, trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None,
-    save_config: SaveConfig = None, quiet: Quiet = False,
+    cutoff: Cutoff = None, higher_is_better: Better = None, tol: Tol = None, corner_tol: CornerTol = None,
+    seed: Seed = None, threads: Threads = None, trust_pickle: TrustPickle = None, trust: Trust = None,
+    config: ConfigFile = None, save_config: SaveConfig = None, quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Write one HTML file that shows an explanation: no network, no server."""
     given = _given(locals())
@@ -167,7 +169,8 @@ def save(
     scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None,
     weights: Weights = None, discrete: Discrete = None, nominal: Nominal = None,
     reference_rows: ReferenceRows = None, cutoff: Cutoff = None,
-    higher_is_better: Better = None, tol: Tol = None, seed: Seed = None, trust_pickle: TrustPickle = None,
+    higher_is_better: Better = None, tol: Tol = None, corner_tol: CornerTol = None, seed: Seed = None,
+    trust_pickle: TrustPickle = None,
     trust: Trust = None, config: ConfigFile = None, save_config: SaveConfig = None, quiet: Quiet = False,
 ) -> None:  # fmt: skip
     """Save a model and its reference to one file that explains anywhere, without the model's library."""

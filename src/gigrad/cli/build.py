@@ -29,7 +29,7 @@ def build_explainer(config: Config, refuses: bool = False) -> Explainer:
     """The explainer that a configuration describes; `refuses` where its cutoff says who gets reasons, too."""
     if config.ensemble is None and is_explainer(config.need("model", "MODEL")):
         fixed = ["reference", "output", "scores", "target", "weights", "discrete", "nominal", "tol", "seed"]
-        fixed.append("reference_rows")
+        fixed += ["corner_tol", "reference_rows"]
         said = [name for name in (fixed if refuses else [*fixed, "cutoff"]) if getattr(config, name) is not None]
         if said:
             raise InputError(
@@ -55,6 +55,7 @@ def build_explainer(config: Config, refuses: bool = False) -> Explainer:
         tol=1e-6 if config.tol is None else config.tol,
         n_threads=config.threads,
         seed=config.seed or 0,
+        corner_tol=1e-3 if config.corner_tol is None else config.corner_tol,
     )
 
 

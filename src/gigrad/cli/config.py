@@ -68,6 +68,7 @@ class Config:
     reference_rows: int | None = None
     tol: float | None = None
     seed: int | None = None
+    corner_tol: float | None = None
     threads: int | None = None
     batch_rows: int | None = None
     on_error: str | None = None

@@ -57,6 +57,13 @@ Nominal = Annotated[
 ]
 ReferenceRows = Annotated[int | None, typer.Option(help="Draw this many rows from the reference", metavar="N")]
 Tol = Annotated[float | None, typer.Option(help="Largest relative error of a credit where quadrature is needed (1e-6)")]
+CornerTol = Annotated[
+    float | None,
+    typer.Option(
+        help="Largest error where many columns change at once and orders are sampled, relative to the row's largest "
+        "credit (1e-3)"
+    ),
+]
 Seed = Annotated[int | None, typer.Option(help="For whatever is drawn at random (0)", metavar="N")]
 Threads = Annotated[int | None, typer.Option(help="All cores by default; answers do not depend on it", metavar="N")]
 BatchRows = Annotated[int | None, typer.Option(help="Rows at a time: what bounds the memory", metavar="N")]

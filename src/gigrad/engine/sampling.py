@@ -25,7 +25,7 @@ from .paths import Ints
 from .settings import Credits
 
 PILOT = 48
-"""Groups of orders of a row's pilot, shared out among its corners by weight, at least two for each."""
+"""Groups of orders of a row's pilot, shared out among its corners by weight; two or more for each."""
 
 BUDGET = 4096
 """Groups of orders that a row may cost after its pilot: about a second for 25 players and 300 trees of depth 6."""
@@ -74,7 +74,9 @@ def estimate(draw: Draw, row: Ints, weight: Array, known: Array, target: float, 
     rows = len(known)
     total = np.bincount(row, np.abs(weight), rows)
     part = np.abs(weight) / np.where(total > 0, total, 1.0)[row]
-    count = np.maximum(np.ceil(PILOT * part), 2).astype(np.int64)
+    corners = np.bincount(row, minlength=rows)[row]
+    # A corner that counts little may vary most: each has its part of half of the pilot whatever it counts.
+    count = np.ceil(np.maximum(PILOT * part, np.maximum(0.5 * PILOT / corners, 2.0))).astype(np.int64)
     level = 0.5 * miss  # for each of the two looks
     pilot = draw(np.arange(len(row)), count, 0)
     credit, error = pilot.credit.copy(), bound(pilot, level)

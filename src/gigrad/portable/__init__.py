@@ -166,7 +166,7 @@ def _explainer_document(explainer: Explainer) -> tuple[dict[str, Any], list[Any]
         "reference": writer.array(explainer.reference.matrix),
         "reference_names": list(explainer.reference.names),
         "weights": writer.array(explainer.weights),
-        "settings": {"tol": explainer.settings.tol, "seed": explainer.settings.seed},
+        "settings": {n: getattr(explainer.settings, n) for n in ("tol", "seed", "corner_tol")},
         "groups": explainer.grouping.groups,
         "provenance": explainer.provenance,
         "nodes": writer.nodes,
@@ -199,8 +199,9 @@ def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | Non
     probe(node, source=graph.input, rows=matrix[:2])
     settings = of_type(document.get("settings"), dict, "settings")
     tol, seed = scalar(settings.get("tol"), float, "tol"), scalar(settings.get("seed"), int, "seed")
-    if not 0 < tol < 1 or seed < 0:
-        corrupt("its tol must lie between 0 and 1, its seed must not be negative")
+    corner_tol = scalar(settings.get("corner_tol", Settings.corner_tol), float, "corner_tol")
+    if not 0 < tol < 1 or seed < 0 or not 0 <= corner_tol < 1:
+        corrupt("its tol and corner_tol must lie between 0 and 1, its seed must not be negative")
     groups = of_type(document.get("groups"), dict, "groups")
     try:
         grouping = Grouping.of(reference_names, {name: names(columns, "groups") for name, columns in groups.items()})
@@ -209,6 +210,7 @@ def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | Non
     fault = provenance.fault_of(document.get("provenance"), whole=True)
     if fault is not None:
         corrupt(fault)
+    threads = None if n_threads is None else checks.whole(n_threads, "n_threads")
     record = document["provenance"] | {"loaded": {"predictions": _NOTE}}
     if record["definition"] != provenance.DEFINITION:
         raise CorruptModelError(
@@ -224,7 +226,7 @@ def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | Non
         scorer.under(choice, reference_names),
         Rows(matrix, matrix, reference_names),
         weights,
-        Settings(tol=tol, n_threads=None if n_threads is None else checks.whole(n_threads, "n_threads"), seed=seed),
+        Settings(tol=tol, n_threads=threads, corner_tol=corner_tol, seed=seed),
         grouping,
         record,
     )
