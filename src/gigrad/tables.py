@@ -193,7 +193,7 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
     given = frame.columns
     at_once = _plain_numbers(frame, columns)
     if at_once.any():
-        matrix[:, at_once] = frame.to_native().loc[:, at_once].to_numpy(np.float64)
+        matrix[:, at_once] = _as_matrix(frame[:, np.nonzero(at_once)[0].tolist()])
     for j in np.nonzero(~at_once)[0].tolist():
         matrix[:, j] = _encode_series(frame.get_column(given[j]), columns[j], what)
     _check(matrix, columns, what)
@@ -202,16 +202,25 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
 
 
 def _plain_numbers(frame: nw.DataFrame[Any], columns: Sequence[Column]) -> NDArray[np.bool_]:
-    """Columns of a pandas frame that NumPy holds as numbers and that the model reads as such, (p,).
+    """Columns that hold numbers of a plain type, and that the model reads as such, (p,).
 
     Read one by one they take half a millisecond each, which tells where there are thousands.
     """
-    if not frame.implementation.is_pandas():
-        return np.zeros(len(columns), np.bool_)
-    dtypes = frame.to_native().dtypes
-    kinds = {d: isinstance(d, np.dtype) and d.kind in "fiub" for d in set(dtypes)}
-    plain = (c.labels is None and c.kind != "unused" and kinds[d] for c, d in zip(columns, dtypes, strict=True))
-    return np.fromiter(plain, np.bool_, len(columns))
+    if frame.implementation.is_pandas():  # its nullable types are read one by one
+        kinds = list(frame.to_native().dtypes)
+        plain = {d: isinstance(d, np.dtype) and d.kind in "fiub" for d in set(kinds)}
+    else:
+        kinds = list(frame.schema.values())
+        plain = {d: d.is_float() or d.is_integer() for d in set(kinds)}
+    asked = (c.labels is None and c.kind != "unused" and plain[d] for c, d in zip(columns, kinds, strict=True))
+    return np.fromiter(asked, np.bool_, len(columns))
+
+
+def _as_matrix(frame: nw.DataFrame[Any]) -> Array:
+    """A frame of plain numbers as one matrix, with NaN where a value is missing."""
+    if frame.implementation.is_pandas():
+        return np.asarray(frame.to_native().to_numpy(np.float64))
+    return np.asarray(frame.to_numpy(), np.float64)
 
 
 def _find_names(names: Sequence[str], given: Sequence[str]) -> list[str | None]:
