@@ -134,9 +134,13 @@ class Chord:
         self.watched = (term, *(levels.node for levels in self.levels))
 
     def noise(self, z: Array, rounding: Array) -> Array:
-        """How far off the term is at scores (n,) that are off by their `rounding` (n,): (n, k)."""
+        """How far off the term is at scores (n,) that are off by their `rounding` (n,): (n, k).
+
+        A threshold of a tree is met or not by the score as the model itself adds it up, which rounding is part of.
+        """
         here, below, above = (value_of(self.term, {self.score: v[:, None]}) for v in (z, z - rounding, z + rounding))
-        return _EPS * np.abs(here) + np.maximum(np.abs(above - here), np.abs(below - here))
+        steep = np.maximum(np.abs(above - here), np.abs(below - here)) if self.smooth else 0.0
+        return np.asarray(_EPS * np.abs(here) + steep)
 
     def mean_slope(self, low: Array, high: Array, noise: Array) -> tuple[Array, Array]:
         """Mean slopes (n, k) from scores `low` to scores `high` (n,), and how far off they may be.

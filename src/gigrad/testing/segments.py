@@ -13,7 +13,7 @@ from .crossings import gradient
 from .path import Path
 from .times import UNITS
 
-_MOST_PIECES = 1 << 20
+_MOST_PIECES = 1 << 16
 
 
 def segment_credit(path: Path, node: Node, low: Array, high: Array) -> Array:
