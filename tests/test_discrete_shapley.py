@@ -106,6 +106,7 @@ def test_trees_under_a_link(library: str, missing: bool) -> None:
         np.testing.assert_allclose(e.values, want, rtol=0, atol=1e-9 * np.abs(want).max())
 
 
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm", "forest"])
 def test_shaps_interventional_values(library: str) -> None:
     """Of sums of trees: under a link shap rescales what each background row gives, which is another answer."""
@@ -125,6 +126,7 @@ def test_shaps_interventional_values(library: str) -> None:
     np.testing.assert_allclose(e.values, want, rtol=0, atol=1e-6 * np.abs(want).max())
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kind", ["net", "net and trees", "logistic regression"])
 def test_nets_over_nominal_flags(kind: str) -> None:
     """A net reads the values between 0 and 1, unless all flags are declared to have none."""

@@ -264,14 +264,6 @@ def test_damaged_lightgbm_trees_are_refused(changes: dict[str, str], message: st
         graph_of(read_tree(tree_fields(**changes), columns).tree(0))
 
 
-def test_ordered_pandas_categories_of_lightgbm_are_refused_because_it_forgets_which_they_are() -> None:
-    table = data.frame()
-    table = table.assign(grade=table["grade"].cat.as_ordered())
-    model, _ = rows_lightgbm.fit("LGBMClassifier", table, data.frame_target())
-    with pytest.raises(UnsupportedModelError, match="ordered"):
-        gig.import_model(model)
-
-
 def test_lightgbm_names_that_lost_their_spaces_find_their_columns() -> None:
     table = data.named().rename(columns={"income": "yearly income"})
     model, _ = rows_lightgbm.fit("LGBMRegressor", table, data.target())
