@@ -95,7 +95,7 @@ def main() -> None:
     rows = []
     for name, title in TITLES.items():
         model = graph(name)
-        e = gig.explain_pairs(model, START, END, tol=1e-10)
+        e = gig.explain_pairs(model, START, END, discrete=(), tol=1e-10)
         axes = gig.plots.surface(e, model.predict, START[0])
         axes[0].figure.suptitle(f"{title}: credit ({e.values[0, 0]:.4f}, {e.values[0, 1]:.4f})")
         run.figure(axes[0].figure, name)

@@ -45,7 +45,7 @@ def forest() -> Any:
         (X[:2], X[:5], {"weights": [0] * 5}, "not all zero"),
         (X[:2], X[:5], {"weights": [1, np.nan, 1, 1, 1]}, "weights must be finite"),
         (X[:2], X[:5], {"output": "probability"}, 'output must be None, "margin" or a transform'),
-        (X[:2], X[:5], {"output": 3}, "an int came"),
+        (X[:2], X[:5], {"output": 3}, "got an int"),
         (X[:2], X[:5], {"target": "gold"}, "target must be one of the outputs"),
         (X[:2], X[:5], {"tol": 0}, "tol must lie between 0 and 1"),
         (X[:2], X[:5], {"n_threads": 0}, "n_threads must be a positive whole number"),

@@ -177,7 +177,8 @@ def shake_reasons(lender: Lender, applicant: Any, ecdf: gig.SmoothedECDF, refere
     )  # fmt: skip
     heading("5  Would the letter have named another reason?")
     names = {"reference": "with other approved applicants (bootstrap)", "margin": "explained in log-odds",
-             "prediction": "explained in probability", "measurement": "with the amount off by up to 2%"}  # fmt: skip
+             "prediction": "explained in probability", "measurement": "with the amount off by up to 2%",
+             "half-way": "with flags and counts not changing half-way"}  # fmt: skip
     for c in found.changes:
         weak = min(c.kept, key=lambda name: c.kept[name])
         much = "no" if c.changed == 0 else f"in {c.changed * c.trials:.0f} of {c.trials} trials; least firm: {weak}"

@@ -270,15 +270,17 @@ inline void Forest::set_place(const ForestArrays& a, size_t i) {
     if (folded || !(low < high) || !(low <= node.place && node.place <= high)) return;
     // A narrow interval, a float32 number behind a scaler, costs nothing when its values are read as the place: other splits
     // of the column are crossed within a millionth of the time they would be. Intervals of the walks are for flat pieces of
-    // transformers; XGBoost behind a StandardScaler took five times as long with them.
-    if (high - low <= column.scale * 0x1p-20) {
+    // transformers, and for those with numbers on both sides of the threshold. XGBoost behind a StandardScaler took five
+    // times as long with them.
+    const bool one_side = low > node.threshold || high <= node.threshold;
+    if (one_side && high - low <= column.scale * 0x1p-20) {
         column.snaps.push_back({low, high, node.place});
         return;
     }
     node.set_interval(static_cast<int32_t>(intervals.size()));
     intervals.push_back({low, high});
     column.intervals = true;
-    column.least_way = std::max(column.least_way, 1e5 * (high - low));  // it then spans less than a unit of any code
+    column.least_way = std::max(column.least_way, 16384.0 * (high - low));  // it then spans a quarter of a unit of CODE_UNIT
 }
 
 inline void Forest::check_sizes(const ForestArrays& a) const {

@@ -150,7 +150,7 @@ class Sweeper {
             const Forest::Column& column = forest_.columns[j];
             if (!std::isfinite(s[j]) || !std::isfinite(e[j]))
                 jump_codes(begin, categories, move);
-            else if ((size > column.least_way || size == 0.0) && size < LARGEST_WAY && !column.at_once)
+            else if ((size > 8.0 * column.least_way || size == 0.0) && size < LARGEST_WAY && !column.at_once)
                 plain_codes(begin, categories, move);
             else
                 odd_codes(begin, categories, move);
