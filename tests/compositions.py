@@ -307,7 +307,7 @@ def explained(case: Composition, tol: float, *, back: bool = False) -> tuple[gig
     ends = (case.ends, case.starts) if back else (case.starts, case.ends)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        e = gig.explain_pairs(case.graph, *ends, tol=tol, n_threads=1)
+        e = gig.explain_pairs(case.graph, *ends, discrete=(), tol=tol, n_threads=1)
     return e, any(issubclass(w.category, gig.AccuracyWarning) for w in said)
 
 
