@@ -164,6 +164,48 @@ def test_jumps_are_found_where_thresholds_are_passed() -> None:
     np.testing.assert_allclose([s for _, _, s in found], [5.0, 1.0])
 
 
+def test_jumps_of_trees_over_a_score_are_found_and_shared_along_it() -> None:
+    from sklearn.linear_model import LinearRegression
+    from sklearn.tree import DecisionTreeRegressor
+
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(300, 3))
+    line = LinearRegression().fit(X, X @ [1.0, 2.0, -1.0])
+    scores = line.predict(X)[:, None]
+    tree = DecisionTreeRegressor(max_depth=1).fit(scores, scores[:, 0] > 0.3)
+    start, end = np.array([[-1.0, -1.0, 1.0]]), np.array([[2.0, 1.0, 0.5]])
+    e = gig.explain_pairs(gig.stack([line], tree), start, end, paths=1)
+    assert e.paths is not None
+    parts = (end - start)[0] * line.coef_
+    when = (tree.tree_.threshold[0] - line.predict(start)[0]) / parts.sum()
+    np.testing.assert_allclose(e.values[0], parts / parts.sum(), atol=1e-12)  # the tree rises from 0 to 1
+    assert sorted(e.paths.jump_feature.tolist()) == [0, 1, 2]
+    np.testing.assert_allclose(e.paths.jump_time, when, atol=1e-4)  # narrowed down
+    np.testing.assert_allclose(e.paths.jump_size, e.values[0][e.paths.jump_feature], atol=1e-12)
+    np.testing.assert_allclose(e.paths.credit[0, -1], e.values[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("space", ["margin", "rank"])
+def test_columns_that_two_libraries_read_in_two_precisions(space: str) -> None:
+    """On a grid of 0.1 that is stored in float32: XGBoost reads decimals, scikit-learn what is there."""
+    import xgboost
+
+    rng = np.random.default_rng(9)
+    X = (rng.integers(0, 12, (300, 3)) / 10).astype(np.float32).astype(float)
+    y = X[:, 0] * X[:, 1] - np.abs(X[:, 2] - 0.5)
+    single = xgboost.XGBRegressor(n_estimators=8, max_depth=3, n_jobs=1).fit(X, y)
+    double = HistGradientBoostingRegressor(max_iter=8, max_depth=3, random_state=0).fit(X, y)
+    f = gig.average([gig.import_model(m).with_columns(["x0", "x1", "x2"]) for m in (single, double)])
+    f = f.then(gig.SmoothedECDF.fit(f.predict(X), 15)) if space == "rank" else f
+    e = gig.explain_pairs(f, X[:6], X[6:12], paths=6, discrete=())
+    assert e.paths is not None
+    np.testing.assert_allclose(e.paths.credit[:, -1], e.values, atol=1e-12)
+    for i in range(6):
+        for k in (17, 61, 99):
+            so_far = brute_force(f, X[i], X[6 + i], until=float(e.paths.times[k]))[:, 0]
+            np.testing.assert_allclose(e.paths.credit[i, k], so_far, atol=1e-12)
+
+
 def test_a_populations_path_is_the_weighted_mean_of_the_paths_from_each_reference() -> None:
     model, X = regression(depth=3)
     weights = np.array([0.5, 0.3, 0.2])

@@ -99,6 +99,37 @@ def test_boosted_heads_over_smooth_scores_equal_the_definition(seed: int, top: s
     assert np.abs(want).max() > 0.05, "something happens"
 
 
+def curved(rng: np.random.Generator) -> Graph:
+    """Trees over one score of a net, and nothing else: all credit is that of jumps."""
+    source = Input(3)
+    hidden = Elementwise(Affine(source, rng.normal(size=(4, 3)), rng.normal(size=4) * 0.3), "tanh")
+    score = Affine(hidden, rng.normal(size=(1, 4)), np.zeros(1))
+    node = assemble(score, [random_tree(rng, 1) for _ in range(3)], np.zeros(1))
+    return Graph(COLUMNS, source, node, node, ("y",))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_jumps_over_a_curved_score_are_shared_out_whole(seed: int) -> None:
+    """Whatever the tolerance: the speed of the score is taken from the gradients that the jump is shared by."""
+    rng = np.random.default_rng(300 + seed)
+    graph = curved(rng)
+    starts, ends = rng.normal(size=(60, 3)) * 1.5, rng.normal(size=(60, 3)) * 1.5
+    e = gig.explain_pairs(graph, starts, ends, tol=1e-4, discrete=())
+    np.testing.assert_allclose(e.gap, 0.0, atol=1e-13)
+    assert (np.abs(e.predictions - e.base_values) > 0.1).sum() > 10, "most pairs cross something"
+
+
+@pytest.mark.filterwarnings("ignore::gigrad.errors.AccuracyWarning")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tolerance_below_rounding_makes_nothing_worse(seed: int) -> None:
+    rng = np.random.default_rng(400 + seed)
+    graph = curved(rng)
+    starts, ends = rng.normal(size=(60, 3)) * 1.5, rng.normal(size=(60, 3)) * 1.5
+    fine, finest = (gig.explain_pairs(graph, starts, ends, tol=tol, discrete=()) for tol in (1e-9, 1e-16))
+    np.testing.assert_allclose(finest.values, fine.values, atol=1e-8)
+    assert (finest.error <= 1e-8).all()
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_real_boosted_head_over_a_net_equals_the_definition() -> None:
     rng = np.random.default_rng(7)
