@@ -15,14 +15,25 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from . import batch as batch
     from . import plots as plots
     from . import references as references
-    from .adverse import Reasons as Reasons
-    from .adverse import reasons as reasons
-    from .adverse import replay_reasons as replay_reasons
-    from .choosing import discrete_values as discrete_values
-    from .compose import SmoothedECDF as SmoothedECDF
-    from .compose import average as average
-    from .compose import stack as stack
-    from .configuration import config as config
+    from ._explain.choosing import discrete_values as discrete_values
+    from ._explain.compose import SmoothedECDF as SmoothedECDF
+    from ._explain.compose import average as average
+    from ._explain.compose import stack as stack
+    from ._explain.configuration import config as config
+    from ._explain.explainer import Explainer as Explainer
+    from ._explain.explainer import explain as explain
+    from ._explain.explainer import explain_pairs as explain_pairs
+    from ._explain.explanation import Explanation as Explanation
+    from ._explain.gaps import ScoreGap as ScoreGap
+    from ._explain.gaps import explain_gap as explain_gap
+    from ._explain.reports import report as report
+    from ._reasons import Reasons as Reasons
+    from ._reasons import reasons as reasons
+    from ._reasons import replay_reasons as replay_reasons
+    from ._reasons.stability import Stability as Stability
+    from ._reasons.stability import reason_stability as reason_stability
+    from ._reasons.verification import Verification as Verification
+    from ._reasons.verification import verify_reasons as verify_reasons
     from .errors import AccuracyWarning as AccuracyWarning
     from .errors import ColumnWarning as ColumnWarning
     from .errors import CorruptModelError as CorruptModelError
@@ -36,31 +47,20 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from .errors import StatementWarning as StatementWarning
     from .errors import UnfinishedRunError as UnfinishedRunError
     from .errors import UnsupportedModelError as UnsupportedModelError
-    from .examination import Verification as Verification
-    from .examination import verify_reasons as verify_reasons
-    from .explainer import Explainer as Explainer
-    from .explainer import explain as explain
-    from .explainer import explain_pairs as explain_pairs
-    from .explanation import Explanation as Explanation
-    from .gaps import ScoreGap as ScoreGap
-    from .gaps import explain_gap as explain_gap
     from .graph import Graph as Graph
     from .importers import import_model as import_model
     from .importers import register_importer as register_importer
     from .importers import supported as supported
     from .importers.function import function as function
     from .references import Reference as Reference
-    from .reports import report as report
-    from .stability import Stability as Stability
-    from .stability import reason_stability as reason_stability
 
 # where each public name lives; a name that is its own home is a module
 _HOMES = {
     "AccuracyWarning": "errors",
     "ColumnWarning": "errors",
     "CorruptModelError": "errors",
-    "Explainer": "explainer",
-    "Explanation": "explanation",
+    "Explainer": "_explain.explainer",
+    "Explanation": "_explain.explanation",
     "GigradError": "errors",
     "Graph": "graph",
     "InputError": "errors",
@@ -68,35 +68,35 @@ _HOMES = {
     "ModelMismatchError": "errors",
     "NotFittedError": "errors",
     "OutputError": "errors",
-    "Reasons": "adverse",
+    "Reasons": "_reasons",
     "ReasonsWarning": "errors",
     "Reference": "references",
-    "ScoreGap": "gaps",
-    "SmoothedECDF": "compose",
-    "Stability": "stability",
+    "ScoreGap": "_explain.gaps",
+    "SmoothedECDF": "_explain.compose",
+    "Stability": "_reasons.stability",
     "StatementWarning": "errors",
     "UnfinishedRunError": "errors",
     "UnsupportedModelError": "errors",
-    "Verification": "examination",
-    "average": "compose",
+    "Verification": "_reasons.verification",
+    "average": "_explain.compose",
     "batch": "batch",
-    "config": "configuration",
-    "discrete_values": "choosing",
-    "explain": "explainer",
-    "explain_gap": "gaps",
-    "explain_pairs": "explainer",
+    "config": "_explain.configuration",
+    "discrete_values": "_explain.choosing",
+    "explain": "_explain.explainer",
+    "explain_gap": "_explain.gaps",
+    "explain_pairs": "_explain.explainer",
     "function": "importers.function",
     "import_model": "importers",
     "plots": "plots",
-    "reason_stability": "stability",
-    "reasons": "adverse",
+    "reason_stability": "_reasons.stability",
+    "reasons": "_reasons",
     "references": "references",
     "register_importer": "importers",
-    "replay_reasons": "adverse",
-    "report": "reports",
-    "stack": "compose",
+    "replay_reasons": "_reasons",
+    "report": "_explain.reports",
+    "stack": "_explain.compose",
     "supported": "importers",
-    "verify_reasons": "examination",
+    "verify_reasons": "_reasons.verification",
 }
 
 __all__ = list(_HOMES)

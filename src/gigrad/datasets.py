@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .optional import require
+from ._common.optional import require
 
 
 def german_credit() -> tuple[Any, NDArray[np.int64]]:

@@ -18,8 +18,8 @@ import numpy as np
 
 import gigrad as gig
 
-from .display import plain, shortened, text
-from .optional import require
+from ._common.display import plain, shortened, text
+from ._common.optional import require
 
 WIDTH = 98
 TARGET = "credit_risk"

@@ -14,14 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from . import portable
+from ._common.optional import require
+from ._io import portable
 from .batch.rejects import rejects_schema
 from .batch.tasks import OnError, Task, credit_task
 from .errors import InputError, MissingDependencyError
-from .optional import require
 
 if TYPE_CHECKING:
-    from .explainer import Explainer
+    from ._explain.explainer import Explainer
 
 
 def explain(
@@ -89,7 +89,7 @@ def reasons(
     permitted: Sequence[str] | None = None,
 ) -> Any:
     """The reasons of every refused row of a Spark DataFrame, a line for each; see `batch.reasons.reason_task`."""
-    from .adverse.statements import read_statements
+    from ._reasons.statements import read_statements
 
     # Read here: executors do not see the file.
     book = [s.as_record() for s in read_statements(statements)] or None

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gigrad import supported
-from gigrad.importers.preprocess import TRANSFORMERS
+from gigrad.importers.pipeline import TRANSFORMERS
 
 from .row import Row
 from .table import ROWS

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import gigrad as gig
-from gigrad.scorer import Scorer
-from gigrad.tables import read_rows
+from gigrad._explain.scorer import Scorer
+from gigrad._io.tables import read_rows
 from gigrad.testing import check_importer, thresholds
 
 from .row import Row

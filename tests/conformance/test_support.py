@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from gigrad import supported
-from gigrad.importers.preprocess import TRANSFORMERS
+from gigrad.importers.pipeline import TRANSFORMERS
 
 from . import support
 from .table import ROWS

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# tests/test_simd.py on an emulated processor with AVX-512; see README.md. Arguments go to pytest.
+# tests/kernels/test_simd.py on an emulated processor with AVX-512; see README.md. Arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-../.venv/bin/python}
@@ -13,9 +13,9 @@ work=$(realpath ..)/build/emulated
 rm -rf "$work"
 mkdir -p "$work"/{disk,root/dev,root/tmp}
 
-export PYTEST_DISABLE_PLUGIN_AUTOLOAD=1
+export PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTHONPATH=helpers
 options=(-q --color=no --noconftest -p no:cacheprovider "$@")
-"$PYTHON" emulated/pack.py "$work/root" -c /dev/null --rootdir=. "${options[@]}" test_simd.py
+"$PYTHON" emulated/pack.py "$work/root" -c /dev/null --rootdir=. "${options[@]}" kernels/test_simd.py
 cp emulated/guest.py "$work/root"
 printf '%s\n' "${options[@]}" > "$work/root/arguments"
 cd "$work"

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from .._common.optional import require
 from ..errors import InputError, kind_of
-from ..optional import require
 from .run import Summary, run
 from .tasks import OnError, credit_task
 
 if TYPE_CHECKING:
-    from ..explainer import Explainer
+    from .._explain.explainer import Explainer
 
 __all__ = ["Summary", "explain_batch", "output_schema", "run"]
 

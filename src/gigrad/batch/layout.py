@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from .._common.optional import require
+from .._io.tables import listed
 from ..errors import InputError
 from ..graph import Column, Graph
-from ..optional import require
-from ..tables import listed
 
 # How files spell a missing number, beside an empty cell
 MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>")

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from ..durable import has_utf8_name
+from .._common.optional import require
+from .._io.durable import has_utf8_name
 from ..errors import GigradError, InputError
-from ..optional import require
 
 _BLOCK = 1 << 22  # bytes of a CSV file that are read at once
 Broken = list[tuple[int, str]]

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import checks
+from .._common import checks
+from .._explain.explanation import Explanation
 from ..errors import InputError, ReasonsWarning, StatementWarning
-from ..explanation import Explanation
 from ..references.population import passing
 from .tasks import Found, Lines, Task, make_task
 
 if TYPE_CHECKING:
-    from ..explainer import Explainer
+    from .._explain.explainer import Explainer
 
 
 def reason_task(
@@ -52,8 +52,8 @@ def reason_task(
     permitted : sequence of str, optional
         As in `gigrad.reasons`; what is not is warned about here, once.
     """
-    from ..adverse.doubts import warn_of_columns
-    from ..adverse.statements import read_statements
+    from .._reasons.doubts import warn_of_columns
+    from .._reasons.statements import read_statements
 
     if len(explainer.scorer.output_names) != 1:
         raise InputError("Reasons are about one score; choose one output (--target).")
@@ -105,8 +105,8 @@ def _passing_score(reference: Mapping[str, Any], asked: float | None) -> float |
 
 def _lines(options: dict[str, Any], cutoff: float | None, audit: bool) -> Lines:
     def lines(explanation: Explanation) -> Found:
-        from ..adverse import reasons
-        from ..adverse.output import to_arrow
+        from .._reasons import reasons
+        from .._reasons.output import to_arrow
 
         refused = np.arange(len(explanation))
         if cutoff is not None:

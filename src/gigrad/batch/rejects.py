@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..optional import require
+from .._common.optional import require
 from .sources import Piece
 from .tasks import Task
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from .. import checks, provenance
-from ..durable import keep_apart
+from .._common import checks
+from .._io import provenance
+from .._io.durable import keep_apart
 from ..errors import InputError
 from .rejects import rejects_schema, rejects_table
 from .sources import Piece, Source, format_of
@@ -17,7 +18,7 @@ from .tasks import OnError, Task, credit_task, fail
 from .workspace import Workspace, is_resumable, open_workspace
 
 if TYPE_CHECKING:
-    from ..explainer import Explainer
+    from .._explain.explainer import Explainer
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done ("checking" or "explaining"), rows done, and rows in all (an estimate for CSV)."""

@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from .._common.optional import require
+from .._io.tables import listed
 from ..errors import InputError
-from ..optional import require
-from ..tables import listed
 from .readers import READERS, Broken
 
 FORMATS = {

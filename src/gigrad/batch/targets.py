@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..durable import flush, has_utf8_name, replacing, writing
+from .._common.optional import require
+from .._io.durable import flush, has_utf8_name, replacing, writing
+from .._output.spreadsheet import FORMULA, NUMBER
 from ..errors import InputError, OutputError
-from ..optional import require
-from ..spreadsheet import FORMULA, NUMBER
 from .sources import FORMATS, format_of
 from .workspace import LOCK, RECORD
 

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from .._common.optional import require
+from .._explain.explanation import Explanation
+from .._io.tables import Rows, bad_rows, read_rows
 from ..errors import InputError
-from ..explanation import Explanation
-from ..optional import require
-from ..tables import Rows, bad_rows, read_rows
 from .layout import Layout, match
 
 if TYPE_CHECKING:
-    from ..explainer import Explainer
-    from ..scorer import Scorer
+    from .._explain.explainer import Explainer
+    from .._explain.scorer import Scorer
 
 OnError = Literal["fail", "skip", "null"]
 Ints = NDArray[np.int64]

@@ -19,9 +19,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
-from ..durable import flush, replacing, writing
+from .._common.optional import require
+from .._io.durable import flush, replacing, writing
 from ..errors import OutputError, UnfinishedRunError
-from ..optional import require
 
 # Names with an underscore are skipped by what reads folders of Parquet files.
 MANIFEST = "_manifest.jsonl"

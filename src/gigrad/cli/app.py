@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..optional import require
+from .._common.optional import require
 from .options import (
     AnyFile,
     Audit,
@@ -213,8 +213,8 @@ def info(file: AnyFile) -> None:
 def demo(folder: Folder = "demo-output") -> None:
     """Tell a lender's story on the German credit data, and write its files."""
     with _session():
+        from .._io.durable import writing
         from ..demo import main as tell
-        from ..durable import writing
 
         with writing(Path(folder)):
             Path(folder).mkdir(parents=True, exist_ok=True)

@@ -8,15 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from .. import compose, modelfiles, portable, references
+from .. import references
+from .._explain import compose
+from .._explain.explainer import Explainer
+from .._explain.scorer import Scorer
+from .._io import modelfiles, portable
+from .._io.tables import bad_rows, read_rows
 from ..batch.layout import match
 from ..batch.sources import Source
 from ..errors import InputError
-from ..explainer import Explainer
 from ..graph import Graph
 from ..importers import import_model
-from ..scorer import Scorer
-from ..tables import bad_rows, read_rows
 from .config import Config, Ensemble, Member
 
 

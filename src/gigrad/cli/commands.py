@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
+from .._explain.explainer import Explainer
+from .._explain.scorer import Scorer
+from .._io.durable import keep_apart, writing
+from .._io.tables import listed
+from .._output.report import report_path
 from ..batch.layout import match
 from ..batch.run import run_task
 from ..batch.sources import Source
 from ..batch.targets import check_writable
 from ..batch.tasks import RowReader, Task, credit_task, fail_named, not_finite
-from ..durable import keep_apart, writing
 from ..errors import InputError, OutputError, UnsupportedModelError
-from ..explainer import Explainer
 from ..graph import Concat, Elementwise, Graph, Input, Select, TreeEnsemble, evaluate, topological
 from ..importers import import_model
-from ..reporting import report_path
-from ..scorer import Scorer
-from ..tables import listed
 from .build import build_explainer, build_model, is_explainer
 from .config import Config
 from .console import note, progress, say
@@ -257,7 +257,7 @@ def _parts(graph: Graph) -> str:
 
 
 def _portable(graph: Graph) -> str:
-    from ..portable.nodes import Writer
+    from .._io.portable.nodes import Writer
 
     try:
         Writer(graph.input, graph.score, graph.margin)

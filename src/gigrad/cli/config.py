@@ -12,7 +12,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from ..durable import replacing
+from .._io.durable import replacing
 from ..errors import InputError
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from ..optional import require
+from .._common.optional import require
 
 if TYPE_CHECKING:
     import typer

@@ -36,7 +36,7 @@ from .trees import TreeEnsemble
 from .witness import Predict, Witness
 
 if TYPE_CHECKING:
-    from ..tables import Rows
+    from .._io.tables import Rows
 
 
 def merge(graphs: Sequence[Graph]) -> tuple[Graph, ...]:

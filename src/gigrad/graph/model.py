@@ -89,7 +89,7 @@ class Graph:
 
     def predict(self, X: Any, output: Any = None) -> Array:
         """The score of every row: (n,), or (n, outputs) for several. `output="margin"` gives the raw score."""
-        from ..tables import read_rows
+        from .._io.tables import read_rows
 
         node = self.output(output)[0]
         rows = read_rows(X, self, what="X")
@@ -150,14 +150,14 @@ class Graph:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as gigrad reads it to a .gig file: numbers and text, no code. See `Explainer.save`."""
-        from ..portable import save_graph
+        from .._io.portable import save_graph
 
         save_graph(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Graph:
         """Read the model of a .gig file; it has no witness, for its library is not asked any more."""
-        from ..portable import load_graph
+        from .._io.portable import load_graph
 
         return load_graph(path)
 

@@ -13,7 +13,7 @@ from .columns import Column
 from .node import Array, Input, Node, topological, value_of
 
 if TYPE_CHECKING:
-    from ..tables import Rows
+    from .._io.tables import Rows
 
 _SINGLE = 1e-5  # a net's float32 predictions, relative to their size
 
@@ -141,7 +141,7 @@ def own_values(output: Node, witnesses: Sequence[Witness], source: Input, rows: 
 
 def scores_of(output: Node, witnesses: Sequence[Witness], source: Input, rows: Rows) -> Scores:
     """An output as the models themselves give it, and as the graph does, which is seen to reproduce each of them."""
-    from ..tables import decoded_rows
+    from .._io.tables import decoded_rows
 
     known: dict[Node, Array] = {source: rows.matrix}
     graph = dict(known)

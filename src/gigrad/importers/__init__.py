@@ -28,7 +28,7 @@ _declare("xgboost:import_xgboost", "xgboost", "Booster", "XGBModel")
 _declare("lightgbm:import_lightgbm", "lightgbm", "Booster", "LGBMModel")
 _declare("catboost:import_catboost", "catboost", "CatBoost")
 _declare(
-    "sklearn_trees:import_trees",
+    "sklearn.trees:import_trees",
     "sklearn",
     "DecisionTreeClassifier",
     "DecisionTreeRegressor",
@@ -39,15 +39,15 @@ _declare(
     "ExtraTreesClassifier",
     "ExtraTreesRegressor",
 )
-_declare("sklearn_trees:import_gradient_boosting", "sklearn", "GradientBoostingClassifier", "GradientBoostingRegressor")
+_declare("sklearn.trees:import_gradient_boosting", "sklearn", "GradientBoostingClassifier", "GradientBoostingRegressor")
 _declare(
-    "sklearn_hist:import_hist_gradient_boosting",
+    "sklearn.hist:import_hist_gradient_boosting",
     "sklearn",
     "HistGradientBoostingClassifier",
     "HistGradientBoostingRegressor",
 )
 _declare(
-    "sklearn_linear:import_linear_regressor",
+    "sklearn.linear:import_linear_regressor",
     "sklearn",
     "ARDRegression",
     "BayesianRidge",
@@ -76,9 +76,9 @@ _declare(
     "SGDRegressor",
     "TheilSenRegressor",
 )
-_declare("sklearn_linear:import_glm", "sklearn", "GammaRegressor", "PoissonRegressor", "TweedieRegressor")
+_declare("sklearn.linear:import_glm", "sklearn", "GammaRegressor", "PoissonRegressor", "TweedieRegressor")
 _declare(
-    "sklearn_linear:import_linear_classifier",
+    "sklearn.linear:import_linear_classifier",
     "sklearn",
     "LinearDiscriminantAnalysis",
     "LinearSVC",
@@ -90,33 +90,33 @@ _declare(
     "RidgeClassifierCV",
     "SGDClassifier",
 )
-_declare("sklearn_linear:import_one_class_sgd", "sklearn", "SGDOneClassSVM")
-_declare("sklearn_bayes:import_qda", "sklearn", "QuadraticDiscriminantAnalysis")
-_declare("sklearn_bayes:import_gaussian_nb", "sklearn", "GaussianNB")
-_declare("sklearn_bayes:import_multinomial_nb", "sklearn", "MultinomialNB")
-_declare("sklearn_net:import_mlp", "sklearn", "MLPClassifier", "MLPRegressor")
-_declare("sklearn_kernel:import_svm", "sklearn", "NuSVC", "NuSVR", "OneClassSVM", "SVC", "SVR")
-_declare("sklearn_kernel:import_kernel_ridge", "sklearn", "KernelRidge")
-_declare("sklearn_kernel:import_gaussian_process", "sklearn", "GaussianProcessRegressor")
-_declare("sklearn_isotonic:import_isotonic", "sklearn", "IsotonicRegression")
-_declare("torch_net:import_module", "torch", "Module")
-_declare("skorch_net:import_skorch", "skorch", "NeuralNet")
-_declare("pipeline:import_pipeline", "sklearn", "Pipeline")
-_declare("sklearn_meta:import_search", "sklearn", "BaseSearchCV")
-_declare("sklearn_meta:import_wrapped", "sklearn", "FrozenEstimator")
+_declare("sklearn.linear:import_one_class_sgd", "sklearn", "SGDOneClassSVM")
+_declare("sklearn.bayes:import_qda", "sklearn", "QuadraticDiscriminantAnalysis")
+_declare("sklearn.bayes:import_gaussian_nb", "sklearn", "GaussianNB")
+_declare("sklearn.bayes:import_multinomial_nb", "sklearn", "MultinomialNB")
+_declare("sklearn.net:import_mlp", "sklearn", "MLPClassifier", "MLPRegressor")
+_declare("sklearn.kernel:import_svm", "sklearn", "NuSVC", "NuSVR", "OneClassSVM", "SVC", "SVR")
+_declare("sklearn.kernel:import_kernel_ridge", "sklearn", "KernelRidge")
+_declare("sklearn.kernel:import_gaussian_process", "sklearn", "GaussianProcessRegressor")
+_declare("sklearn.isotonic:import_isotonic", "sklearn", "IsotonicRegression")
+_declare("torch:import_module", "torch", "Module")
+_declare("skorch:import_skorch", "skorch", "NeuralNet")
+_declare("pipeline.importer:import_pipeline", "sklearn", "Pipeline")
+_declare("sklearn.meta:import_search", "sklearn", "BaseSearchCV")
+_declare("sklearn.meta:import_wrapped", "sklearn", "FrozenEstimator")
 _declare(
-    "sklearn_meta:import_tuned", "sklearn", "FixedThresholdClassifier", "SelfTrainingClassifier",
+    "sklearn.meta:import_tuned", "sklearn", "FixedThresholdClassifier", "SelfTrainingClassifier",
     "TunedThresholdClassifierCV",
 )  # fmt: skip
-_declare("sklearn_meta:import_voting", "sklearn", "VotingClassifier", "VotingRegressor")
-_declare("sklearn_meta:import_transformed_target", "sklearn", "TransformedTargetRegressor")
-_declare("sklearn_meta:import_multi_output", "sklearn", "MultiOutputClassifier", "MultiOutputRegressor")
-_declare("sklearn_meta:import_one_vs_rest", "sklearn", "OneVsRestClassifier")
-_declare("sklearn_calibration:import_calibrated", "sklearn", "CalibratedClassifierCV")
-_declare("sklearn_stacking:import_stacking", "sklearn", "StackingClassifier", "StackingRegressor")
-_declare("sklearn_bagging:import_bagging", "sklearn", "BaggingClassifier", "BaggingRegressor")
-_declare("sklearn_bagging:import_ada_boost", "sklearn", "AdaBoostClassifier")
-_declare("sklearn_bagging:import_isolation_forest", "sklearn", "IsolationForest")
+_declare("sklearn.meta:import_voting", "sklearn", "VotingClassifier", "VotingRegressor")
+_declare("sklearn.meta:import_transformed_target", "sklearn", "TransformedTargetRegressor")
+_declare("sklearn.meta:import_multi_output", "sklearn", "MultiOutputClassifier", "MultiOutputRegressor")
+_declare("sklearn.meta:import_one_vs_rest", "sklearn", "OneVsRestClassifier")
+_declare("sklearn.calibration:import_calibrated", "sklearn", "CalibratedClassifierCV")
+_declare("sklearn.stacking:import_stacking", "sklearn", "StackingClassifier", "StackingRegressor")
+_declare("sklearn.bagging:import_bagging", "sklearn", "BaggingClassifier", "BaggingRegressor")
+_declare("sklearn.bagging:import_ada_boost", "sklearn", "AdaBoostClassifier")
+_declare("sklearn.bagging:import_isolation_forest", "sklearn", "IsolationForest")
 
 # Models that no importer can do justice to, and why: said instead of the list of those that can be imported.
 _REFUSED: dict[str, str] = {

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks
+from .._common import checks
+from .._common.optional import require
+from .._io.tables import Rows, listed
 from ..errors import InputError, kind_of
 from ..graph import Array, Column, Graph, Input, Node, Opaque, Witness, rewire, topological
-from ..optional import require
-from ..tables import Rows, listed
-from .codes import coded, on_codes, with_codes
-from .links import plain_outputs
-from .torch_call import InHalves, Largest, TorchGradient, TorchValue
-from .torch_copy import require_eval_mode, uncompiled
+from .common.codes import coded, on_codes, with_codes
+from .common.links import plain_outputs
+from .torch.call import InHalves, Largest, TorchGradient, TorchValue
+from .torch.copy import require_eval_mode, uncompiled
 
 
 def function(
@@ -106,7 +106,7 @@ def _by_autograd(
 ) -> Graph:
     torch = require("torch", "torch")
     if isinstance(value, torch.nn.Module):
-        from .torch_net import graph_of
+        from .torch import graph_of
 
         value = uncompiled(value)
         require_eval_mode(value)

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._io.tables import Rows
 from ..errors import NotFittedError, UnsupportedModelError
 from ..graph import Affine, Array, Column, Fill, Graph, Input, Node, Select, Tree, Witness, assemble
-from ..tables import Rows
-from .frames import as_matrix, as_pandas, has_labels
-from .links import (
+from .common.frames import as_matrix, as_pandas, has_labels
+from .common.links import (
     LINKS,
     SINGLE,
     class_left_out,
@@ -30,7 +30,7 @@ from .links import (
     unknown_objective,
     witness,
 )
-from .thresholds import less_in_float32
+from .common.thresholds import less_in_float32
 
 
 @dataclass(frozen=True)

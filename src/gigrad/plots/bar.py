@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import checks, display, views
+from .._common import checks, display
+from .._explain.explanation import Explanation
+from .._output import views
+from .._output.frames import importance
 from ..errors import InputError
-from ..explanation import Explanation
-from ..frames import importance
 from . import style
 
 

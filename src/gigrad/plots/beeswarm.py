@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import checks, display, views
-from ..explanation import Explanation
-from ..frames import importance
-from ..optional import require
+from .._common import checks, display
+from .._common.optional import require
+from .._explain.explanation import Explanation
+from .._output import views
+from .._output.frames import importance
 from . import style
 
 

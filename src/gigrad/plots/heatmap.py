@@ -7,10 +7,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import checks, views
+from .._common import checks
+from .._explain.explanation import Explanation
+from .._output import views
+from .._output.frames import importance
 from ..errors import InputError
-from ..explanation import Explanation
-from ..frames import importance
 from . import style
 
 ORDERS = {"alike": "rows, like ones together", "score": "rows, by score", "given": "rows"}

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import checks, display, views
+from .._common import checks, display
+from .._explain.explanation import Explanation
+from .._explain.paths import Paths
+from .._output import views
 from ..errors import InputError
-from ..explanation import Explanation
-from ..paths import Paths
 from . import style
 
 LETTER = 0.0135

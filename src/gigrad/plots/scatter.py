@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import checks, display, views
+from .._common import checks, display
+from .._common.optional import require
+from .._explain.explanation import Explanation
+from .._output import views
 from ..errors import InputError
-from ..explanation import Explanation
-from ..optional import require
 from . import style
 
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import display
+from .._common import display
+from .._common.optional import require
+from .._explain.explanation import Explanation
+from .._output.views import score_name as _score_name
 from ..errors import InputError, kind_of
-from ..explanation import Explanation
-from ..optional import require
-from ..views import score_name as _score_name
 
 POSITIVE, NEGATIVE = display.POSITIVE, display.NEGATIVE
 NEUTRAL = "#767676"

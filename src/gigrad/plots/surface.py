@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import display, views
+from .._common import display
+from .._explain.explanation import Explanation
+from .._output import views
 from ..errors import InputError
-from ..explanation import Explanation
 from . import style
 
 GRID = 120

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks, display, views
-from ..explanation import Explanation
+from .._common import checks, display
+from .._explain.explanation import Explanation
+from .._output import views
 from . import style
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import checks
+from .._common import checks
 from ..errors import InputError
 from ..graph.node import Array
 from .plain import PlainColumn, count_rows, plain_columns, take_rows

@@ -9,11 +9,11 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import is_number
-from ..display import is_missing
+from .._common.checks import is_number
+from .._common.display import is_missing
+from .._io.tables import open_table
 from ..errors import InputError
 from ..graph.node import Array
-from ..tables import open_table
 
 
 @dataclass(frozen=True, eq=False)

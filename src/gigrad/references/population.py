@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import checks
+from .._common import checks
 from ..errors import InputError
 from ..graph.node import Array
 from .plain import count_rows, take_rows

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import checks
+from .._common import checks
 from ..errors import InputError, kind_of
 from ..graph.node import Array
 from .plain import PlainColumn, plain_columns

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..display import plain
+from .._common.display import plain
 from ..graph.columns import Column
 from ..graph.node import Array
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .._io.tables import Rows
 from ..errors import InputError
 from ..graph.columns import Column
 from ..graph.node import Array
-from ..tables import Rows
 from .population import Reference
 from .typical import typical_values
 

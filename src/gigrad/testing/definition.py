@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._explain.grouping import Grouping
 from ..errors import InputError
 from ..graph import Array, Graph, Node
-from ..grouping import Grouping
 from ..importers import import_model
 from .blackbox import representatives
 from .crossings import crossing_credit, find_crossings, has_gradient, numeric_splits, reads_scores

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from .._explain.explainer import explain_pairs
+from .._io.tables import Rows, read_rows
 from ..errors import ModelMismatchError
-from ..explainer import explain_pairs
 from ..graph import Array, Column, Graph, own_values
 from ..importers import import_model
-from ..tables import Rows, read_rows
 from .definition import brute_force, thresholds
 
 

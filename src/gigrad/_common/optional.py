@@ -1,0 +1,21 @@
+"""The one way to import a package that gigrad does not require."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from ..errors import MissingDependencyError
+
+
+def require(module: str, extra: str) -> Any:
+    """Import `module`, which the extra `extra` installs; MissingDependencyError says how where it is absent."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.split(".")[0]
+        if error.name is None or error.name.split(".")[0] != package:
+            raise
+        raise MissingDependencyError(
+            f'This needs the package {package}, which is not installed: pip install "gigrad[{extra}]".'
+        ) from None

@@ -1,0 +1,1 @@
+"""Explaining: from a model and tables to an Explanation."""

@@ -1,0 +1,342 @@
+"""The whole flow: import the model, check it against its own predictions, compute the credit, report the gap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from .._common import checks
+from .._io import provenance
+from .._io.tables import Rows, read_rows, under_names
+from ..engine import Pairs, Population, Settings, attribute
+from ..errors import InputError
+from ..graph import Array, Choice, Scores
+from ..references.wiring import open_reference, reference_facts, reference_note
+from .choosing import choose, choose_for_pairs
+from .explanation import Explanation
+from .grouping import Grouping
+from .scorer import Scorer, checked_settings
+from .tracing import Traced, chosen_rows, trace_pairs, trace_population
+
+_ROWS_FOR_RANGES = 64
+
+Discrete = Sequence[str] | Mapping[str, Sequence[float] | None] | None
+"""Which columns are discrete: left to the rule, named, or with their values."""
+
+
+class Explainer:
+    """Explains a model's scores against a reference population; build once, call on many tables.
+
+    Parameters
+    ----------
+    model : fitted model or Graph
+    reference : table or Reference
+        The population that scores are explained against, (m, p); see `gigrad.references` for how to choose one.
+    weights : (m,) array, optional
+        One weight a reference row, not negative; they are scaled to sum to 1. Equal by default.
+    output : None, "margin" or a transform
+        None explains the number the model itself gives (predict for a regressor, predict_proba for a classifier, the
+        positive class alone when binary), "margin" its raw score, a transform such as a SmoothedECDF that number
+        mapped further.
+    target : str, int, float or bool, optional
+        One of several outputs or classes: by the label of the class, else by position; all by default. A binary
+        classifier gives its positive class alone; the other one, if asked for, is 1 - probability (in margin space the
+        negative), and a transform then maps that.
+    groups : mapping of str to sequence of str, optional
+        Columns that act as one variable, at corners and in the result, say the dummies of one category.
+    discrete : names, mapping of names to values, or (), optional
+        Columns without values in between (flags, counts, terms): trees see them change half-way between two values,
+        which are the whole numbers, or those that a mapping lists, see `discrete_values`. By default those whose
+        reference values are whole and whose type is integer or boolean, or whose thresholds all lie at multiples of
+        one half. The choice is made here, once; () for none. See the page "Flags, counts and categories".
+    nominal : sequence of str, optional
+        Columns of numbers that are codes: they change all at once, half-way, in smooth parts of the model too.
+    tol : float
+        Largest error of a credit, relative to the larger of `|prediction|` and `|base|`, where quadrature is needed.
+    n_threads : int, optional
+        All cores by default. Answers do not depend on it.
+    seed : int
+        For corners of so many variables that orders are sampled.
+    corner_tol : float
+        Largest error of a row's credits from those corners, relative to the row's largest credit; `error` says what
+        was reached. 0 asks all coalitions wherever that is possible at all, up to 24 variables.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> explainer = gig.Explainer(tree, [[0, 0], [0, 1]])
+    >>> e = explainer([[1, 1], [0, 1]])
+    >>> e.base_values
+    array([0.5, 0.5])
+    >>> e.values
+    array([[2.5, 1. ],
+           [0. , 0.5]])
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        reference: Any,
+        *,
+        weights: Any = None,
+        output: Any = None,
+        target: str | float | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        discrete: Discrete = None,
+        nominal: Sequence[str] | None = None,
+        tol: float = 1e-6,
+        n_threads: int | None = None,
+        seed: int = 0,
+        corner_tol: float = 1e-3,
+    ) -> None:
+        scorer = Scorer.of(model, output, target)
+        settings = checked_settings(tol, n_threads, seed, corner_tol)
+        table, weights = open_reference(reference, weights)
+        rows = read_rows(table, scorer.graph, what="reference")
+        if len(rows) == 0:
+            raise InputError("reference must have at least one row; it is empty.")
+        shares = checks.weights(weights, len(rows), "reference row")
+        scorer = scorer.under(choose(scorer.graph, [rows], discrete, nominal), rows.names)
+        grouping = Grouping.of(rows.names, groups)
+        scores = scorer.scores(rows)
+        facts = reference_facts(reference, rows, shares, scorer.graph.columns, scores.own)
+        record = {
+            **scorer.record,
+            "reference": provenance.reference_record(rows, shares, reference_note(reference)) | facts,
+            "settings": provenance.settings_record(settings, groups),
+        }
+        self._assemble(scorer, rows, shares, scores, settings, grouping, record)
+
+    def _assemble(
+        self,
+        scorer: Scorer,
+        reference: Rows,
+        weights: Array,
+        scores: Scores,
+        settings: Settings,
+        grouping: Grouping,
+        record: dict[str, Any],
+    ) -> None:
+        self.scorer, self.grouping, self.provenance = scorer, grouping, record
+        self.settings = replace(settings, players=grouping.players)
+        self.reference, self.weights, self.base = reference, weights, weights @ scores.own
+        self.reference_scores = scores.graph
+
+    @property
+    def choice(self) -> Choice:
+        """Which columns are discrete and which nominal, and why: chosen when the explainer was built."""
+        return self.scorer.choice
+
+    @classmethod
+    def assembled(
+        cls,
+        scorer: Scorer,
+        reference: Rows,
+        weights: Array,
+        settings: Settings,
+        grouping: Grouping,
+        record: dict[str, Any],
+    ) -> Explainer:
+        """An explainer of parts that are known to fit together: what a portable file holds."""
+        self = cls.__new__(cls)
+        self._assemble(scorer, reference, weights, scorer.scores(reference), settings, grouping, record)
+        return self
+
+    def __call__(self, X: Any, *, paths: int | Sequence[int] = 0) -> Explanation:
+        """Explain every row of a table.
+
+        Parameters
+        ----------
+        X : table
+        paths : int or sequence of int
+            For how many rows, from the first, or for which rows, to keep what happens on the way from the reference:
+            what `plots.path` and the report draw.
+        """
+        graph, known = self.scorer.graph, self.reference.names
+        rows = under_names(read_rows(X, graph, what="X"), known, graph, what="X", other="the reference")
+        scores = self.scorer.scores(rows)
+        asked = chosen_rows(paths, len(rows))
+        self.scorer.refuse_ignored(self.reference, rows)
+        population = Population(self.reference.matrix, self.weights, rows.matrix)
+        population.tell(self.scorer.node, self.reference_scores, scores.graph)
+        credit = attribute(self.scorer.node, self.scorer.graph.input, population, self.settings)
+        base = np.broadcast_to(self.base, scores.own.shape)
+        credit = self.scorer.held_to_own(credit, base, scores.own, self.settings.tol)
+        e = self.scorer.explanation(credit, base, scores.own, rows, self.grouping, self.provenance)
+        self.scorer.tell_why(e, lambda _: self.reference.matrix, rows, self.settings.tol)
+        if not len(asked):
+            return e
+        traced = Traced(self.scorer.graph, self.scorer.node, self.settings)
+        return replace(e, paths=trace_population(traced, population, asked))
+
+    def credit_ranges(self, groups: Mapping[str, Sequence[str]] | None = None) -> dict[str, float]:
+        """The range of each feature's or group's credits over 64 rows of the reference, or over all of fewer.
+
+        What settles ties between reasons when it is given to `gigrad.reasons(..., ranges=...)`, as the command line
+        and Spark do: who else is explained then makes no difference.
+        """
+        matrix = self.reference.matrix
+        some = matrix[np.unique(np.linspace(0, len(matrix) - 1, _ROWS_FOR_RANGES).astype(int))]
+        population = Population(matrix, self.weights, some)
+        credit = attribute(self.scorer.node, self.scorer.graph.input, population, self.settings)
+        none = np.zeros((len(some), self.scorer.node.width))  # scores are not looked at
+        rows = Rows(some, some, self.reference.names)
+        plain = self.scorer.explanation(credit, none, none, rows, self.grouping, {})
+        if plain.values.ndim != 2:
+            raise InputError("Ranges of credits are about one output; choose one with target.")
+        grouped = plain.group(groups) if groups else plain
+        return dict(zip(grouped.feature_names, np.ptp(grouped.values, axis=0).tolist(), strict=True))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write all that is needed to explain anywhere, without the model's library, to one .gig file.
+
+        It holds numbers and text only, never code; a model with a part that is known only as a Python function cannot
+        be saved. `Explainer.load` gives the same credits, to the bit.
+        """
+        from .._io import portable
+
+        portable.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], *, n_threads: int | None = None) -> Explainer:
+        """Read what `save` wrote; a damaged file raises CorruptModelError, and reading one never runs code.
+
+        The model's library is not asked any more: predictions come from the graph that was compared with it when the
+        explainer was made, and `gap` is measured against them. `provenance` says so.
+        """
+        from .._io import portable
+
+        return portable.load(path, n_threads=n_threads)
+
+
+def explain(
+    model: Any,
+    X: Any,
+    reference: Any,
+    *,
+    weights: Any = None,
+    output: Any = None,
+    target: str | float | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    discrete: Discrete = None,
+    nominal: Sequence[str] | None = None,
+    tol: float = 1e-6,
+    n_threads: int | None = None,
+    seed: int = 0,
+    corner_tol: float = 1e-3,
+    paths: int | Sequence[int] = 0,
+) -> Explanation:
+    """Explain every row of X against a reference population.
+
+    Parameters
+    ----------
+    model : fitted model or Graph
+    X : table, (n, p)
+        The rows to explain: a NumPy array, or a pandas, polars or pyarrow table whose columns are matched by name.
+    reference : table or Reference, (m, p)
+        The population that scores are explained against.
+    weights, output, target, groups, discrete, nominal, tol, n_threads, seed, corner_tol
+        As in `Explainer`.
+    paths : int or sequence of int
+        For how many rows, from the first, or for which rows, to keep what happens on the way: see `plots.path`.
+
+    Returns
+    -------
+    Explanation
+        `values` is (n, p), or (n, p, k) for k outputs, in the units of the explained output.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> e = gig.explain(tree, [[1, 1]], [[0, 0]])
+    >>> e.values  # both pass their threshold at once, and share the corner
+    array([[2., 2.]])
+    >>> e.base_values + e.values.sum(axis=1) + e.gap
+    array([4.])
+    """
+    explainer = Explainer(
+        model, reference, weights=weights, output=output, target=target, groups=groups, discrete=discrete,
+        nominal=nominal, tol=tol, n_threads=n_threads, seed=seed,
+        corner_tol=corner_tol,
+    )  # fmt: skip
+    return explainer(X, paths=paths)
+
+
+def explain_pairs(
+    model: Any,
+    start: Any,
+    end: Any,
+    *,
+    output: Any = None,
+    target: str | float | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    discrete: Discrete = None,
+    nominal: Sequence[str] | None = None,
+    tol: float = 1e-6,
+    n_threads: int | None = None,
+    seed: int = 0,
+    corner_tol: float = 1e-3,
+    paths: int | Sequence[int] = 0,
+) -> Explanation:
+    """Explain for every i why the score of end[i] differs from that of start[i].
+
+    Parameters
+    ----------
+    model : fitted model or Graph
+    start, end : tables, (n, p)
+        As many rows in both; row i of the one belongs to row i of the other.
+    output, target, groups, tol, n_threads, seed, corner_tol, paths
+        As in `explain`.
+    discrete, nominal
+        As in `explain`. There is no reference: by default a column is discrete if all thresholds on it lie at multiples
+        of one half, or if its type is integer or boolean in both tables.
+
+    Returns
+    -------
+    Explanation
+        Whose `base_values` are the scores of `start` and whose `data` is `end`.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> gig.explain_pairs(tree, start=[[0, 0], [1, 0]], end=[[1, 1], [1, 1]]).values
+    array([[2., 2.],
+           [0., 3.]])
+    """
+    scorer = Scorer.of(model, output, target)
+    settings = checked_settings(tol, n_threads, seed, corner_tol)
+    starts = read_rows(start, scorer.graph, what="start")
+    ends = read_rows(end, scorer.graph, what="end")
+    if len(starts) != len(ends):
+        raise InputError(f"start and end must have the same number of rows; they have {len(starts)} and {len(ends)}.")
+    starts = under_names(starts, ends.names, scorer.graph, what="start", other="end")
+    scorer = scorer.under(choose_for_pairs(scorer.graph, starts, ends, discrete, nominal), ends.names)
+    grouping = Grouping.of(ends.names, groups)
+    settings = replace(settings, players=grouping.players)
+    asked = chosen_rows(paths, len(ends))
+    at_starts, at_ends = scorer.scores(starts), scorer.scores(ends)
+    scorer.refuse_ignored(starts, ends)
+    pairs = Pairs(starts.matrix, ends.matrix)
+    pairs.tell(scorer.node, at_starts.graph, at_ends.graph)
+    credit = attribute(scorer.node, scorer.graph.input, pairs, settings)
+    credit = scorer.held_to_own(credit, at_starts.own, at_ends.own, tol)
+    record = {
+        **scorer.record,
+        "reference": provenance.start_record(starts),
+        "settings": provenance.settings_record(settings, groups),
+    }
+    e = scorer.explanation(credit, at_starts.own, at_ends.own, ends, grouping, record)
+    scorer.tell_why(e, lambda row: starts.matrix[[row]], ends, tol)
+    if not len(asked):
+        return e
+    return replace(e, paths=trace_pairs(Traced(scorer.graph, scorer.node, settings), pairs, asked))

@@ -1,0 +1,354 @@
+"""The frozen result of an explanation: an array of credits that knows its names, its data and where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from .._common import display
+from .._io.tables import listed
+from ..errors import InputError
+from ..graph.node import Array
+from .grouping import Grouping
+from .paths import Paths
+
+_DERIVED: Any = None  # a field that __post_init__ fills in from the others
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation:
+    """How much of each row's score, against its reference, each variable deserves.
+
+    Slices like an array, rows first, then features, then outputs, by number, name, slice, list or mask: `e[3]`,
+    `e[mask]`, `e[:, "age"]`, `e[:, :, "bad"]`. Rows and features keep their axis (`e[3]` explains one row), an output
+    picked alone loses it, and what is sliced away is kept in `rest`, so that the sums still hold.
+
+    Attributes
+    ----------
+    values : (n, p) or (n, p, k)
+        The credits. `base_values + values.sum(axis=1) + rest + gap == predictions`.
+    base_values : (n,) or (n, k)
+        The reference's score (its weighted mean), or the start's for pairs.
+    predictions : (n,) or (n, k)
+        The row's score, as the model itself gives it.
+    gap : (n,) or (n, k)
+        The part of `predictions - base_values` that the numerics lost.
+    error : (n,) or (n, k)
+        Estimated largest error of a credit of the row: quadrature and sampled corners. 0 where the answer is exact.
+    data : array, data frame or None
+        The explained rows as given, one column for each of `columns`.
+    feature_names : tuple of str
+    output_names : tuple of str
+    provenance : dict
+        What was explained, against what, by which versions and settings.
+    ids : (n,) array
+        What to call each row: its index in a pandas table, else its number.
+    rest : (n,) or (n, k)
+        The credit of features that were sliced away; 0 before.
+    columns : tuple of str
+        The names of the columns of `data`: the features, with the members of groups in place of the groups.
+    groups : dict of str to tuple of str
+        The features that stand for several columns.
+    paths : Paths or None
+        What happened on the way from the reference to some of the rows.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
+    >>> e = gig.explain(tree, [[1, 1], [0, 1]], [[0, 0]])
+    >>> e.shape, e.feature_names
+    ((2, 2), ('x0', 'x1'))
+    >>> e[1, "x1"].values  # one row, one feature; the rest is kept
+    array([[1.]])
+    >>> e.summary()["feature"].tolist()
+    ['x1', 'x0']
+    """
+
+    values: Array
+    base_values: Array
+    predictions: Array
+    gap: Array
+    error: Array
+    data: Any
+    feature_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+    provenance: dict[str, Any] = field(default_factory=dict)
+    ids: NDArray[Any] = _DERIVED
+    rest: Array = _DERIVED
+    columns: tuple[str, ...] = _DERIVED
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    paths: Paths | None = None
+
+    def __post_init__(self) -> None:
+        derive: dict[str, Callable[[], Any]] = {
+            "ids": lambda: _row_ids(self.data, len(self.values)),
+            "rest": lambda: np.zeros(self.predictions.shape),
+            "columns": lambda: self.feature_names,
+        }
+        for name, make in derive.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, make())
+        _check_shapes(self)
+
+    # ------------------------------------------------------------ reading
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and features, and outputs where there are several."""
+        return self.values.shape
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return (self[i] for i in range(len(self)))
+
+    def raw(self, feature: int | str) -> NDArray[Any] | None:
+        """The raw values of a feature, (n,); None for a group, which has no value of its own."""
+        name = self.feature_names[self.position(feature)]
+        if name in self.groups or self.data is None:
+            return None
+        return display.column(self.data, self.columns.index(name))
+
+    def position(self, feature: int | str) -> int:
+        """Where a feature stands, by name or number."""
+        return int(_positions(feature, self.feature_names, "feature")[0])
+
+    def __getitem__(self, key: Any) -> Explanation:
+        keys = key if isinstance(key, tuple) else (key,)
+        if len(keys) > self.values.ndim:
+            raise InputError(f"This explanation has {self.values.ndim} axes; {len(keys)} indices came.")
+        out = self
+        if len(keys) > 2:
+            out = out._take_outputs(keys[2])
+        if len(keys) > 1 and not _is_all(keys[1]):
+            out = out._take_features(_positions(keys[1], self.feature_names, "feature"))
+        if not _is_all(keys[0]):
+            out = out._take_rows(_positions(keys[0], range(len(self)), "row"))
+        return out
+
+    def _take_rows(self, index: Ints) -> Explanation:
+        per_row = ("values", "base_values", "predictions", "gap", "error", "rest", "ids")
+        return replace(
+            self,
+            data=_table_rows(self.data, index),
+            paths=None if self.paths is None else self.paths.take_rows(index),
+            **{name: getattr(self, name)[index] for name in per_row},
+        )
+
+    def _take_features(self, index: Ints) -> Explanation:
+        if not len(index):
+            raise InputError("A slice must keep at least one feature; none came.")
+        if len(np.unique(index)) < len(index):
+            raise InputError("A slice may name each feature once; one came twice.")
+        return self._merge({self.feature_names[i]: np.array([i]) for i in index})
+
+    def _take_outputs(self, key: Any) -> Explanation:
+        found = _positions(key, self.output_names, "output")
+        if not len(found):
+            raise InputError("A slice must keep at least one output; none came.")
+        index: Any = int(found[0]) if isinstance(key, (int, np.integer, str)) else found
+        per_output = ("values", "base_values", "predictions", "gap", "error", "rest")
+        return replace(
+            self,
+            output_names=tuple(self.output_names[i] for i in found),
+            paths=None if self.paths is None else self.paths.take_outputs(index),
+            **{name: getattr(self, name)[..., index] for name in per_output},
+        )
+
+    def _merge(self, members: Mapping[str, Ints]) -> Explanation:
+        """New features, each the sum of old ones; the credit of features in none of them goes to `rest`."""
+        groups = {name: self._columns_of(old) for name, old in members.items()}
+        wanted = {column for columns in groups.values() for column in columns}
+        kept = np.array([i for i, column in enumerate(self.columns) if column in wanted], dtype=np.int64)
+        values = np.stack([self.values[:, old].sum(axis=1) for old in members.values()], axis=1)
+        dropped = np.setdiff1d(np.arange(len(self.feature_names)), np.concatenate(list(members.values())))
+        return replace(
+            self,
+            values=values,
+            rest=self.rest + self.values[:, dropped].sum(axis=1),
+            error=self.error * max(len(old) for old in members.values()),
+            data=table_columns(self.data, kept),
+            feature_names=tuple(members),
+            columns=tuple(self.columns[i] for i in kept),
+            groups={name: columns for name, columns in groups.items() if columns != (name,)},
+            paths=None if self.paths is None else self.paths.merge_features(list(members.values())),
+        )
+
+    def _columns_of(self, features: Ints) -> tuple[str, ...]:
+        names = [self.feature_names[i] for i in features]
+        return tuple(column for name in names for column in self.groups.get(name, (name,)))
+
+    def group(self, groups: Mapping[str, Sequence[str]]) -> Explanation:
+        """Add up the credits of features that belong together: `e.group({"Utilisation": ["balance", "limit"]})`.
+
+        A group stands where its first member stood; features in no group stay as they are.
+        """
+        members = Grouping.of(self.feature_names, groups).members
+        return self._merge({name: np.array(old) for name, old in members.items()})
+
+    # ------------------------------------------------------------ tables and files
+
+    def to_frame(
+        self,
+        layout: Literal["wide", "long"] = "wide",
+        *,
+        library: Literal["pandas", "polars"] | None = None,
+        data: bool = False,
+    ) -> Any:
+        """The credits as a data frame.
+
+        Parameters
+        ----------
+        layout : "wide" or "long"
+            Wide: a line for each row (and output) with its scores and a column `credit_<feature>` for every feature.
+            Long: a line for each row, feature (and output) with the feature's value and its credit.
+        library : "pandas" or "polars", optional
+            That of `data` by default, else pandas.
+        data : bool
+            Wide: also a column `value_<column>` for every column of `data`.
+        """
+        from .._output import frames
+
+        return frames.to_frame(self, layout, library, data)
+
+    def to_arrow(self, *, data: bool = False) -> Any:
+        """The wide layout of `to_frame` as a pyarrow table, with the provenance in its metadata."""
+        from .._output import frames
+
+        return frames.to_arrow(self, data)
+
+    def to_shap(self) -> Any:
+        """A `shap.Explanation` with these credits, for shap's own plots."""
+        from .._output import frames
+
+        return frames.to_shap(self)
+
+    def summary(self, *, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """The features by importance: mean `|credit|`, mean credit, and share of all `|credit|`, as a data frame."""
+        from .._output import frames
+
+        return frames.summary(self, library)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to a .parquet file; `Explanation.load` reads it back."""
+        from .._output import parquet as files
+
+        files.save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Explanation:
+        """Read what `save` wrote."""
+        from .._output import parquet as files
+
+        return files.load(path)
+
+    def report(self, path: str | Path, *, title: str | None = None) -> None:
+        """Write one .html file that shows everything, needs no network, and can be sent around."""
+        from .._output.report import write
+
+        write(self, path, title=title)
+
+    def __repr__(self) -> str:
+        from .._output import notebook
+
+        return notebook.as_text(self)
+
+    def _repr_html_(self) -> str:
+        from .._output import notebook
+
+        return notebook.as_html(self)
+
+
+def _check_shapes(e: Explanation) -> None:
+    if e.values.ndim not in (2, 3):
+        raise InputError(f"values must have the shape (rows, features) or (rows, features, outputs); {e.values.shape}.")
+    n, p, *k = e.values.shape
+    for name in ("base_values", "predictions", "gap", "error", "rest"):
+        if getattr(e, name).shape != (n, *k):
+            raise InputError(f"{name} must have the shape {(n, *k)}; it has {getattr(e, name).shape}.")
+    if len(e.feature_names) != p or len(e.output_names) != (k[0] if k else 1):
+        raise InputError(
+            f"Credits of shape {e.values.shape} need as many names; there are {len(e.feature_names)} feature names and "
+            f"{len(e.output_names)} output names."
+        )
+    if e.data is not None and tuple(e.data.shape) != (n, len(e.columns)):
+        raise InputError(f"data must have {n} rows and {len(e.columns)} columns; its shape is {tuple(e.data.shape)}.")
+    if len(e.ids) != n:
+        raise InputError(f"ids must have one entry a row, {n}; there are {len(e.ids)}.")
+
+
+def _row_ids(data: Any, rows: int) -> NDArray[Any]:
+    frame = nw.from_native(data, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        index = nw.maybe_get_index(frame)
+        if index is not None:
+            return np.asarray(index)
+    return np.arange(rows)
+
+
+def _is_all(key: Any) -> bool:
+    return isinstance(key, slice) and key == slice(None)
+
+
+def _positions(key: Any, names: Sequence[Any], what: str) -> Ints:
+    """Any index of one axis as positions: numbers, names, slices, lists and masks of them."""
+    size = len(names)
+    if isinstance(key, slice):
+        return np.arange(size)[key]
+    single = isinstance(key, (str, int, np.integer)) and not isinstance(key, bool)
+    ways = "number" if isinstance(names, range) else "number, name"
+    refused = InputError(f"A {what} is picked by {ways}, slice, list or mask; {key!r} came.")
+    try:
+        array = np.asarray([key] if single else key)
+    except ValueError:  # lists of several lengths
+        raise refused from None
+    if array.ndim != 1 or key is None:
+        raise refused
+    if array.dtype == bool:
+        if len(array) != size:
+            raise InputError(f"A mask of {what}s must have {size} entries; it has {len(array)}.")
+        return np.flatnonzero(array)
+    if array.dtype.kind in "UO" and not isinstance(names, range):
+        return np.array([_named(name, names, what) for name in array.tolist()], dtype=np.int64)
+    if array.dtype.kind not in "iu" and array.size:
+        raise refused
+    index = array.astype(np.int64)
+    outside = index[(index < -size) | (index >= size)]
+    if len(outside):
+        raise InputError(f"There are {size} {what}s, so {what} {outside[0]} does not exist.")
+    return np.where(index < 0, index + size, index)
+
+
+def _named(name: Any, names: Sequence[str], what: str) -> int:
+    if isinstance(name, (int, np.integer)):
+        return int(_positions(int(name), names, what)[0])
+    found = [i for i, known in enumerate(names) if known == name]
+    if len(found) != 1:
+        raise InputError(f"{name!r} must be the name of one {what}; {len(found)} have it. There are {listed(names)}.")
+    return found[0]
+
+
+def _table_rows(data: Any, index: Ints) -> Any:
+    """Some rows of a raw table, in its own library."""
+    if data is None or isinstance(data, np.ndarray):
+        return None if data is None else data[index]
+    return nw.from_native(data, eager_only=True)[index.tolist()].to_native()
+
+
+def table_columns(data: Any, index: Ints) -> Any:
+    """Some columns of a raw table, in its own library."""
+    if data is None or isinstance(data, np.ndarray):
+        return None if data is None else data[:, index]
+    frame = nw.from_native(data, eager_only=True)
+    return frame.select([frame.columns[i] for i in index]).to_native()

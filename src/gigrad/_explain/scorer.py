@@ -1,0 +1,142 @@
+"""One output of a model: its own scores, compared with the graph's, and the explanation that credits make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._common import checks
+from .._io import provenance
+from .._io.tables import Rows
+from ..engine import Credits, Settings, held_to
+from ..engine.opaque import has_functions, refuse_ignored, why_not
+from ..errors import AccuracyWarning, warn
+from ..graph import Array, Choice, Graph, Node, Scores, rounding_above, scores_of, under
+from ..importers import import_model
+from .explanation import Explanation, table_columns
+from .grouping import Grouping
+
+NOTICED = 1e-5
+"""The share of a score that its credits may fall short of before a function's gradient is looked at for the reason:
+more than the precision of a net in float32."""
+
+
+@dataclass(frozen=True, eq=False)
+class Scorer:
+    """One output of a model: its node in the graph, the names of its columns, and the record of what it is.
+
+    Attributes
+    ----------
+    graph, node
+        With splits where `choice` puts them.
+    output_names : tuple of str
+    record : dict
+    choice : Choice
+    imported : (Graph, Node) or None
+        The graph and the node as they were before the choice, which a file holds; None where no choice was made yet.
+    """
+
+    graph: Graph
+    node: Node
+    output_names: tuple[str, ...]
+    record: dict[str, Any]
+    choice: Choice = field(default_factory=Choice)
+    imported: tuple[Graph, Node] | None = None
+
+    @classmethod
+    def of(cls, model: Any, output: Any, target: Any) -> Scorer:
+        """The output of a model that `output` and `target` name."""
+        graph = import_model(model)
+        node, names = graph.output(output, target)
+        record = {
+            "definition": provenance.DEFINITION,
+            **provenance.model_record(graph, model, output, node, names),
+            "versions": provenance.versions(),
+        }
+        return cls(graph, node, names, record)
+
+    def under(self, choice: Choice, names: Sequence[str], share: float = 0.5) -> Scorer:
+        """The same output with the discrete and nominal columns of a choice; the columns go by `names`."""
+        graph, node = self.imported or (self.graph, self.node)
+        placed, (moved,) = under(graph, choice, names, node, share=share)
+        record = self.record | {"choice": choice.as_record()}
+        return Scorer(placed, moved, self.output_names, record, choice, (graph, node))
+
+    def own(self, rows: Rows) -> Array:
+        """The model's own predictions (n, k), after the graph has been seen to reproduce them."""
+        return self.scores(rows).own
+
+    def scores(self, rows: Rows) -> Scores:
+        """The same, with the graph's own beside them."""
+        return scores_of(self.node, self.graph.witnesses, self.graph.input, rows)
+
+    def held_to_own(self, credit: Credits, base: Array, predictions: Array, tol: float) -> Credits:
+        """Credits whose error covers what is missing to the model's own scores, (n, k), beyond the tolerance."""
+        scale = np.maximum(np.abs(base), np.abs(predictions))
+        rounding = rounding_above(self.node, self.graph.witnesses, scale)
+        return held_to(credit, predictions - base, tol * scale, rounding)
+
+    def refuse_ignored(self, starts: Rows, ends: Rows) -> None:
+        """Refuse a model with a function that moves with a column which its gradient ignores."""
+        if len(starts) and len(ends) and has_functions(self.node):
+            refuse_ignored(self.node, self.graph.input, starts.matrix, ends.matrix, ends.names)
+
+    def tell_why(self, e: Explanation, starts: Callable[[int], Array], rows: Rows, tol: float) -> None:
+        """Warn of the reason where credits do not add up because a function or its gradient is not what it must be.
+
+        `starts` gives the starts of one row's paths.
+        """
+        if not len(rows) or not has_functions(self.node):
+            return
+        allowed = max(NOTICED, 10.0 * tol) * np.maximum(np.abs(e.predictions), np.abs(e.base_values))
+        missing = np.nan_to_num(np.abs(e.gap), nan=np.inf) - allowed
+        row = int(missing.reshape(len(rows), -1).max(axis=1).argmax())
+        if missing.reshape(len(rows), -1)[row].max() <= 0.0:
+            return
+        said = why_not(self.node, self.graph.input, starts(row), rows.matrix[row], rows.names)
+        if said:
+            warn(f"The credits of row {row} do not add up: {said}.", AccuracyWarning)
+
+    def explanation(
+        self,
+        credit: Credits,
+        base: Array,
+        predictions: Array,
+        rows: Rows,
+        grouping: Grouping,
+        record: dict[str, Any],
+    ) -> Explanation:
+        """The result: one output loses its axis, the explained rows enter the record."""
+        values, error = credit.values, credit.error
+        gap = predictions - base - values.sum(axis=1)
+        if self.node.width == 1:
+            values, error, gap = values[:, :, 0], error[:, 0], gap[:, 0]
+            base, predictions = base[:, 0], predictions[:, 0]
+        record = {**record, "data": provenance.data_record(rows)}
+        return Explanation(
+            values,
+            base,
+            predictions,
+            gap,
+            error,
+            data=rows.table if grouping.players is None else table_columns(rows.table, grouping.order),
+            feature_names=tuple(grouping.members),
+            output_names=self.output_names,
+            provenance=record,
+            columns=tuple(rows.names[c] for c in grouping.order),
+            groups=grouping.groups,
+        )
+
+
+def checked_settings(tol: float, n_threads: int | None, seed: int, corner_tol: float) -> Settings:
+    """How to compute, once it has been seen to make sense."""
+    threads = None if n_threads is None else checks.whole(n_threads, "n_threads")
+    return Settings(
+        tol=checks.inside(tol, "tol"),
+        n_threads=threads,
+        corner_tol=checks.target(corner_tol, "corner_tol"),
+        seed=checks.seed(seed),
+    )

@@ -1,0 +1,196 @@
+"""What happens on the way from the references to a row: the score, the credit gathered so far, the largest jumps.
+
+The engine tells what every variable gathers in each of many short pieces of the way (`engine.progress`), and lists the
+jumps. Numbers of pieces are odd: what changes all at once, half-way, does so in the middle of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._common import checks
+from ..engine import (
+    Jumps,
+    Pairs,
+    Population,
+    Settings,
+    as_link,
+    jumps_unlisted,
+    linear_terms,
+    progress,
+    scores_along,
+)
+from ..errors import InputError
+from ..graph import Array, Graph, Node, value_of
+from .paths import Paths
+
+FINE = 121
+"""Pieces of a single path, or of a score that only jumps."""
+COARSE = 41
+"""Pieces of a mean over many paths that must be walked one by one."""
+WAYS = 2500
+"""How many paths in all, rows times references, are walked before references are sampled."""
+LEAST = 50
+"""How many references a sample has at least."""
+JUMPS = 6
+NARROWED = 5
+"""How often a piece is cut to a third to see whether it holds a jump."""
+VISIBLE = 0.02
+"""The smallest jump worth marking, as a part of the largest credit."""
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Jump:
+    """At `time` the score changes by `size` (outputs,) on account of `feature`."""
+
+    time: float
+    feature: int
+    size: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """One mean path: the score (times, outputs), the credit so far (times, columns, outputs), the largest jumps."""
+
+    score: Array
+    credit: Array
+    jumps: tuple[Jump, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """The output of a model that paths are asked of."""
+
+    graph: Graph
+    node: Node
+    settings: Settings
+
+    def times(self, starts: int) -> Array:
+        """The edges of the pieces of a mean over so many paths."""
+        return np.linspace(0.0, 1.0, (FINE if self.only_jumps or starts == 1 else COARSE) + 1)
+
+    def way(self, starts: Array, weights: Array, end: Array) -> Way:
+        """The mean path from starts (m, p), weighted (m,), to one end (p,)."""
+        node, source, times = self.node, self.graph.input, self.times(len(starts))
+        paths = Population(starts, weights, end[None])
+        gained, jumps = progress(node, source, paths, times, self.settings)
+        credit = np.concatenate([np.zeros((1, *gained.shape[1:])), np.cumsum(gained, axis=0)])
+        if self.only_jumps:  # nothing is lost on the way, so the credits say what the score is
+            score = weights @ self.score(starts) + credit.sum(axis=1)
+        else:
+            score = scores_along(node, source, paths, times, self.settings.n_threads)
+        found = _narrowed(self, paths, gained, times) if jumps_unlisted(node, source) else _same_moment(jumps)
+        visible = VISIBLE * np.abs(credit[-1]).max()
+        largest = sorted((j for j in found if np.abs(j.size).max() > visible), key=lambda j: -np.abs(j.size).max())
+        return Way(score, credit, tuple(largest[:JUMPS]))
+
+    @cached_property
+    def only_jumps(self) -> bool:
+        """Whether the output is a weighted sum of links over trees."""
+        return all(as_link(term, self.graph.input) is not None for _, term in linear_terms(self.node))
+
+    def score(self, rows: Array) -> Array:
+        """The graph's own score, (rows, outputs)."""
+        return value_of(self.node, {self.graph.input: rows})
+
+
+def chosen_rows(paths: Any, n: int) -> Ints:
+    """The rows whose paths a caller asked for: the first so many, or those listed."""
+    if checks.is_whole(paths) and paths >= 0:
+        return np.arange(min(int(paths), n))
+    rows = np.asarray(paths)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or ((rows < 0) | (rows >= n)).any():
+        raise InputError(
+            f"paths must be how many rows' paths to keep, or a list of row numbers below {n}; {paths!r} came."
+        )
+    return np.unique(rows).astype(np.int64)
+
+
+def trace_population(traced: Traced, population: Population, rows: Ints) -> Paths:
+    """The mean paths of some rows from the references."""
+    starts, weights = population.starts, population.weights
+    if not traced.only_jumps:
+        starts, weights = _sampled(traced, starts, weights, max(LEAST, WAYS // len(rows)))
+    ways = [traced.way(starts, weights, end) for end in population.ends[rows]]
+    return _joined(ways, rows, traced.times(len(starts)), len(starts), len(population.starts))
+
+
+def trace_pairs(traced: Traced, pairs: Pairs, rows: Ints) -> Paths:
+    """The paths of some pairs."""
+    ways = [traced.way(pairs.starts[[i]], np.ones(1), pairs.ends[i]) for i in rows]
+    return _joined(ways, rows, traced.times(1), 1, 1)
+
+
+def _sampled(traced: Traced, starts: Array, weights: Array, most: int) -> tuple[Array, Array]:
+    """At most `most` references that keep the spread of the scores: one for each equal part of the ranked weight."""
+    if len(starts) <= most:
+        return starts, weights
+    order = np.argsort(traced.score(starts)[:, 0], kind="stable")
+    edges = np.cumsum(weights[order])
+    middles = (np.arange(most) + 0.5) / most * edges[-1]
+    picked = order[np.minimum(np.searchsorted(edges, middles), len(starts) - 1)]
+    return starts[picked], np.full(most, 1.0 / most)
+
+
+def _joined(ways: Sequence[Way], rows: Ints, times: Array, references: int, of: int) -> Paths:
+    score, credit = np.stack([w.score for w in ways]), np.stack([w.credit for w in ways])
+    jumps = [(i, jump) for i, way in enumerate(ways) for jump in way.jumps]
+    size = np.array([jump.size for _, jump in jumps]).reshape(len(jumps), score.shape[-1])
+    one = score.shape[-1] == 1
+    return Paths(
+        rows=rows,
+        times=times,
+        score=score[..., 0] if one else score,
+        credit=credit[..., 0] if one else credit,
+        jump_row=np.array([i for i, _ in jumps], np.int64),
+        jump_time=np.array([jump.time for _, jump in jumps], np.float64),
+        jump_feature=np.array([jump.feature for _, jump in jumps], np.int64),
+        jump_size=size[..., 0] if one else size,
+        references=references,
+        of=of,
+    )
+
+
+def _same_moment(jumps: Jumps) -> list[Jump]:
+    """The largest jumps of the mean: those of one variable at one time, over all trees and references, are one."""
+    if not len(jumps.time):
+        return []
+    order = np.lexsort((jumps.time, jumps.player))
+    time, player, size = jumps.time[order], jumps.player[order], jumps.size[order]
+    begin = np.flatnonzero(np.concatenate([[True], (np.diff(player) > 0) | (np.diff(time) > 0)]))
+    total = np.add.reduceat(size, begin, axis=0)
+    largest = np.argsort(-np.abs(total).max(axis=1), kind="stable")[:JUMPS]
+    return [Jump(float(time[begin[i]]), int(player[begin[i]]), total[i]) for i in largest]
+
+
+def _narrowed(traced: Traced, paths: Population, gained: Array, edges: Array) -> list[Jump]:
+    """The largest jumps of the mean where not all are listed.
+
+    The largest changes of one variable within a piece are narrowed down to a third, again and again: a jump keeps its
+    size, a slope loses it. Thirds keep one half in the middle of the piece that holds it.
+    """
+    size = np.abs(gained).max(axis=2)
+    order = np.argsort(-size, axis=None, kind="stable")[:JUMPS]
+    piece, player = (index[size.ravel()[order] > 0] for index in np.unravel_index(order, size.shape))
+    if not len(piece):
+        return []
+    low, high, change = edges[piece], edges[piece + 1], gained[piece, player]
+    for _ in range(NARROWED):
+        third = (high - low) / 3
+        lows, highs = np.stack([low, low + third, high - third]), np.stack([low + third, high - third, high])
+        cuts = np.unique(np.concatenate([[0.0, 1.0], lows.ravel(), high]))
+        credit = progress(traced.node, traced.graph.input, paths, cuts, traced.settings)[0]
+        parts = credit[np.searchsorted(cuts, lows), player]  # (3, jumps, outputs)
+        largest = np.abs(parts).max(axis=2).argmax(axis=0)[None]
+        low, high = (np.take_along_axis(side, largest, axis=0)[0] for side in (lows, highs))
+        change = np.take_along_axis(parts, largest[:, :, None], axis=0)[0]
+    kept = np.abs(change).max(axis=1) >= 0.5 * size[piece, player]
+    return [Jump(float(low[i] + high[i]) / 2, int(player[i]), change[i]) for i in np.flatnonzero(kept)]

@@ -1,0 +1,217 @@
+"""Model files: what can be read without running code from them, and what is refused, with the reason.
+
+The tree libraries' own readers crash the whole process on many damaged files. So what can be checked is checked here
+first (the binary JSON of XGBoost, the text of LightGBM), and then every file is read in a child process, imported and
+asked for a prediction there; only what survives that is read in this one. scikit-learn models come as
+skops files, whose types are checked against a list; a pickle runs code when it is loaded, and is refused unless asked
+for by name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..._common.optional import require
+from ...errors import CorruptModelError, InputError, UnsupportedModelError
+from ...importers import import_model
+from .. import portable
+from ..tables import Rows
+from .lightgbm_text import check_lightgbm
+from .rehearsal import prepare, rehearse
+from .ubj import read_ubj
+
+_PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
+_TORCH = (".pt", ".pth", ".ckpt", ".safetensors")
+# Parts of scikit-learn's models that skops does not list, and that only hold numbers and settings.
+TRUSTED = (
+    "numpy.dtype",
+    "scipy._lib.array_api_compat.numpy._aliases.asarray",
+    "scipy.interpolate._bsplines.BSpline",
+    "sklearn._loss.loss.HalfTweedieLossIdentity",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.calibration._TemperatureScaling",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    *(f"sklearn.gaussian_process.kernels.{name}" for name in (
+        "CompoundKernel", "ConstantKernel", "DotProduct", "ExpSineSquared", "Exponentiation", "Matern", "Product",
+        "RBF", "RationalQuadratic", "Sum", "WhiteKernel",
+    )),
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.tree._tree.Tree",
+)  # fmt: skip
+_PICKLE_WARNING = (
+    "is a pickle, and loading a pickle runs whatever code its author put into it. Save scikit-learn models with skops "
+    "instead (skops.io.dump(model, 'model.skops')), tree models in their library's own format, or any explainer as a "
+    ".gig file. If you trust where this file came from as you trust the code you run, say so: trust_pickle=True "
+    "(--trust-pickle)."
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of model file: its name, the package and extra that read it, and how."""
+
+    name: str
+    package: str
+    extra: str
+    load: Callable[[Path], Any]
+
+
+def load_model(path: str | os.PathLike[str], *, trust_pickle: bool = False, trusted: Sequence[str] = ()) -> Any:
+    """Read a model from a file, for `explain` and `Explainer`.
+
+    Parameters
+    ----------
+    path : path
+        XGBoost .json or .ubj, LightGBM .txt, CatBoost .cbm or .json, skops .skops for scikit-learn, gigrad .gig (also
+        for torch nets: save what `import_model` gives).
+    trust_pickle : bool
+        Load pickle and joblib files, which run code. Only for files you trust as you trust the code you run.
+    trusted : sequence of str
+        Types in a .skops file, beyond those that skops knows and `TRUSTED`, that may be built.
+
+    Raises
+    ------
+    CorruptModelError
+        For a damaged file.
+    UnsupportedModelError
+        For a file of a kind that is not read, or that holds a model that cannot be imported.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"A model must be a file; {path} {'is a folder' if path.is_dir() else 'does not exist'}.")
+    suffix = path.suffix.lower()
+    if suffix == portable.SUFFIX:
+        return portable.load_graph(path)
+    if suffix in _PICKLES:
+        return _load_pickle(path, trust_pickle)
+    if suffix in _TORCH:
+        raise UnsupportedModelError(
+            f"{path} holds the weights of a torch module without its structure. Build the module in Python, load the "
+            "weights, and save what gigrad makes of it: gigrad.import_model(module).save('net.gig')."
+        )
+    kind = _kind(path, trusted)
+    prepare(kind.package)
+    require(kind.package, kind.extra)
+    rehearse(path, kind.name, trusted)
+    return kind.load(path)
+
+
+def try_file(path: Path, trusted: Sequence[str]) -> None:
+    """Read a file, import the model and let it predict, on zeros and on missing values: what the child does."""
+    graph = import_model(_kind(path, trusted).load(path))
+    rows = np.zeros((2, len(graph.columns)))
+    rows[1, [c.missing for c in graph.columns]] = np.nan
+    labelled = [j for j, c in enumerate(graph.columns) if c.labels]
+    table: Any = rows.astype(object) if labelled else rows
+    for j in labelled:
+        table[0, j] = (graph.columns[j].labels or (0,))[0]
+    read = Rows(rows, table, graph.feature_names)
+    for witness in graph.witnesses:
+        if witness.source is None:
+            witness.predict(read)
+
+
+def _kind(path: Path, trusted: Sequence[str]) -> Kind:
+    """What a file is, by its ending and its first bytes."""
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        return _XGBOOST if _json_key(path) == "learner" else _CATBOOST_JSON
+    if suffix == ".skops":
+        return Kind("skops", "skops.io", "skops", lambda p: _load_skops(p, trusted))
+    if suffix == ".txt" and path.read_bytes()[:5] != b"tree\n":
+        raise UnsupportedModelError(f"{path} must be a LightGBM model, which begins with the line 'tree'; it does not.")
+    found = {".ubj": _XGBOOST, ".txt": _LIGHTGBM, ".cbm": _CATBOOST}.get(suffix)
+    if found is None:
+        raise UnsupportedModelError(
+            f"{path} has an ending that is not known for a model: XGBoost .json or .ubj, LightGBM .txt, CatBoost .cbm "
+            "or .json, skops .skops, gigrad .gig."
+        )
+    return found
+
+
+def _json_key(path: Path) -> str:
+    """ "learner" or "features_info": what tells XGBoost's JSON from CatBoost's."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise CorruptModelError(f"{path} must be a model in JSON; it is not JSON ({error}).") from None
+    for key in ("learner", "features_info"):
+        if isinstance(content, dict) and key in content:
+            return key
+    raise UnsupportedModelError(f"{path} is JSON, but neither a model of XGBoost nor one of CatBoost.")
+
+
+def _load_xgboost(path: Path) -> Any:
+    """The wrapper where one was saved: it predicts with its best iteration, a Booster with all of its trees."""
+    xgboost = require("xgboost", "xgboost")
+    data = path.read_bytes()
+    if path.suffix.lower() == ".ubj":
+        data = json.dumps(read_ubj(data)).encode()
+    booster = xgboost.Booster()
+    booster.load_model(bytearray(data))
+    wrapper = json.loads(booster.attributes().get("scikit_learn") or "{}").get("_estimator_type")
+    if wrapper in ("classifier", "regressor", "ranker"):
+        names = {"classifier": "XGBClassifier", "regressor": "XGBRegressor", "ranker": "XGBRanker"}
+        model = getattr(xgboost, names[wrapper])()
+        model.load_model(bytearray(data))
+        return model
+    return booster
+
+
+def _load_lightgbm(path: Path) -> Any:
+    check_lightgbm(path.read_bytes())
+    return require("lightgbm", "lightgbm").Booster(model_file=str(path))
+
+
+def _load_catboost(path: Path, format: str) -> Any:
+    """A classifier where its loss is one of classification, else a regressor: they predict differently."""
+    catboost = require("catboost", "catboost")
+    plain = catboost.CatBoost()
+    plain.load_model(str(path), format=format)
+    loss = str(plain.get_all_params().get("loss_function", ""))
+    kind = catboost.CatBoostClassifier if loss.startswith(_CLASSIFY) else catboost.CatBoostRegressor
+    model = kind()
+    model.load_model(str(path), format=format)
+    return model
+
+
+_CLASSIFY = ("Logloss", "CrossEntropy", "MultiClass", "MultiLogloss", "MultiCrossEntropy")
+_XGBOOST = Kind("XGBoost", "xgboost", "xgboost", _load_xgboost)
+_LIGHTGBM = Kind("LightGBM", "lightgbm", "lightgbm", _load_lightgbm)
+_CATBOOST = Kind("CatBoost", "catboost", "catboost", lambda p: _load_catboost(p, "cbm"))
+_CATBOOST_JSON = Kind("CatBoost", "catboost", "catboost", lambda p: _load_catboost(p, "json"))
+
+
+def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
+    io = require("skops.io", "skops")
+    allowed = (*TRUSTED, *trusted)
+    unknown = [name for name in io.get_untrusted_types(file=str(path)) if name not in allowed]
+    if unknown:
+        raise UnsupportedModelError(
+            f"{path} holds types that skops does not know to be harmless: {', '.join(unknown)}. If you know them, "
+            f"allow them by name: trusted=[...] (--trust {' --trust '.join(unknown)})."
+        )
+    return io.load(str(path), trusted=list(allowed))
+
+
+def _load_pickle(path: Path, trust: bool) -> Any:
+    if not trust:
+        raise UnsupportedModelError(f"{path} {_PICKLE_WARNING}")
+    import pickle
+
+    try:
+        if path.suffix.lower() == ".joblib":
+            return require("joblib", "sklearn").load(path)
+        with open(path, "rb") as file:
+            return pickle.load(file)
+    except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError, ValueError, KeyError) as error:
+        raise CorruptModelError(f"{path} cannot be unpickled here: {type(error).__name__}: {error}") from None

@@ -1,0 +1,217 @@
+"""What an explanation stands on: fingerprints of the model, the reference and the data, versions, settings.
+
+A fingerprint is a SHA-256 of the numbers that decide the answer, so two runs with equal records give equal credits.
+Nothing here depends on the clock, the machine or the number of threads: the same run leaves the same record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from ..engine.settings import Settings
+from ..errors import kind_of
+from ..graph import Graph, Input, Node, Opaque, Transform, topological
+from .tables import Rows
+
+DEFINITION = 2
+"""The version of the definition that credits follow (see `docs/definition.md`); records without one follow 1."""
+
+
+def array_fingerprint(*arrays: Any) -> str:
+    """SHA-256 of the dtypes, shapes and numbers of arrays; every NaN counts as the same NaN."""
+    hasher = hashlib.sha256()
+    for array in arrays:
+        _add_array(hasher, np.asarray(array))
+    return hasher.hexdigest()
+
+
+def rows_fingerprint(rows: Rows) -> str:
+    """Fingerprint of rows as the model reads them: equal for the same rows in a NumPy array or any data frame."""
+    return array_fingerprint(rows.matrix)
+
+
+def node_fingerprint(*outputs: Node) -> str:
+    """Fingerprint of everything that decides the values of some nodes: kinds of step, their numbers, how they join.
+
+    A function known only by its values (`Opaque`) enters by its label and width: see `opaque_parts`.
+    """
+    order = topological(*outputs)
+    number = {node: i for i, node in enumerate(order)}
+    hasher = hashlib.sha256()
+    for node in order:
+        hasher.update(f"|{type(node).__name__}".encode())
+        for field in fields(node):
+            hasher.update(f";{field.name}=".encode())
+            _add(hasher, getattr(node, field.name), number)
+    hasher.update(f"|outputs {[number[n] for n in outputs]}".encode())
+    return hasher.hexdigest()
+
+
+def model_fingerprint(graph: Graph) -> str:
+    """Fingerprint of a model: its columns with their categories, its score and its margin."""
+    columns = [[c.name, c.kind, c.missing, c.unknown, None if c.labels is None else list(c.labels)]
+               for c in graph.columns]  # fmt: skip
+    text = json.dumps([columns, graph.named, node_fingerprint(graph.score, graph.margin)], default=repr)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def opaque_parts(*outputs: Node) -> list[str]:
+    """The labels of the functions that a fingerprint cannot look into."""
+    return [node.label for node in topological(*outputs) if isinstance(node, Opaque)]
+
+
+def model_record(graph: Graph, model: Any, output: Any, node: Node, output_names: tuple[str, ...]) -> dict[str, Any]:
+    """What was explained: the model, its library, and the output that was asked for."""
+    asked = "prediction" if output is None else output if isinstance(output, str) else repr(output)
+    record: dict[str, Any] = {
+        "model": {
+            "label": graph.label,
+            "type": f"{type(model).__module__}.{type(model).__qualname__}",
+            "columns": len(graph.columns),
+            "fingerprint": model_fingerprint(graph),
+        },
+        "output": {"asked": asked, "names": list(output_names), "fingerprint": node_fingerprint(node)},
+    }
+    if isinstance(output, Transform):
+        record["output"]["transform"] = node_fingerprint(output.apply(Input(graph.score.width)))
+    opaque = opaque_parts(graph.score, graph.margin, node)
+    if opaque:
+        record["model"]["not_in_fingerprint"] = opaque
+    library = library_version(model)
+    if library:
+        record["model"]["library"] = library
+    return record
+
+
+def reference_record(rows: Rows, weights: Any, note: str = "") -> dict[str, Any]:
+    """Against whom: how many reference rows, how weighted, their fingerprint, and where they came from."""
+    weights = np.asarray(weights)
+    record: dict[str, Any] = {
+        "kind": "population",
+        "rows": len(rows),
+        "weights": "equal" if np.ptp(weights) == 0 else "given",
+        "fingerprint": array_fingerprint(rows.matrix, weights),
+    }
+    if note:
+        record["note"] = note
+    return record
+
+
+def start_record(rows: Rows) -> dict[str, Any]:
+    """Against whom, for pairs: every row has a start of its own."""
+    return {"kind": "pairs", "rows": len(rows), "fingerprint": rows_fingerprint(rows)}
+
+
+def data_record(rows: Rows) -> dict[str, Any]:
+    """Which rows were explained."""
+    return {"rows": len(rows), "columns": rows.matrix.shape[1], "fingerprint": rows_fingerprint(rows)}
+
+
+def settings_record(settings: Settings, groups: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The settings that can change a credit."""
+    record: dict[str, Any] = {"tol": settings.tol, "seed": settings.seed, "corner_tol": settings.corner_tol}
+    if groups:
+        record["groups"] = {name: list(members) for name, members in groups.items()}
+    return record
+
+
+def versions() -> dict[str, str]:
+    """The versions of what computed the answer."""
+    from .. import __version__
+
+    return {
+        "gigrad": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "narwhals": _version("narwhals") or "unknown",
+    }
+
+
+def library_version(model: Any) -> str:
+    """The model's own library and version, say "xgboost 3.2.0"; "" for a Graph and for functions of your own."""
+    package = type(model).__module__.split(".")[0]
+    found = _version({"sklearn": "scikit-learn"}.get(package, package))
+    return f"{package} {found}" if found and package != "gigrad" else ""
+
+
+# What others read from a record, and of which kind it is; what must be there wherever an explainer is
+_KINDS: dict[str, dict[str, tuple[type, ...]]] = {
+    "model": {"fingerprint": (str,), "label": (str,), "library": (str,)},
+    "output": {"fingerprint": (str,), "asked": (str,)},
+    "reference": {
+        "fingerprint": (str,), "rows": (int,), "note": (str,), "typical": (dict,), "higher_is_better": (bool,),
+        "cutoff": (int, float), "cutoff_in_output_units": (bool,),
+    },
+    "settings": {"tol": (int, float), "seed": (int,), "corner_tol": (int, float)},
+    "versions": {"gigrad": (str,)},
+}  # fmt: skip
+_NEEDED = {
+    "model": ("fingerprint",), "output": ("fingerprint",), "reference": ("fingerprint", "rows"), "settings": (),
+    "versions": ("gigrad",),
+}  # fmt: skip
+
+
+def fault_of(record: Any, *, whole: bool) -> str | None:
+    """What is wrong with a record that was read from a file, in a few words; `whole` where it is an explainer's."""
+    if not isinstance(record, dict):
+        return "its provenance is no object"
+    for part, kinds in _KINDS.items():
+        content = record.get(part, None if whole else {})
+        if not isinstance(content, dict):
+            return f"its provenance must have {part!r} as an object"
+        absent = [name for name in _NEEDED[part] if whole and name not in content]
+        wrong = [n for n, kind in kinds.items() if n in content and not isinstance(content[n], kind)]
+        if absent or wrong:
+            return f"its provenance must say {(absent + wrong)[0]!r} of the {part}"
+    for part, kind, what in (("definition", int, "a whole number"), ("choice", dict, "an object")):
+        if type(record.get(part, None if whole else kind())) is not kind:
+            return f"its provenance must have {part!r} as {what}"
+    return None
+
+
+def _version(distribution: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and needed when explaining only
+
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
+
+
+def _add(hasher: Any, value: Any, number: Mapping[Node, int]) -> None:
+    """Feed one field of a node to the hash."""
+    if isinstance(value, Node):
+        hasher.update(f"node {number[value]}".encode())
+    elif isinstance(value, np.ndarray):
+        _add_array(hasher, value)
+    elif isinstance(value, (tuple, list)):
+        hasher.update(f"[{len(value)}".encode())
+        for item in value:
+            _add(hasher, item, number)
+    elif is_dataclass(value):
+        _add(hasher, tuple(getattr(value, field.name) for field in fields(value)), number)
+    elif isinstance(value, np.generic):
+        hasher.update(repr(value.item()).encode())
+    elif value is None or isinstance(value, (bool, int, float, str)):
+        hasher.update(repr(value).encode())
+    elif callable(value):
+        hasher.update(b"function")
+    else:
+        raise TypeError(f"A node's fields must be nodes, arrays, tuples, numbers or text; {kind_of(value)} came.")
+
+
+def _add_array(hasher: Any, array: np.ndarray[Any, Any]) -> None:
+    hasher.update(f"{array.dtype.str}{array.shape}".encode())
+    if array.dtype == object:
+        hasher.update(repr(array.tolist()).encode())
+        return
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        array = np.where(np.isnan(array), np.nan, array)
+    hasher.update(np.ascontiguousarray(array).data)

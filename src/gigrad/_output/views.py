@@ -1,0 +1,49 @@
+"""What plots and the report share: what they can draw, how much of it, and what a score is called."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._common import display
+from .._explain.explanation import Explanation
+from ..errors import InputError, kind_of
+
+SEED = 0
+
+
+def one_output(e: Explanation, what: str) -> Explanation:
+    """The explanation, if it has one output and something to show; a clear error elsewhere."""
+    if not isinstance(e, Explanation):
+        raise InputError(f"{what} draws an Explanation; {kind_of(e)} came.")
+    if e.values.ndim == 3:
+        if len(e.output_names) > 1:
+            names = ", ".join(map(repr, e.output_names[:8]))
+            raise InputError(f"{what} draws one output; pick one of {names}, say e[:, :, {e.output_names[0]!r}].")
+        e = e[:, :, 0]
+    if len(e) == 0:
+        raise InputError(f"{what} needs at least one row; this explanation has none.")
+    return e
+
+
+def one_row(e: Explanation, what: str) -> Explanation:
+    """The explanation, if it has one output and one row; a clear error elsewhere."""
+    e = one_output(e, what)
+    if len(e) != 1:
+        raise InputError(f"{what} draws one row; this explanation has {len(e):,}. Pick one, say e[0].")
+    return e
+
+
+def sampled(e: Explanation, most: int) -> tuple[Explanation, str]:
+    """At most `most` rows, drawn at random with a fixed seed, and the words that say so."""
+    if len(e) <= most:
+        return e, f"{len(e):,} rows"
+    rows = np.sort(np.random.default_rng(SEED).choice(len(e), most, replace=False))
+    return e[rows], f"{most:,} of {len(e):,} rows, drawn at random"
+
+
+def score_name(e: Explanation) -> str:
+    """What the score is called: "class 1 (margin)"."""
+    name = display.shortened(e.output_names[0], 40)
+    asked = str(e.provenance.get("output", {}).get("asked", "prediction")).split("(")[0]
+    named = f"class {name}" if name.isdigit() else name
+    return named if asked == "prediction" else f"{named} ({asked})"

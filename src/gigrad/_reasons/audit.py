@@ -1,0 +1,175 @@
+"""The record of one applicant's reasons: enough to recompute them, and to see that nothing was changed.
+
+A record holds the credits that were ranked, the applicant's values, the rules, groups, statements and typical values,
+the reasons that came out, and the explanation's provenance (fingerprints of model, reference, score map and data,
+versions, seed). `replay_reasons` needs nothing else; `gigrad.verify_reasons` also explains the applicant again, from
+the model and the reference, and compares the fingerprints.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._common import checks
+from .._io.durable import replacing
+from ..errors import InputError
+from .case import ApplicantReasons, Case, Context, reasons_of
+
+if TYPE_CHECKING:
+    from .build import Reasons
+
+FORMAT = "gigrad.reasons/1"
+
+
+def records(found: Reasons) -> list[dict[str, Any]]:
+    """See `Reasons.audit`."""
+    e = found.explanation
+    shared = _through_json(
+        {"format": FORMAT, **found.context.as_record(), "output": list(e.output_names), "provenance": e.provenance}
+    )
+    marks = {key: _mark(value) for key, value in shared.items()}
+    out = []
+    for i, (case, applicant) in enumerate(zip(found.cases, found.applicants, strict=True)):
+        own = _through_json(
+            {
+                "row_id": case.row_id,
+                "applicant": dict(case.values),
+                "score": {"prediction": case.prediction, "base": case.base, "gap": case.gap, "error": case.error},
+                "credits": dict(case.credits),
+                "feature_credits": dict(zip(e.feature_names, e.values[i].tolist(), strict=True)),
+                "outcome": applicant.as_record(),
+            }
+        )
+        marked = _mark({**marks, **{key: _mark(value) for key, value in own.items()}})
+        out.append({**shared, **own, "fingerprint": marked})
+    return out
+
+
+def write(found: Reasons, path: str | Path) -> None:
+    """See `Reasons.write_audit`."""
+    lines = (json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n" for record in records(found))
+    with replacing(Path(path)) as aside:
+        aside.write_text("".join(lines), encoding="utf-8")
+
+
+def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
+    """Recompute an applicant's reasons from an audit record alone.
+
+    Parameters
+    ----------
+    record : dict, or its JSON text
+
+    Returns
+    -------
+    ApplicantReasons
+        Recomputed, and equal to what the record says came out.
+
+    Raises
+    ------
+    InputError
+        If the record was changed since it was written, or its reasons do not follow from its credits and rules.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
+    >>> found = gig.reasons(e, permitted=["age"])
+    >>> again = gig.replay_reasons(found.audit()[0])
+    >>> again.reasons[0].feature == found[0].reasons[0].feature
+    True
+    """
+    checked = read_record(record)
+    try:
+        again = reasons_of(_case(checked), Context.from_record(checked))
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise InputError(f"The {_called(checked)} is not one that Reasons.audit gave: {error!r}.") from None
+    if _through_json(again.as_record()) != checked["outcome"]:
+        raise InputError(f"The reasons in the {_called(checked)} do not follow from its credits and rules.")
+    return again
+
+
+def read_record(record: Mapping[str, Any] | str) -> dict[str, Any]:
+    """A record as a dict, once its format, its fingerprint and the kinds of its parts have been seen to be right.
+
+    A fingerprint is no signature: who changes a record can make a new one, so that nothing in it is taken on trust.
+    """
+    if isinstance(record, str):
+        try:
+            record = json.loads(record)
+        except (json.JSONDecodeError, RecursionError) as error:
+            raise InputError(f"An audit record must be a JSON object; {error}.") from None
+    if not isinstance(record, Mapping) or record.get("format") != FORMAT:
+        raise InputError(f"An audit record of the format {FORMAT!r} must come, as Reasons.audit gives it.")
+    made = dict(record)
+    stated = made.pop("fingerprint", None)
+    try:
+        own = fingerprint(made)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"An audit record must hold what JSON can; {error}.") from None
+    if stated != own:
+        raise InputError(f"The {_called(made)} was changed: its fingerprint does not match.")
+    _check_parts(made)
+    return made
+
+
+def _check_parts(record: Mapping[str, Any]) -> None:
+    """See that a record has all its parts, that they are of their kinds, and that its numbers are numbers."""
+    for name, kind in _PARTS.items():
+        if not isinstance(record.get(name), kind):
+            raise InputError(
+                f"The {_called(record)} must have {name!r} as a {kind.__name__}; it was made by something else."
+            )
+    provenance = record["provenance"]
+    if not all(isinstance(provenance.get(name, {}), dict) for name in ("model", "output", "reference", "settings")):
+        raise InputError(
+            f"The provenance in the {_called(record)} must have records of model, output, reference and settings."
+        )
+    for name in ("credits", "feature_credits", "score"):
+        if not all(checks.is_number(value) for value in record[name].values()):
+            raise InputError(f"{name!r} in the {_called(record)} must hold numbers only.")
+
+
+_PARTS = {
+    "rules": dict, "statements": list, "groups": dict, "typical": dict, "provenance": dict, "applicant": dict,
+    "score": dict, "credits": dict, "feature_credits": dict, "outcome": dict,
+}  # fmt: skip
+
+
+def _called(record: Mapping[str, Any]) -> str:
+    return f"record of {record.get('row_id')!r}"
+
+
+def fingerprint(record: Mapping[str, Any]) -> str:
+    """SHA-256 of a record, of the SHA-256 of each of its parts: most parts are the same for all applicants."""
+    return _mark({key: _mark(value) for key, value in record.items()})
+
+
+def _mark(content: Any) -> str:
+    text = json.dumps(content, sort_keys=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _through_json(content: dict[str, Any]) -> dict[str, Any]:
+    """Content as it is after it was written and read: a record in memory and one from a file are the same thing."""
+    out: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False, default=str))
+    return out
+
+
+def _case(record: Mapping[str, Any]) -> Case:
+    return Case(
+        row_id=record["row_id"],
+        credits=record["credits"],
+        values=record["applicant"],
+        **record["score"],
+    )

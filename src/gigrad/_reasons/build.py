@@ -1,0 +1,348 @@
+"""`reasons(explanation, ...)`: the reasons of every explained applicant."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal
+
+import numpy as np
+
+from .._common import checks, display
+from .._explain.explanation import Explanation
+from ..errors import InputError, StatementWarning, kind_of, warn
+from ..references.population import passing
+from .case import ApplicantReasons, Case, Context, Excluded, Reason, reasons_of
+from .doubts import warn_of_columns, warn_of_scores, warn_of_texts
+from .ranking import Rules, credit_ranges
+from .statements import Statement, check_statements, read_statements
+
+__all__ = ["ApplicantReasons", "Excluded", "Reason", "Reasons", "reasons"]
+
+
+def reasons(
+    explanation: Explanation,
+    top: int = 4,
+    statements: Any = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    exclude: Sequence[str] | None = None,
+    min_share: float = 0.0,
+    *,
+    higher_is_better: bool | None = None,
+    ranges: Mapping[str, float] | None = None,
+    row_ids: Sequence[Any] | None = None,
+    permitted: Sequence[str] | None = None,
+) -> Reasons:
+    """The variables that counted against each explained applicant, worst first, in words.
+
+    Groups are formed first and ranked after. Credits that are equal to rounding are ordered by `ranges`, larger first,
+    then by the order of the columns.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of one output, against the reference that applicants are to be compared with.
+    top : int
+        How many reasons at most. More than four are not likely to help anybody.
+    statements : dict or path of a CSV or TOML file, optional
+        Texts and codes by feature or group; see the page on reasons for conditional ones. Reasons without a
+        text are kept, and reported by a StatementWarning and in the result.
+    groups : mapping of str to sequence of str, optional
+        Features that make one reason together.
+    exclude : sequence of str, optional
+        Features or groups that must not be given as reasons. What each would have ranked is on the record.
+    min_share : float
+        A reason explains at least this share of the shortfall.
+    higher_is_better : bool, optional
+        Whether a high score speaks for an applicant. Known already where the explanation was made against a
+        `gigrad.references` population with a direction; must then agree with it.
+    ranges : mapping of str to float, optional
+        The range of each feature's credits, to settle ties. By default the range over the explained rows; give a fixed
+        one to make ties independent of who else is explained.
+    row_ids : sequence, optional
+        What to call the applicants. By default the explanation's own ids.
+    permitted : sequence of str, optional
+        Columns that the model is meant to use though they are named like a prohibited basis (sex, race, age...), of
+        which a ReasonsWarning tells otherwise.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> e = gig.explain(model, X[risk > 0.5].head(2), approved)
+    >>> texts = {"duration_months": "Term too long", "age": "Time since majority"}
+    >>> found = gig.reasons(e, statements=texts, permitted=["age"])
+    >>> [reason.statement for reason in found[0].reasons]
+    ['Term too long', 'Time since majority']
+    """
+    _check(explanation)
+    direction = _direction(explanation, higher_is_better)
+    warn_of_scores(explanation, direction, higher_is_better is not None)
+    warn_of_columns(_used(explanation), explanation.columns, permitted)
+    if row_ids is not None:
+        explanation = replace(explanation, ids=_checked_ids(row_ids, len(explanation)))
+    grouped = explanation.group(groups) if groups else explanation
+    if isinstance(exclude, str) or not isinstance(exclude, (Iterable, NoneType)):
+        raise InputError(f"exclude must be a list of features or groups; {exclude!r} came.")
+    rules = Rules(direction, top, min_share, tuple(exclude or ()), _ranges(grouped, ranges))
+    book = read_statements(statements)
+    members = {name: tuple(columns) for name, columns in grouped.groups.items()}
+    check_statements([s for s in book if s.feature in rules.features], members)
+    context = Context(rules, book, members, _typical(explanation))
+    cases = tuple(_cases(grouped))
+    found = Reasons(tuple(reasons_of(case, context) for case in cases), cases, context, explanation)
+    if book and found.reasons_without_statement:
+        listed = ", ".join(f"{name!r} ({n})" for name, n in found.reasons_without_statement.items())
+        warn(f"Some reasons have no statement (applicants): {listed}.", StatementWarning)
+    warn_of_texts(found.applicants, book)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Reasons:
+    """The reasons of every explained applicant; iterates over them, `len` counts them, `r[i]` is the i-th.
+
+    Attributes
+    ----------
+    applicants : tuple of ApplicantReasons
+    cases, context
+        What they were computed from; `audit` writes it down.
+    explanation : Explanation
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
+    >>> found = gig.reasons(e, permitted=["age"])
+    >>> len(found), found[0].reasons[0].feature
+    (1, 'duration_months')
+    >>> list(found.to_frame().columns)[:5]
+    ['row_id', 'rank', 'code', 'statement', 'feature']
+    """
+
+    applicants: tuple[ApplicantReasons, ...]
+    cases: tuple[Case, ...]
+    context: Context
+    explanation: Explanation
+
+    def __len__(self) -> int:
+        return len(self.applicants)
+
+    def __iter__(self) -> Iterator[ApplicantReasons]:
+        return iter(self.applicants)
+
+    def __getitem__(self, index: int) -> ApplicantReasons:
+        return self.applicants[index]
+
+    def of(self, row_id: Any) -> ApplicantReasons:
+        """The reasons of the applicant with this id."""
+        found = [a for a in self.applicants if a.row_id == row_id]
+        if len(found) != 1:
+            raise InputError(f"row_id must be the id of one explained applicant; {len(found)} have {row_id!r}.")
+        return found[0]
+
+    @property
+    def reference(self) -> str:
+        """The line that says whom the applicants were compared with."""
+        facts = self.explanation.provenance.get("reference", {})
+        return str(facts.get("note") or f"a reference of {facts.get('rows', 'unknown')} rows without a description")
+
+    # ------------------------------------------------------------ what the book of statements lacks
+
+    @property
+    def reasons_without_statement(self) -> dict[str, int]:
+        """Features or groups that are given as a reason without a text, and to how many applicants."""
+        counts = Counter(r.feature for a in self.applicants for r in a.reasons if r.statement is None)
+        return {name: counts[name] for name in self.context.rules.features if counts[name]}
+
+    @property
+    def features_without_statement(self) -> tuple[str, ...]:
+        """Features or groups for which the book has no statement at all, whether or not they are a reason here."""
+        known = {s.feature for s in self.context.statements}
+        return tuple(name for name in self.context.rules.features if name not in known)
+
+    @property
+    def unused_statements(self) -> tuple[str, ...]:
+        """Names in the book that are no feature or group here: spelling mistakes, or another model's."""
+        known = dict.fromkeys(s.feature for s in self.context.statements)
+        return tuple(name for name in known if name not in self.context.rules.features)
+
+    @property
+    def repeated_statements(self) -> dict[Any, tuple[str, ...]]:
+        """Row ids of letters that would say one thing twice, and the features behind it: candidates for a group."""
+        found: dict[Any, tuple[str, ...]] = {}
+        for a in self.applicants:
+            counts = Counter(r.statement for r in a.reasons if r.statement is not None)
+            twice = tuple(r.feature for r in a.reasons if r.statement is not None and counts[r.statement] > 1)
+            if twice:
+                found[a.row_id] = twice
+        return found
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        return self.context.statements
+
+    # ------------------------------------------------------------ outputs
+
+    def to_frame(self, *, library: Literal["pandas", "polars"] | None = None) -> Any:
+        """One line a reason: row_id, rank, code, statement, feature, credit, share, value, typical, reference.
+
+        Values and typical values are texts, since one column holds those of many features.
+        """
+        from . import output
+
+        return output.to_frame(self, library)
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the table of `to_frame`, with the explanation's provenance in the file's metadata."""
+        from . import output
+
+        output.to_parquet(self, path)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the table of `to_frame`; texts that a spreadsheet would run as a formula get a leading quote."""
+        from . import output
+
+        output.to_csv(self, path)
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """What a letter generator needs, one object an applicant; also written to `path` where it is given."""
+        from . import output
+
+        return output.to_json(self, path)
+
+    def audit(self) -> list[dict[str, Any]]:
+        """One record an applicant with everything needed to reproduce the reasons; see `replay_reasons`."""
+        from . import audit
+
+        return audit.records(self)
+
+    def write_audit(self, path: str | Path) -> None:
+        """Write the audit records, one JSON object a line."""
+        from . import audit
+
+        audit.write(self, path)
+
+    def __str__(self) -> str:
+        from . import output
+
+        return output.as_text(self)
+
+    def __repr__(self) -> str:
+        given = sum(len(a.reasons) for a in self.applicants)
+        return f"Reasons({len(self)} applicants, {given} reasons)"
+
+
+def _check(e: Explanation) -> None:
+    if not isinstance(e, Explanation):
+        raise InputError(f"reasons needs an Explanation, from gigrad.explain; {kind_of(e)} came.")
+    if e.values.ndim != 2:
+        raise InputError(
+            f"Reasons are about one score; this explanation has the outputs {', '.join(map(repr, e.output_names))}. "
+            "Pick one: e[:, :, name], or target= in gigrad.explain."
+        )
+    if len(set(e.feature_names)) < len(e.feature_names):
+        raise InputError("Reasons name features, so every feature needs a name of its own; some share one.")
+    if np.any(e.rest):
+        raise InputError("Features were sliced away from this explanation; no principal reason may be left out.")
+    if not (np.isfinite(e.values).all() and np.isfinite(e.predictions).all() and np.isfinite(e.base_values).all()):
+        raise InputError("Reasons need finite credits and scores; some are NaN or infinite.")
+
+
+def _used(e: Explanation) -> list[str]:
+    """The columns that earn something in some row, alone or in a group."""
+    earning = np.flatnonzero((e.values != 0.0).any(axis=0))
+    names = [e.feature_names[j] for j in earning]
+    return [column for name in names for column in e.groups.get(name, (name,))]
+
+
+def _direction(e: Explanation, asked: bool | None) -> bool:
+    """Which way is better: said here, or by the reference; both must agree."""
+    reference = e.provenance.get("reference", {})
+    known = reference.get("higher_is_better")
+    if asked is None and known is None:
+        raise InputError(
+            "higher_is_better must be given: True if a high score speaks for an applicant, False for a probability of "
+            "default. A reference from gigrad.references.approved carries it."
+        )
+    if asked is not None and not isinstance(asked, (bool, np.bool_)):
+        raise InputError(f"higher_is_better must be True or False; {asked!r} came.")
+    if asked is not None and known is not None and bool(asked) != known:
+        raise InputError(
+            f"higher_is_better is {bool(asked)} here and {known} in the reference ({reference.get('note', '')}): one "
+            "of them is mixed up."
+        )
+    if asked is None and _all_pass(e, reference):
+        raise InputError(
+            f"Every explained row passes the reference's cutoff, {reference['cutoff']:.6g} with higher_is_better="
+            f"{known}: either the direction is mixed up, or approved applicants were explained. To list what counts "
+            "against approved applicants, pass higher_is_better yourself."
+        )
+    return bool(known if asked is None else asked)
+
+
+def _all_pass(e: Explanation, reference: Mapping[str, Any]) -> bool:
+    """Whether all explained rows pass, where the cutoff is in the units of the explained score."""
+    if not len(e) or reference.get("cutoff") is None or not reference.get("cutoff_in_output_units"):
+        return False
+    return bool(passing(e.predictions, reference["cutoff"], reference["higher_is_better"]).all())
+
+
+def _ranges(grouped: Explanation, given: Mapping[str, float] | None) -> tuple[tuple[str, float], ...]:
+    if given is None:
+        sizes = credit_ranges(grouped.values)
+        return tuple(zip(grouped.feature_names, sizes.tolist(), strict=True))
+    checks.mapping(given, "ranges", '{"age": 0.5}')
+    absent = [name for name in grouped.feature_names if name not in given]
+    if absent:
+        raise InputError(f"ranges must have a number for every feature or group; {absent[0]!r} is missing.")
+    sized = {name: given[name] for name in grouped.feature_names}
+    for name, size in sized.items():
+        if not checks.is_number(size) or not 0 <= size < np.inf:
+            raise InputError(f"ranges must be numbers, finite and not negative; {size!r} came for {name!r}.")
+    return tuple((name, float(size)) for name, size in sized.items())
+
+
+def _typical(e: Explanation) -> dict[str, Any]:
+    typical = e.provenance.get("reference", {}).get("typical", {})
+    return {name: display.plain(typical.get(name)) for name in e.columns}
+
+
+def _cases(grouped: Explanation) -> Iterator[Case]:
+    if grouped.data is None:
+        columns = {name: [None] * len(grouped) for name in grouped.columns}
+    else:
+        columns = {name: display.column(grouped.data, j).tolist() for j, name in enumerate(grouped.columns)}
+    for i in range(len(grouped)):
+        yield Case(
+            row_id=display.plain(grouped.ids[i]),
+            credits=dict(zip(grouped.feature_names, grouped.values[i].tolist(), strict=True)),
+            prediction=float(grouped.predictions[i]),
+            base=float(grouped.base_values[i]),
+            gap=float(grouped.gap[i]),
+            error=float(grouped.error[i]),
+            values={name: display.plain(column[i]) for name, column in columns.items()},
+        )
+
+
+def _checked_ids(row_ids: Sequence[Any], rows: int) -> Any:
+    ids = np.asarray(row_ids)
+    if ids.shape != (rows,):
+        raise InputError(f"row_ids must have one id a row, {rows}; their shape is {ids.shape}.")
+    return ids

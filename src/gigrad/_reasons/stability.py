@@ -1,0 +1,302 @@
+"""How often an applicant's reasons change when what should not matter much is changed.
+
+Four changes: the reference is drawn anew (bootstrap), the score is explained in another space (margin, prediction,
+rank), discrete columns change at another point than half-way between two values, and the applicant's values move within
+their measurement error.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from .._common import checks
+from .._common.optional import require
+from .._explain.compose import SmoothedECDF
+from .._explain.explainer import Discrete, Explainer
+from .._io.provenance import node_fingerprint
+from ..errors import InputError, ReasonsWarning
+from ..graph import Array
+from . import reasons
+from .trials import Listed, Trial
+
+HALF_WAY = "half-way"
+
+
+@dataclass(frozen=True)
+class Change:
+    """How one applicant's reasons fared under one kind of change.
+
+    Attributes
+    ----------
+    row_id
+    kind : str
+        "reference", "half-way", "measurement", or the name of another score space.
+    trials : int
+    changed : float
+        Share of the trials with another set of reasons.
+    reordered : float
+        Share with another set or another order.
+    first_changed : float
+        Share with another principal reason.
+    kept : dict of str to float
+        For each reason given, the share of the trials in which it stays a reason.
+    entered : dict of str to float
+        What became a reason instead, and in which share of the trials.
+    """
+
+    row_id: Any
+    kind: str
+    trials: int
+    changed: float
+    reordered: float
+    first_changed: float
+    kept: dict[str, float]
+    entered: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How stable reasons are, for each applicant and over all; see `reason_stability`.
+
+    Attributes
+    ----------
+    changes : tuple of Change
+        One for each applicant and kind of change.
+    reference : str
+        The line that says whom the applicants were compared with.
+    settings : dict
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> refused = X[risk > 0.5].head(2)
+    >>> stability = gig.reason_stability(model, refused, approved, bootstrap=5, spaces={})
+    >>> stability.overall["reference"]["applicants"]
+    2.0
+    """
+
+    changes: tuple[Change, ...]
+    reference: str
+    settings: dict[str, Any]
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of change that were tried: "reference", "half-way", "measurement", and names of score spaces."""
+        return tuple(dict.fromkeys(c.kind for c in self.changes))
+
+    @property
+    def conventional(self) -> dict[Any, tuple[str, ...]]:
+        """By applicant the reasons that depend on the convention that discrete columns change half-way.
+
+        Those that were given and do not stay a reason in both trials of "half-way"; applicants without any are left
+        out.
+        """
+        tried = [c for c in self.changes if c.kind == HALF_WAY]
+        lost = {c.row_id: tuple(name for name, kept in c.kept.items() if kept < 1) for c in tried}
+        return {row_id: names for row_id, names in lost.items() if names}
+
+    def of(self, row_id: Any) -> tuple[Change, ...]:
+        """What happened to one applicant."""
+        return tuple(c for c in self.changes if c.row_id == row_id)
+
+    @property
+    def overall(self) -> dict[str, dict[str, float]]:
+        """By kind of change: the mean shares over the applicants, and the share whose reasons never changed."""
+        out = {}
+        for kind in self.kinds:
+            found = [c for c in self.changes if c.kind == kind]
+            out[kind] = {
+                "applicants": float(len(found)),
+                "changed": float(np.mean([c.changed for c in found])),
+                "reordered": float(np.mean([c.reordered for c in found])),
+                "first_changed": float(np.mean([c.first_changed for c in found])),
+                "never_changed": float(np.mean([c.changed == 0 for c in found])),
+            }
+        return out
+
+    def to_frame(self, *, library: Literal["pandas", "polars"] = "pandas") -> Any:
+        """A line for each applicant and kind of change."""
+        names = ("row_id", "kind", "trials", "changed", "reordered", "first_changed")
+        columns: dict[str, list[Any]] = {name: [getattr(c, name) for c in self.changes] for name in names}
+        columns["least_kept"] = [min(c.kept, key=lambda name: c.kept[name], default=None) for c in self.changes]
+        columns["most_entered"] = [max(c.entered, key=lambda n: c.entered[n], default=None) for c in self.changes]
+        return require(checks.library(library), "frames").DataFrame(columns)
+
+    def __str__(self) -> str:
+        lines = [f"{'':<14}{'reasons change':>16}{'order changes':>16}{'first changes':>16}{'never changed':>16}"]
+        for kind, shares in self.overall.items():
+            cells = "".join(
+                f"{100 * shares[name]:>15.1f}%" for name in ("changed", "reordered", "first_changed", "never_changed")
+            )
+            lines.append(f"{kind:<14}{cells}")
+        return "\n".join(lines)
+
+
+def reason_stability(
+    model: Any,
+    X: Any,
+    reference: Any,
+    *,
+    output: Any = None,
+    target: str | float | None = None,
+    higher_is_better: bool | None = None,
+    top: int = 4,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    discrete: Discrete = None,
+    nominal: Sequence[str] | None = None,
+    exclude: Sequence[str] | None = None,
+    min_share: float = 0.0,
+    bootstrap: int = 100,
+    spaces: Mapping[str, Any] | None = None,
+    measurement_error: Mapping[str, float | str] | None = None,
+    draws: int = 20,
+    tol: float = 1e-6,
+    n_threads: int | None = None,
+    seed: int = 0,
+    corner_tol: float = 1e-3,
+) -> Stability:
+    """How often the reasons of each row of X change, and over all.
+
+    Where columns have no values in between, the reasons are also listed with another convention than half-way, twice:
+    the kind "half-way". Missing values, categories and nominal columns change at 0.21 and then at 0.79 of the way (the
+    two-point Gauss rule), and every split on a discrete column stands at 0.21 and then at 0.79 of the way between the
+    two values that it tells apart, from the smaller to the larger. (So a column that rises passes it after 0.21 of the
+    gap and one that falls after 0.79 of it, and the other way round in the second trial.) `Stability.conventional`
+    names the reasons that depend on the convention.
+
+    Parameters
+    ----------
+    model, X, reference, output, target, discrete, nominal, tol, n_threads, corner_tol
+        As in `gigrad.explain`: what the reasons are given for.
+    higher_is_better, top, groups, exclude, min_share
+        As in `gigrad.reasons`.
+    bootstrap : int
+        How many times the reference is drawn anew, rows with replacement; 0 for never. Meant for a reference that is
+        a sample of people: a distilled one, drawn anew, wavers more than the population that it stands for.
+    spaces : mapping of str to output, optional
+        Other outputs to explain, by name; each must run in the same direction. By default the margin, the prediction
+        and the rank, as far as they differ from `output`. The default rank is a SmoothedECDF of the scores of the
+        reference and of X together: give your own where you have one.
+    measurement_error : mapping of str to number or text, optional
+        For each column the half-width of the interval in which its true value may lie, as a number in its unit or as
+        a percentage of the value, "5%". Values are drawn evenly from it; columns of whole numbers stay whole.
+    draws : int
+        How many times values are drawn.
+    seed : int
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> stability = gig.reason_stability(model, X[risk > 0.5].head(2), approved, bootstrap=5)
+    >>> stability.kinds
+    ('reference', 'margin', 'rank')
+    """
+    bootstrap, draws = checks.whole(bootstrap, "bootstrap", least=0), checks.whole(draws, "draws", least=0)
+    if spaces is not None:
+        checks.mapping(spaces, "spaces", '{"margin": "margin"}')
+    if measurement_error is not None:
+        checks.mapping(measurement_error, "measurement_error", '{"income": "5%"}')
+    explainer = Explainer(
+        model, reference, output=output, target=target, discrete=discrete, nominal=nominal, tol=tol,
+        n_threads=n_threads, seed=seed, corner_tol=corner_tol,
+    )  # fmt: skip
+    e = explainer(X)
+    with warnings.catch_warnings():  # `reasons` itself is the place to say what is doubtful about them
+        warnings.simplefilter("ignore", ReasonsWarning)
+        found = reasons(e, top, None, groups, exclude, min_share, higher_is_better=higher_is_better)
+    trial = Trial(explainer, e, found.context.rules, groups, np.random.default_rng(seed))
+    given = [tuple(r.feature for r in a.reasons) for a in found]
+    ids = [a.row_id for a in found]
+    changes: list[Change] = []
+    if bootstrap:
+        changes += _compared(ids, given, trial.references(bootstrap), "reference")
+    for name, space in (_default_spaces(trial, output) if spaces is None else spaces).items():
+        changes += _compared(ids, given, trial.space(space), name)
+    if trial.conventions:
+        changes += _compared(ids, given, trial.shares(), HALF_WAY)
+    if measurement_error and draws:
+        half_width = _half_widths(measurement_error, trial)
+        changes += _compared(ids, given, trial.measurements(half_width, draws), "measurement")
+    order = {row_id: i for i, row_id in enumerate(ids)}
+    note = e.provenance["reference"].get("note", "")
+    settings = {"bootstrap": bootstrap, "draws": draws, "seed": seed, "rules": found.context.rules.as_record()}
+    return Stability(tuple(sorted(changes, key=lambda c: order[c.row_id])), note, settings)
+
+
+def _compared(ids: Sequence[Any], given: Sequence[Listed], trials: list[list[Listed]], kind: str) -> list[Change]:
+    return [_change(row_id, kind, own, seen) for row_id, own, seen in zip(ids, given, trials, strict=True)]
+
+
+def _change(row_id: Any, kind: str, given: Listed, seen: Sequence[Listed]) -> Change:
+    count = len(seen)
+    hits = Counter(name for one in seen for name in one)
+    return Change(
+        row_id=row_id,
+        kind=kind,
+        trials=count,
+        changed=sum(set(one) != set(given) for one in seen) / count,
+        reordered=sum(one != given for one in seen) / count,
+        first_changed=sum(one[:1] != given[:1] for one in seen) / count,
+        kept={name: hits[name] / count for name in given},
+        entered={name: n / count for name, n in hits.most_common() if name not in given},
+    )
+
+
+def _default_spaces(trial: Trial, output: Any) -> dict[str, Any]:
+    """Margin, prediction and rank, without the one that the reasons were given in and without repetitions."""
+    scorer = trial.explainer.scorer
+    prediction = trial.node(None)
+    own, given, margin = (node_fingerprint(n) for n in (prediction, scorer.node, trial.node("margin")))
+    out: dict[str, Any] = {}
+    if margin not in (own, given):
+        out["margin"] = "margin"
+    if own != given:
+        out["prediction"] = None
+    scores = np.concatenate([trial.values(prediction, m) for m in (trial.explainer.reference.matrix, trial.rows)])
+    if not isinstance(output, SmoothedECDF) and len(np.unique(scores)) > 1:
+        out["rank"] = SmoothedECDF.fit(scores)
+    return out
+
+
+def _half_widths(measurement_error: Mapping[str, float | str], trial: Trial) -> Array:
+    """The half-width of every value, (rows, columns)."""
+    out = np.zeros_like(trial.rows)
+    columns = trial.explainer.scorer.graph.columns
+    for name, size in measurement_error.items():
+        found = [j for j, known in enumerate(trial.e.columns) if known == name]
+        if not found:
+            raise InputError(f"measurement_error must name columns of the model; {name!r} is none of them.")
+        if columns[found[0]].kind != "number":
+            raise InputError(f"measurement_error is for numbers; {name!r} is a category.")
+        relative = isinstance(size, str) and size.endswith("%")
+        try:
+            width = float(str(size).removesuffix("%")) / (100.0 if relative else 1.0)
+        except ValueError:
+            width = -1.0
+        if not 0 <= width < np.inf:
+            raise InputError(
+                f"The measurement error of {name!r} must be a number, 0 or more, or a percentage such as '5%'; "
+                f"{size!r} came."
+            )
+        out[:, found[0]] = width * np.abs(trial.rows[:, found[0]]) if relative else width
+    return np.where(np.isnan(out), 0.0, out)

@@ -1,0 +1,78 @@
+"""What every scikit-learn estimator has: its columns, its classes, and its own predictions."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._io.tables import Rows
+from ...errors import NotFittedError
+from ...graph import Array, Column
+
+
+def require_fitted(model: Any) -> None:
+    """Raise NotFittedError for an estimator that has not been fitted."""
+    from sklearn.exceptions import NotFittedError as Unfitted
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(model)
+    except Unfitted:
+        raise NotFittedError(f"This {type(model).__name__} has not been fitted; call fit first.") from None
+
+
+def label_of(model: Any) -> str:
+    """The estimator's name, for messages."""
+    return type(model).__name__
+
+
+def names_of(model: Any) -> tuple[str, ...] | None:
+    """The names of the columns it was fitted on; None where it was fitted on an array."""
+    names = getattr(model, "feature_names_in_", None)
+    return None if names is None else tuple(map(str, names))
+
+
+def number_columns(model: Any) -> tuple[Column, ...]:
+    """Its columns, all of them numbers that must not be missing."""
+    names = names_of(model) or tuple(f"x{j}" for j in range(model.n_features_in_))
+    return tuple(Column(name, missing=False) for name in names)
+
+
+def takes_missing(model: Any) -> bool:
+    """Whether scikit-learn says of an estimator that it takes NaN."""
+    try:
+        from sklearn.utils import get_tags
+    except ImportError:  # before 1.6
+        return bool(model._get_tags()["allow_nan"])
+    return bool(get_tags(model).input_tags.allow_nan)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """The estimator's own answer for rows of numbers, (n,) or (n, k).
+
+    Attributes
+    ----------
+    model : estimator
+    method : str
+        "predict", "predict_proba", "decision_function"...
+    positive : bool
+        Whether to keep the last of two columns alone: the positive class of a binary classifier.
+    """
+
+    model: Any
+    method: str
+    positive: bool = False
+
+    def __call__(self, rows: Rows) -> Array:
+        with warnings.catch_warnings():  # rows come as plain numbers: names have been matched already
+            warnings.filterwarnings("ignore", message="X does not have valid feature names")
+            out = np.asarray(getattr(self.model, self.method)(self.data(rows)))
+        return out[:, 1:] if self.positive and out.ndim == 2 and out.shape[1] == 2 else out
+
+    def data(self, rows: Rows) -> Any:
+        """What the estimator is handed."""
+        return rows.matrix

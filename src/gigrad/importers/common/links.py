@@ -1,0 +1,137 @@
+"""From a margin to the score, for every library of trees; and what the library's own rounding may cost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._io.tables import Rows
+from ...errors import UnsupportedModelError
+from ...graph import Affine, Array, Elementwise, Node, Opposite, Softmax, TreeEnsemble, Witness
+
+SINGLE, DOUBLE = 2.0**-24, 2.0**-53  # the unit roundoff of float32 and float64 arithmetic
+_LINK_ROUNDINGS = 16.0  # an exponential, a division and the sums of a softmax, in units of roundoff
+
+
+@dataclass(frozen=True)
+class Link:
+    """How a score follows from a margin.
+
+    Attributes
+    ----------
+    apply : callable
+        Margin node -> score node.
+    slope : float
+        The score moves at most this much as the margin moves by 1. For a `relative` link, relative to the score.
+    relative : bool
+    """
+
+    apply: Callable[[Node], Node]
+    slope: float = 1.0
+    relative: bool = False
+
+
+LINKS: dict[str, Link] = {
+    "identity": Link(lambda m: m),
+    "sigmoid": Link(lambda m: Elementwise(m, "sigmoid"), 0.25),
+    "softmax": Link(Softmax),
+    "exp": Link(lambda m: Elementwise(m, "exp"), relative=True),
+    "softplus": Link(lambda m: Elementwise(m, "softplus")),
+}
+
+
+def scaled_sigmoid(factor: float) -> Link:
+    """1 / (1 + exp(-factor * margin))."""
+    if factor == 1.0:
+        return LINKS["sigmoid"]
+    return Link(lambda m: Elementwise(times(factor, m), "sigmoid"), 0.25 * abs(factor))
+
+
+def signed_square(bound: float) -> Link:
+    """sign(margin) * margin^2, for margins no larger than `bound`."""
+    return Link(lambda m: Elementwise(m, "signed_square"), 2.0 * bound)
+
+
+def times(factor: float, node: Node) -> Node:
+    """A node multiplied by a number; trees take it into their leaves, so that they stay trees."""
+    if isinstance(node, TreeEnsemble):
+        return node.scaled(factor)
+    return Affine(node, factor * np.eye(node.width), np.zeros(node.width))
+
+
+def bound(trees: TreeEnsemble) -> float:
+    """The largest absolute sum any row can meet on the way through the trees, of whichever output has the most."""
+    if not len(trees.roots):
+        return float(np.abs(trees.base).max())
+    size = np.zeros((len(trees.feature), 1 if (trees.tree_output >= 0).all() else trees.width))
+    leaves = np.nonzero(trees.feature < 0)[0]
+    size[leaves] = np.abs(trees.values[trees.value[leaves, None] + np.arange(size.shape[1])])
+    largest = np.maximum.reduceat(size, trees.roots)
+    total = np.abs(trees.base)
+    for output, most in zip(trees.tree_output.tolist(), largest, strict=True):
+        if output < 0:
+            total = total + most
+        else:
+            total[output] += most[0]
+    return float(total.max())
+
+
+def sum_error(trees: TreeEnsemble, unit: float) -> float:
+    """What a sum over the trees in the library's own order may differ by from ours, in absolute terms.
+
+    Rounding errors of different numbers grow like the square root of their count; those of equal numbers, as the trees
+    of a forest often give, all have one sign and grow like the count itself, by up to a quarter unit on average.
+    """
+    n = len(trees.roots)
+    return unit * (16.0 + 4.0 * float(np.sqrt(n)) + n / 4.0) * bound(trees)
+
+
+def witness(
+    node: Node, predict: Callable[[Rows], Any], label: str, unit: float, error: float, link: Link | None = None
+) -> Witness:
+    """The model's own word for `node`, whose margin the library knows up to `error`.
+
+    Parameters
+    ----------
+    node : Node
+    predict : callable
+    label : str
+    unit : float
+        SINGLE or DOUBLE: the library's arithmetic.
+    error : float
+        Of the margin, in absolute terms.
+    link : Link, optional
+        What leads from the margin to `node`; None for the margin itself.
+    """
+    if link is None or link is LINKS["identity"]:
+        return Witness(node, predict, label, rtol=_LINK_ROUNDINGS * unit, atol=error)
+    if link.relative:
+        return Witness(node, predict, label, rtol=float(np.expm1(error)) + _LINK_ROUNDINGS * unit, atol=0.0)
+    return Witness(node, predict, label, rtol=_LINK_ROUNDINGS * unit, atol=link.slope * error + _LINK_ROUNDINGS * unit)
+
+
+def class_outputs(classes: Array | list[Any]) -> tuple[str, ...]:
+    """The names of a classifier's scores: the positive class alone when there are two."""
+    names = tuple(str(c) for c in classes)
+    return names[1:] if len(names) == 2 else names
+
+
+def class_left_out(classes: Array | list[Any], score_total: float = 1.0, margin_total: float = 0.0) -> Opposite | None:
+    """The class that `class_outputs` leaves out when there are two; what the scores and margins of both add up to."""
+    names = tuple(str(c) for c in classes)
+    return Opposite(names[:1], score_total, margin_total) if len(names) == 2 else None
+
+
+def plain_outputs(width: int) -> tuple[str, ...]:
+    """The names of the scores of a model without classes."""
+    return ("prediction",) if width == 1 else tuple(str(k) for k in range(width))
+
+
+def unknown_objective(library: str, objective: str) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        f"{library} models with the objective {objective!r} cannot be imported: how its score follows from its margin "
+        "is not known. Please report it."
+    )

@@ -1,0 +1,94 @@
+"""LightGBM's linear trees: leaves that are linear in some columns, so that the model is `g(x, d(x))`.
+
+The trees give the constant and the coefficients of the leaf a row falls in; products with the row's own numbers and a
+sum make the margin. A leaf that reads a missing value gives a constant instead, which is one more split on missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..._io.tables import Rows
+from ...graph import Affine, Array, Concat, Fill, Input, Node, Product, Select, Tree, Witness, assemble
+from ...graph.witness import Predict
+from ..common.links import DOUBLE, bound
+from .trees import LinearLeaf, TextTree
+
+
+def linear_margin(
+    source: Input, trees: Sequence[TextTree], outputs: int, predict: Predict, label: str
+) -> tuple[Node, Witness, None]:
+    """The margin of a model with linear leaves, and the model's own word for it.
+
+    What rounding costs depends on the rows, so no bound for all rows is given: the third is None.
+    """
+    used = sorted({int(c) for t in trees for leaf in t.linear for c in leaf.columns})
+    place = {column: j for j, column in enumerate(used)}
+    width = outputs * (1 + len(used))
+    leaves = assemble(
+        source, [_vector_tree(t, i % outputs, outputs, place) for i, t in enumerate(trees)], np.zeros(width)
+    )
+    margin: Node = Select(leaves, tuple(range(outputs)))
+    if used:
+        numbers = Select(Fill(source, np.zeros(source.width)), tuple(used) * outputs)
+        slopes = Select(leaves, tuple(range(outputs, width)))
+        terms = Concat((margin, Product(slopes, numbers)))
+        weight = np.hstack([np.eye(outputs), np.kron(np.eye(outputs), np.ones(len(used)))])
+        margin = Affine(terms, weight, np.zeros(outputs))
+    most = bound(leaves)
+
+    def scale(rows: Rows) -> Array:
+        with np.errstate(over="ignore"):
+            total: Array = most * (1.0 + np.nan_to_num(np.abs(rows.matrix[:, used])).sum(axis=1))
+        return np.repeat(total[:, None], outputs, axis=1)
+
+    rounding = DOUBLE * (16.0 + 4.0 * float(np.sqrt(len(trees) * (1 + len(used)))))
+    return margin, Witness(margin, predict, label, rtol=rounding, scale=scale), None
+
+
+def _vector_tree(tree: TextTree, output: int, outputs: int, place: dict[int, int]) -> Tree:
+    """A tree whose leaves hold constants for all outputs, then the coefficients of all outputs' used columns."""
+    nodes, width = tree.nodes, outputs * (1 + len(place))
+    values: dict[int, Array] = {}
+    for node in range(len(nodes.leaf)):
+        which = nodes.leaf[node]
+        if which < 0:
+            continue
+        if not tree.linear:
+            values[node] = _row(width, output, float(tree.leaf_values[which]))
+            continue
+        leaf = tree.linear[which]
+        row = _row(width, output, leaf.constant)
+        at = [outputs + output * len(place) + place[int(c)] for c in leaf.columns]
+        np.add.at(row, at, leaf.coefficients)
+        _split_on_missing(tree, node, leaf, row, _row(width, output, leaf.fallback), values)
+    table = np.zeros((len(nodes.leaf), width))
+    for node, row in values.items():
+        table[node] = row
+    return tree.packed(table, -1)
+
+
+def _row(width: int, output: int, constant: float) -> Array:
+    row = np.zeros(width)
+    row[output] = constant
+    return row
+
+
+def _split_on_missing(
+    tree: TextTree, node: int, leaf: LinearLeaf, linear: Array, fallback: Array, values: dict[int, Array]
+) -> None:
+    """Turn a leaf into a chain: any of its columns missing goes to the fallback, else on to the linear leaf."""
+    nodes = tree.nodes
+    if not len(leaf.columns):
+        values[node] = linear
+        return
+    missing = nodes.add(-1, leaf=-1)
+    values[missing] = fallback
+    target = nodes.add(-1, leaf=-1)
+    values[target] = linear
+    for column in leaf.columns[:0:-1].tolist():
+        target = nodes.add(column, np.inf, target, missing, False)
+    nodes.feature[node], nodes.threshold[node], nodes.leaf[node] = int(leaf.columns[0]), np.inf, -1
+    nodes.left[node], nodes.right[node], nodes.missing_left[node] = target, missing, False

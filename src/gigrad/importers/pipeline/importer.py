@@ -1,0 +1,336 @@
+"""scikit-learn pipelines, explained on their raw columns.
+
+The model at the end is imported over the transformed columns; then its rows are replaced by what the steps make of the
+raw ones. Trees are rewritten as trees on the raw columns, everything else reads the steps as nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..._io.tables import Rows, read_rows
+from ...errors import InputError, NotFittedError, UnsupportedModelError
+from ...graph import Column, Concat, Graph, Input, Node, TreeEnsemble, Witness, topological
+from ...graph.ranks import over_ranks
+from ...graph.rewire import columns_of, with_parents
+from ...graph.witness import Predict
+from .. import import_model
+from ..common.estimator import require_fitted
+from . import require_known
+from .asking import as_fitted, is_wide
+from .compose import column_positions, through
+from .nodes import Values
+from .raw import Use, looked_at, raw_columns, uses
+from .steps import AsMissing, Encode, Step
+from .table import Constant, Derived, Feature, Table
+from .trees import TooManyWaysError, on_raw
+
+# The steps as nodes may round in another order than the transformers do: scaled columns cancel, normal scores are
+# steep. A step that is wrong is wrong by far more than this.
+STEPS_RTOL, STEPS_ATOL = 1e-9, 1e-12
+
+# By how much of a column's size its values may be off where steps round in half precision: some tens of the 2^-11 that
+# an operation rounds by. An overflow is off by the size of the column.
+HALF_PRECISION = 0.02
+
+
+def import_pipeline(model: Any) -> Graph:
+    """The graph of a fitted sklearn Pipeline that ends in a model."""
+    *steps, last = (step for _, step in model.steps)
+    if last is None or isinstance(last, str):
+        raise UnsupportedModelError(f"A pipeline must end in a model to be explained; this one ends in {last!r}.")
+    require_fitted(model)
+    steps = [s for s in steps if s is not None and s != "passthrough"]
+    for step in _all_steps(steps):
+        require_known(step)
+    inner = import_model(last)
+    if not steps:
+        return inner
+    names, named, needed = _raw_names(steps[0])
+    kept = [j for j in range(len(names)) if needed[j]]
+    places = {j: i for i, j in enumerate(kept)}
+    raw = Table(tuple(Derived(places[j]) if j in places else Constant(np.nan) for j in range(len(names))))
+    table = through(steps, raw)
+    features = _matched(inner, table, steps)
+    dropped = list(looked_at(table.dropped))
+    return behind(inner, features, _absent(table, last), [names[j] for j in kept], named, steps, dropped)
+
+
+def _all_steps(steps: Sequence[Any]) -> Iterator[Any]:
+    """The steps, with those of pipelines among them in their place."""
+    for step in steps:
+        if type(step).__name__ == "Pipeline":
+            yield from _all_steps([s for _, s in step.steps if s is not None and s != "passthrough"])
+        else:
+            yield step
+
+
+def _raw_names(first: Any) -> tuple[list[str], bool, list[bool]]:
+    """The raw columns' names, whether the pipeline knows them by name, and which must be in a table.
+
+    A ColumnTransformer that knows names asks only for the columns it reads; every other step asks for all.
+    """
+    named = getattr(first, "feature_names_in_", None)
+    if named is None:
+        size = getattr(first, "n_features_in_", None)
+        if size is None:
+            raise NotFittedError(
+                f"The step {type(first).__name__} of this Pipeline has not been fitted; fit the whole pipeline."
+            )
+        return [f"x{j}" for j in range(size)], False, [True] * size
+    names = [str(n) for n in named]
+    needed = [True] * len(names)
+    if type(first).__name__ == "ColumnTransformer":
+        read = {
+            j
+            for _, step, columns in first.transformers_
+            if not (isinstance(step, str) and step == "drop")
+            for j in column_positions(first, columns)
+        }
+        needed = [j in read for j in range(len(names))]
+    return names, True, needed
+
+
+def _matched(inner: Graph, table: Table, steps: Sequence[Any]) -> list[Feature]:
+    """The transformed column that each column of the model at the end is."""
+    if len(table) == len(inner.columns):
+        return list(table.features)
+    if not inner.named:
+        raise UnsupportedModelError(
+            f"{inner.label} at the end of the pipeline has {len(inner.columns)} columns and the steps before it give "
+            f"{len(table)}; they have not been fitted together."
+        )
+    names: list[str] = []
+    for step in steps:
+        names = [str(n) for n in (step.get_feature_names_out(names) if names else step.get_feature_names_out())]
+    return [table.features[names.index(c.name)] for c in inner.columns]
+
+
+def _absent(table: Table, last: Any) -> bool:
+    """Whether the zeros of a sparse table are missing values to the model: they are to XGBoost."""
+    if not table.sparse:
+        return False
+    if type(last).__module__.split(".")[0] == "xgboost":
+        return True
+    inside = [v for v in last.get_params(deep=True).values() if type(v).__module__.split(".")[0] == "xgboost"]
+    if inside:
+        raise UnsupportedModelError(
+            f"The steps hand a sparse matrix to a {type(last).__name__} with XGBoost inside, to which its zeros are "
+            "missing values. Use OneHotEncoder(sparse_output=False), or ColumnTransformer(sparse_threshold=0)."
+        )
+    return False
+
+
+# ---------------------------------------------------------------- a graph behind steps
+
+
+def behind(
+    inner: Graph, features: Sequence[Feature], absent: bool, names: Sequence[str], named: bool, steps: Sequence[Any],
+    dropped: Sequence[Use],
+) -> Graph:  # fmt: skip
+    """A model over transformed columns as a model over the raw ones."""
+    readers = Counter(f.column for f in features if isinstance(f, Derived))
+    ready = [
+        f if c.kind == "category" and isinstance(f, Derived) and not f.steps and readers[f.column] == 1
+        else _as_read(f, c, absent)
+        for f, c in zip(features, inner.columns, strict=True)
+    ]  # fmt: skip
+    columns = raw_columns(names, [*uses(ready, inner.columns), *dropped])
+    move = _Move(inner, columns, ready)
+    prepare = Prepare(tuple(steps), inner, columns, named, absent)
+    witnesses = tuple(_witness(w, move, prepare) for w in inner.witnesses)
+    return replace(
+        inner, columns=columns, input=move.source, score=move.node(inner.score), margin=move.node(inner.margin),
+        witnesses=witnesses, named=named,
+    )  # fmt: skip
+
+
+def _as_read(feature: Feature, column: Column, absent: bool) -> Feature:
+    """A transformed column and what the model itself does to it first: zeros and sentinels missing, labels coded."""
+    steps: list[Step] = []
+    if absent:
+        steps.append(AsMissing(0.0, 0.0))
+    if column.missing_value is not None:
+        steps.append(_sentinel(column.missing_value, column.compared_in))
+    if column.known_as != "label":
+        raise UnsupportedModelError(
+            f"The model at the end of the pipeline knows only hashes of the categories of its column {column.name!r}, "
+            "so steps before it cannot be followed. Let that column reach it as it is, and by one way only."
+        )
+    if column.labels is not None:
+        codes = np.arange(float(len(column.labels)))
+        unknown = {"other": -1.0, "missing": np.nan, "refuse": None}[column.unknown]
+        steps.append(Encode(column.labels, codes, unknown, np.nan))
+    for step in steps:
+        feature = Table((feature,)).then([step], "the model").features[0]
+    return feature
+
+
+def _sentinel(value: float, compared_in: str) -> AsMissing:
+    """The float64 numbers that are `value`, in float32 where the model compares in it."""
+    if compared_in == "float64":
+        return AsMissing(value, value, value)
+    single = np.float32(value)
+    low, high = (float(np.nextafter(single, np.float32(d))) for d in (-np.inf, np.inf))
+    edges = [(float(single) + side) / 2 for side in (low, high)]
+    inside = [e if np.float32(e) == single else float(np.nextafter(e, float(single))) for e in edges]
+    return AsMissing(inside[0], inside[1], value)
+
+
+class _Move:
+    """Rebuilds the nodes of a model over the raw rows."""
+
+    def __init__(self, inner: Graph, columns: tuple[Column, ...], features: Sequence[Feature]) -> None:
+        self.old, self.wanted, self.source = inner.input, inner.columns, Input(len(columns))
+        self.columns, self.features = columns, features
+        self._done: dict[Node, Node] = {}
+
+    def node(self, node: Node) -> Node:
+        if node not in self._done:
+            self._done[node] = self._moved(node)
+        return self._done[node]
+
+    def reads_values(self, node: Node) -> bool:
+        """Whether a rebuilt node reads the steps as nodes, rather than through rewritten trees alone."""
+        return self.old in self._done and self._done[self.old] in topological(node)
+
+    def _moved(self, node: Node) -> Node:
+        if node is self.old:
+            return Values(self.source, self.columns).node(self.features)
+        if isinstance(node, TreeEnsemble):
+            read = columns_of(node.source)
+            if any(base is self.old for base, _ in read):
+                return self._trees(node, read)
+        return with_parents(node, {p: self.node(p) for p in node.parents})
+
+    def _trees(self, trees: TreeEnsemble, read: Sequence[tuple[Node, int]]) -> TreeEnsemble:
+        """Trees that read transformed columns, maybe beside other models' scores.
+
+        Where they are so deep that chains of splits in place of steps would multiply beyond bounds, the columns that
+        are step functions stay nodes, which the trees read as they would read the scores of other trees.
+        """
+        takes = [base is self.old and self.wanted[k].may_be_missing for base, k in read]
+        made_of: list[Feature] = [self.features[k] if base is self.old else Constant(0.0) for base, k in read]
+        others = [None if base is self.old else (self.node(base), k) for base, k in read]
+        try:
+            return self._over(trees, made_of, others, takes)
+        except TooManyWaysError:
+            steps = [i for i, f in enumerate(made_of) if isinstance(f, Derived) and f.flat and self._is_number(f)]
+            node = Values(self.source, self.columns).node([self.features[read[i][1]] for i in steps])
+            for place, i in enumerate(steps):
+                others[i] = (node, place)
+        try:
+            return self._over(trees, made_of, others, takes)
+        except TooManyWaysError:
+            raise UnsupportedModelError(
+                "The trees at the end of the pipeline are too deep for steps that go up and down, such as squares: "
+                "every split on one becomes several. Limit their depth (max_depth=10), or leave the step out."
+            ) from None
+
+    def _over(
+        self,
+        trees: TreeEnsemble,
+        made_of: Sequence[Feature],
+        others: Sequence[tuple[Node, int] | None],
+        takes: Sequence[bool],
+    ) -> TreeEnsemble:
+        """The trees over the raw rows, and over other nodes where a column is one of `others`."""
+        nodes = list(dict.fromkeys(o[0] for o in others if o is not None))
+        starts = dict(zip(nodes, np.cumsum([0, *(n.width for n in nodes)]).tolist(), strict=False))
+        places = [f if o is None else starts[o[0]] + o[1] for f, o in zip(made_of, others, strict=True)]
+        source = Concat((*nodes, self.source)) if nodes else self.source
+        moved = on_raw(trees, source, places, takes, self.columns, source.width - self.source.width)
+        return over_ranks(moved, self.source, self.columns) if nodes else moved
+
+    def _is_number(self, feature: Derived) -> bool:
+        return self.columns[feature.column].kind == "number"
+
+
+# ---------------------------------------------------------------- the model's own word
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """The rows as the model at the end gets them: transformed by the fitted steps themselves."""
+
+    steps: tuple[Any, ...]
+    inner: Graph
+    columns: tuple[Column, ...]
+    named: bool
+    absent: bool
+
+    def __call__(self, rows: Rows, wide: bool = False) -> Rows:
+        table = as_fitted(rows, self.columns, self.named, wide=wide)
+        for step in self.steps:
+            table = step.transform(table)
+        if type(table).__module__.startswith("scipy.sparse"):
+            table = table.toarray()
+            if self.absent:
+                table = np.where(table == 0, np.nan, table)
+        return read_rows(table, self.inner, what="the transformed table")
+
+    def in_double(self, rows: Rows) -> Rows | None:
+        """The same computed in double precision throughout; None where that makes no difference.
+
+        NumPy computes functions of small integers in half or single precision, and integers may overflow. What is
+        explained is the function in double precision, so a difference that is no rounding is an error.
+        """
+        if is_wide(rows, self.columns):
+            return None
+        own, wide = self(rows), self(rows, wide=True)
+        apart = np.abs(own.matrix - wide.matrix)
+        apart[(own.matrix == wide.matrix) | (np.isnan(own.matrix) & np.isnan(wide.matrix))] = 0.0
+        if not apart.any():
+            return None
+        size = np.abs(np.nan_to_num(wide.matrix)).max(axis=0)
+        off = np.nonzero(~(apart.max(axis=0) <= HALF_PRECISION * size))[0]
+        if len(off):
+            raise InputError(
+                "The steps of the pipeline must not overflow; with the types of this table they do: "
+                f"{wide.names[off[0]]!r} behind them is off by up to {apart[:, off[0]].max():.3g}. Convert the table "
+                "to float64 before the pipeline is fitted and asked."
+            )
+        return wide
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A prediction of the model at the end, asked with the raw rows."""
+
+    predict: Predict
+    prepare: Prepare
+
+    def __call__(self, rows: Rows) -> Any:
+        return self.predict(self.prepare(rows))
+
+
+@dataclass(frozen=True)
+class InDouble:
+    """The same in double precision; None where it is the same, too. `exact` is what the model says in float64."""
+
+    predict: Predict
+    exact: Predict | None
+    prepare: Prepare
+
+    def __call__(self, rows: Rows) -> Any:
+        wide = self.prepare.in_double(rows)
+        if wide is not None:
+            return (self.exact or self.predict)(wide)
+        return None if self.exact is None else self.exact(self.prepare(rows))
+
+
+def _witness(witness: Witness, move: _Move, prepare: Prepare) -> Witness:
+    node = move.node(witness.node)
+    if witness.source is not None:
+        return replace(witness, node=node, source=move.node(witness.source))
+    exact = InDouble(witness.predict, witness.exact, prepare)
+    scale = Prepared(witness.scale, prepare) if callable(witness.scale) else witness.scale
+    moved = replace(witness, node=node, predict=Prepared(witness.predict, prepare), exact=exact, scale=scale)
+    if not move.reads_values(node):
+        return moved  # trees ask the raw columns themselves, so the steps' rounding is no part of their answer
+    return replace(moved, rtol=max(witness.rtol, STEPS_RTOL), atol=max(witness.atol, STEPS_ATOL))

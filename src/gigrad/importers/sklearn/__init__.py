@@ -1,0 +1,1 @@
+"""scikit-learn's models, one file for each family."""

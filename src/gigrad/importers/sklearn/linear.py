@@ -1,0 +1,147 @@
+"""scikit-learn's linear models: one affine layer, and the link that leads from it to what the model predicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...graph import Affine, Array, Elementwise, Graph, Input, Node, Opposite, PiecewiseLinear, Product, Softmax
+from ..common.estimator import Ask, label_of, names_of, number_columns, require_fitted
+from ..common.links import class_left_out, class_outputs, plain_outputs
+from ..common.rounding import Layer, LayerScale, held
+
+_NO_STEADY_SCORE = (
+    "SGDClassifier(loss='modified_huber') with several classes gives all of them the same probability wherever every "
+    'decision is under -1, a jump that no single variable makes; explain its decisions with output="margin".'
+)
+
+
+def import_linear_regressor(model: Any) -> Graph:
+    """`predict` is `x @ coef_ + intercept_`: least squares, ridge, lasso and their many relatives."""
+    require_fitted(model)
+    weight, bias = _layer(model.coef_, model.intercept_)
+    source = Input(weight.shape[1])
+    node = Affine(source, weight, bias)
+    own = held(node, Ask(model, "predict"), label_of(model), LayerScale(((weight, bias),)))
+    return _graph(model, source, node, node, plain_outputs(node.width), own)
+
+
+def import_glm(model: Any) -> Graph:
+    """Poisson, gamma and Tweedie regression: the exponential of a linear predictor, unless the link is the identity."""
+    require_fitted(model)
+    weight, bias = _layer(model.coef_, model.intercept_)
+    source = Input(weight.shape[1])
+    margin = Affine(source, weight, bias)
+    link, power = model.get_params().get("link", "log"), model.get_params().get("power", 1.0)
+    logarithmic = link == "log" or (link == "auto" and power > 0)
+    score: Node = Elementwise(margin, "exp") if logarithmic else margin
+    scale = LayerScale(((weight, bias),), exponent=(source, margin) if logarithmic else None)
+    own = held(score, Ask(model, "predict"), label_of(model), scale)
+    return _graph(model, source, score, margin, plain_outputs(1), own)
+
+
+def import_linear_classifier(model: Any) -> Graph:
+    """The decision function is linear; a probability, where the model gives one, follows by a link.
+
+    A model without probabilities (a linear SVM, a ridge classifier, a perceptron) is explained by its decisions.
+    """
+    require_fitted(model)
+    weight, bias = _layer(model.coef_, model.intercept_)
+    source = Input(weight.shape[1])
+    margin = Affine(source, weight, bias)
+    link = _link_of(model)
+    score = _with_link(margin, link)
+    scale = LayerScale(((weight, bias),))
+    witnesses = [held(margin, Ask(model, "decision_function"), label_of(model), scale)]
+    if score is not margin:
+        witnesses.append(held(score, Ask(model, "predict_proba", positive=True), label_of(model), scale))
+    names = class_outputs(model.classes_)
+    if len(names) != margin.width:  # one decision for each of several labels
+        names = plain_outputs(margin.width)
+    no_score = _NO_STEADY_SCORE if link == "no steady score" else ""
+    opposite = class_left_out(model.classes_, 0.0 if score is margin else 1.0) if margin.width == 1 else None
+    return _graph(model, source, score, margin, names, *witnesses, no_score=no_score, opposite=opposite)
+
+
+def import_one_class_sgd(model: Any) -> Graph:
+    """SGDOneClassSVM: a linear decision."""
+    require_fitted(model)
+    weight, bias = _layer(model.coef_, -np.asarray(model.offset_))
+    source = Input(weight.shape[1])
+    node = Affine(source, weight, bias)
+    own = held(node, Ask(model, "decision_function"), label_of(model), LayerScale(((weight, bias),)))
+    return _graph(model, source, node, node, ("decision",), own)
+
+
+# ---------------------------------------------------------------- parts
+
+
+def _layer(coef: Any, intercept: Any) -> Layer:
+    """The weight (out, in) and bias (out,) of a model whose shapes depend on the number of its targets."""
+    weight: Array = np.atleast_2d(np.asarray(coef, np.float64))
+    return weight, np.broadcast_to(np.asarray(intercept, np.float64).ravel(), len(weight)).copy()
+
+
+def _link_of(model: Any) -> str:
+    binary = len(model.classes_) == 2
+    kind = {cls.__name__ for cls in type(model).__mro__}
+    if "LinearDiscriminantAnalysis" in kind:
+        return "sigmoid" if binary else "softmax"
+    if "LogisticRegression" in kind:
+        return _logistic_link(model, binary)
+    if "SGDClassifier" in kind and model.loss == "log_loss":
+        return "sigmoid" if binary else "normalised"
+    if "SGDClassifier" in kind and model.loss == "modified_huber":
+        return "clip" if binary else "no steady score"
+    return "identity"
+
+
+def _logistic_link(model: Any, binary: bool) -> str:
+    """Up to scikit-learn 1.7 `multi_class` could ask for one-against-rest; later versions have no such parameter."""
+    asked = model.get_params().get("multi_class", "auto")
+    if asked == "multinomial":
+        return "doubled" if binary else "softmax"
+    if binary:
+        return "sigmoid"
+    return "normalised" if asked == "ovr" or model.solver == "liblinear" else "softmax"
+
+
+def _with_link(margin: Node, link: str) -> Node:
+    if link == "sigmoid":
+        return Elementwise(margin, "sigmoid")
+    if link == "doubled":  # the softmax of -margin and margin
+        return Elementwise(Affine(margin, np.array([[2.0]]), np.zeros(1)), "sigmoid")
+    if link == "softmax":
+        return Softmax(margin)
+    if link == "clip":
+        return PiecewiseLinear(margin, np.array([-1.0, 1.0]), np.array([0.0, 1.0]))
+    if link == "normalised":
+        each = Elementwise(margin, "sigmoid")
+        total = Affine(each, np.ones((1, each.width)), np.zeros(1))
+        return Product(each, Elementwise(total, "reciprocal"))
+    return margin
+
+
+def _graph(
+    model: Any,
+    source: Input,
+    score: Node,
+    margin: Node,
+    names: tuple[str, ...],
+    *witnesses: Any,
+    no_score: str = "",
+    opposite: Opposite | None = None,
+) -> Graph:
+    return Graph(
+        columns=number_columns(model),
+        input=source,
+        score=score,
+        margin=margin,
+        output_names=names,
+        witnesses=witnesses,
+        named=names_of(model) is not None,
+        label=label_of(model),
+        no_score=no_score,
+        opposite=opposite,
+    )

@@ -1,0 +1,53 @@
+"""scikit-learn's multi-layer perceptrons."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...graph import Affine, Elementwise, Graph, Input, Node, Softmax
+from ..common.estimator import Ask, label_of, names_of, number_columns, require_fitted
+from ..common.links import class_left_out, class_outputs, plain_outputs
+from ..common.rounding import LayerScale, held, layers_of
+
+_ACTIVATIONS = {"logistic": "sigmoid", "tanh": "tanh", "relu": "relu", "exp": "exp"}
+
+
+def import_mlp(model: Any) -> Graph:
+    """MLPClassifier and MLPRegressor; the margin is what comes before the last logistic, softmax or exponential."""
+    require_fitted(model)
+    layers = layers_of([w.T for w in model.coefs_], model.intercepts_)
+    source = Input(layers[0][0].shape[1])
+    node: Node = source
+    for i, (weight, bias) in enumerate(layers):
+        if i and model.activation != "identity":
+            node = Elementwise(node, _ACTIVATIONS[model.activation])
+        node = Affine(node, weight, bias)
+    margin, last = node, model.out_activation_
+    score = margin
+    if last == "softmax":
+        score = Softmax(margin)
+    elif last != "identity":
+        score = Elementwise(margin, _ACTIVATIONS[last])
+    classifier = "MLPClassifier" in {cls.__name__ for cls in type(model).__mro__}
+    predict = Ask(model, "predict_proba" if classifier else "predict", positive=margin.width == 1)
+    scale = LayerScale(layers, exponent=(source, margin) if last == "exp" else None)
+    names = _names(model, margin.width) if classifier else plain_outputs(margin.width)
+    return Graph(
+        columns=number_columns(model),
+        input=source,
+        score=score,
+        margin=margin,
+        output_names=names,
+        opposite=class_left_out(model.classes_) if classifier and margin.width == 1 else None,
+        witnesses=(held(score, predict, label_of(model), scale),),
+        named=names_of(model) is not None,
+        label=label_of(model),
+    )
+
+
+def _names(model: Any, width: int) -> tuple[str, ...]:
+    """The classes; for several labels at once, where each has a probability of its own, their numbers."""
+    names = class_outputs(np.asarray(model.classes_).tolist())
+    return names if len(names) == width else plain_outputs(width)

@@ -1,0 +1,331 @@
+"""Corners of many variables: exact as far as all coalitions are asked, and within `error` above that."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from math import factorial
+from typing import Any
+
+import numpy as np
+import pytest
+from forests import graph_of
+from scipy import stats
+
+import gigrad as gig
+from gigrad import kernels
+from gigrad.engine import sampling
+from gigrad.graph import Column, Elementwise, Graph, Input, Tree, TreeEnsemble, assemble
+from gigrad.kernels import Stage
+
+SIGMOID = [Stage("sigmoid")]
+
+
+def flag_trees(
+    columns: int, trees: int, depth: int, seed: int, outputs: int = 1, size: float = 0.3, missing: bool = False
+) -> TreeEnsemble:
+    """Trees over flags, each split at one half, so that all columns of (0, ..., 0) to (1, ..., 1) cross at once."""
+    rng = np.random.default_rng(seed)
+    grown = []
+    for number in range(trees):
+        splits = 2**depth - 1
+        nodes = 2 * splits + 1
+        feature = np.full(nodes, -1)
+        feature[:splits] = rng.integers(columns, size=splits)
+        left, right = (np.where(np.arange(nodes) < splits, 2 * np.arange(nodes) + side, -1) for side in (1, 2))
+        value = np.where(np.arange(nodes) < splits, 0.0, rng.normal(size=nodes) * size)
+        threshold = np.where(np.arange(nodes) < splits, 0.5, 0.0)
+        to_left = rng.random(nodes) < 0.5 if missing else np.zeros(nodes, bool)
+        grown.append(Tree(feature, threshold, left, right, to_left, value, output=number % outputs))
+    return assemble(Input(columns), grown, np.zeros(outputs))
+
+
+def shapley(values: np.ndarray) -> np.ndarray:
+    """The definition, for values (2^k, outputs) of all coalitions: (k, outputs)."""
+    n = len(values)
+    k = n.bit_length() - 1
+    place = np.arange(n)
+    size = np.zeros(n, np.int64)
+    for i in range(k):
+        size += place >> i & 1
+    weight = np.array([factorial(a) * factorial(k - a - 1) / factorial(k) for a in range(k)])
+    gains = values - values[0]
+    out = np.zeros((k, values.shape[1]))
+    for i in range(k):
+        without = place[(place >> i & 1) == 0]
+        each = weight[size[without], None] * (gains[without | 1 << i] - gains[without])
+        out[i] = each.astype(np.longdouble).sum(axis=0)
+    return out
+
+
+def coalitions(start: np.ndarray, end: np.ndarray, players: list[list[int]]) -> np.ndarray:
+    """The rows of all coalitions: each player's columns from the end where its bit is set."""
+    rows = np.repeat(start[None], 2 ** len(players), axis=0)
+    place = np.arange(len(rows))
+    for i, columns in enumerate(players):
+        rows[np.ix_(place >> i & 1 == 1, columns)] = end[columns]
+    return rows
+
+
+def logistic(m: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-m))
+
+
+def softmax(m: np.ndarray) -> np.ndarray:
+    shifted = np.exp(m - m.max(axis=1, keepdims=True))
+    return shifted / shifted.sum(axis=1, keepdims=True)
+
+
+SIZES = [(2, 5, 3), (7, 20, 4), (9, 20, 4), (13, 30, 6), (17, 40, 5), (20, 60, 4)]
+
+
+@pytest.mark.parametrize(("k", "trees", "depth"), SIZES)
+def test_enumeration_is_the_definition(k: int, trees: int, depth: int) -> None:
+    forest = flag_trees(k, trees, depth, seed=k).forest
+    start, end = np.zeros(k), np.ones(k)
+    got = kernels.linked_credits_pairs(forest, SIGMOID, start[None], end[None])
+    want = shapley(logistic(kernels.predict(forest, coalitions(start, end, [[j] for j in range(k)]))))
+    np.testing.assert_allclose(got.values[0], want, rtol=0, atol=1e-13)
+    assert not len(got.large.end)
+
+
+def test_deep_leaves_are_enumerated_from_both_sides() -> None:
+    """Leaves of depth 14 that need most players out would have 2^13 coefficients each."""
+    k = 14
+    forest = flag_trees(k, 3, 11, seed=1, size=0.5).forest
+    start, end = np.zeros(k), np.ones(k)
+    for s, e in ((start, end), (end, start)):
+        got = kernels.linked_credits_pairs(forest, SIGMOID, s[None], e[None]).values[0]
+        want = shapley(logistic(kernels.predict(forest, coalitions(s, e, [[j] for j in range(k)]))))
+        np.testing.assert_allclose(got, want, rtol=0, atol=1e-13)
+
+
+def test_several_outputs() -> None:
+    k = 12
+    forest = flag_trees(k, 30, 4, seed=3, outputs=3, size=1.0).forest
+    start, end = np.zeros(k), np.ones(k)
+    got = kernels.linked_credits_pairs(forest, [Stage("softmax")], start[None], end[None]).values[0]
+    want = shapley(softmax(kernels.predict(forest, coalitions(start, end, [[j] for j in range(k)]))))
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-13)
+
+
+def test_more_scores_than_one_table_holds_are_done_in_parts() -> None:
+    """2^18 coalitions of 9 scores are 19 MB; a thread has tables of 8."""
+    k, outputs = 18, 9
+    forest = flag_trees(k, 27, 4, seed=4, outputs=outputs, size=1.0).forest
+    start, end = np.zeros(k), np.ones(k)
+    got = kernels.linked_credits_pairs(forest, [Stage("softmax")], start[None], end[None]).values[0]
+    want = shapley(softmax(kernels.predict(forest, coalitions(start, end, [[j] for j in range(k)]))))
+    np.testing.assert_allclose(got, want, rtol=0, atol=1e-12)
+
+
+def test_points_near_six_hundred_lose_no_digits() -> None:
+    k = 16
+    trees = flag_trees(k, 40, 5, seed=5, size=20.0)
+    points = replace(trees, base=np.array([600.0]))
+    link = [affine(1 / 40.0, -15.0), Stage("sigmoid"), affine(900.0, 0.0)]
+    start, end = np.zeros(k), np.ones(k)
+    got = kernels.linked_credits_pairs(points.forest, link, start[None], end[None]).values[0]
+    scores = 900 * logistic(kernels.predict(points.forest, coalitions(start, end, [[j] for j in range(k)])) / 40 - 15)
+    np.testing.assert_allclose(got, shapley(scores), rtol=0, atol=2e-12 * np.abs(scores).max() / 900)
+
+
+def affine(weight: float, bias: float) -> Stage:
+    return Stage("affine", np.array([[weight]]), np.array([bias]))
+
+
+def probability(trees: TreeEnsemble) -> Graph:
+    score = Elementwise(trees, "sigmoid")
+    columns = tuple(Column(f"c{j}") for j in range(trees.source.width))
+    source = trees.source
+    assert isinstance(source, Input)
+    return graph_of(columns, source, score)
+
+
+def test_missing_values_and_groups_are_players_too() -> None:
+    k = 11
+    trees = flag_trees(k, 30, 5, seed=6, missing=True)
+    graph = probability(trees)
+    start, end = np.zeros(k), np.ones(k)
+    start[2], end[5] = np.nan, np.nan
+    groups = {"first": ["c0", "c1", "c2"], "last": ["c9", "c10"]}
+    players = [[0, 1, 2], [9, 10], *[[j] for j in range(3, 9)]]
+    e = gig.explain_pairs(graph, start[None], end[None], groups=groups)
+    want = shapley(graph.predict(coalitions(start, end, players))[:, None])[:, 0]
+    got = dict(zip(e.feature_names, e.values[0], strict=True))
+    names = ["first", "last", *(f"c{j}" for j in range(3, 9))]
+    np.testing.assert_allclose([got[n] for n in names], want, rtol=0, atol=1e-13)
+    assert e.error[0] == 0
+
+
+# ---------------------------------------------------------------- sampled corners
+
+
+def many_flags(columns: int, seed: int = 0, size: float = 0.25) -> TreeEnsemble:
+    """Trees on some of many flags, the first more often: strong and weak players, as in real models."""
+    rng = np.random.default_rng(seed)
+    trees = flag_trees(columns, 60, 4, seed=seed, size=size)
+    split = trees.feature >= 0
+    chance = np.exp(-np.arange(columns) / 8.0)
+    feature = trees.feature.copy()
+    feature[split] = rng.choice(columns, size=split.sum(), p=chance / chance.sum())
+    return replace(trees, feature=feature)
+
+
+def test_a_row_of_many_references_reaches_its_target_and_says_how_far_off_it_is() -> None:
+    columns = 30
+    trees = many_flags(columns)
+    graph = probability(trees)
+    rng = np.random.default_rng(1)
+    reference = (rng.random((20, columns)) < 0.3).astype(float)
+    rows = (rng.random((3, columns)) < 0.7).astype(float)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", gig.AccuracyWarning)
+        e = gig.explain(graph, rows, reference, corner_tol=1e-2)
+    exact = gig.explain(graph, rows, reference, corner_tol=0)
+    largest = np.abs(e.values).max(axis=1)
+    assert (e.error > 0).all()
+    assert (e.error <= 1e-2 * largest).all()
+    assert (np.abs(e.values - exact.values).max(axis=1) <= e.error + exact.error).all()
+    assert np.abs(e.gap).max() < 1e-12
+
+
+@pytest.mark.filterwarnings("ignore::gigrad.AccuracyWarning")
+def test_bits_depend_on_neither_threads_nor_order_nor_company() -> None:
+    columns = 40
+    graph = probability(many_flags(columns, seed=2))
+    rng = np.random.default_rng(3)
+    reference = np.where(rng.random((12, columns)) < 0.1, np.nan, (rng.random((12, columns)) < 0.3).astype(float))
+    rows = (rng.random((5, columns)) < 0.7).astype(float)
+
+    def run(some: np.ndarray, **options: object) -> tuple[np.ndarray, np.ndarray]:
+        explainer = gig.Explainer(graph, reference, corner_tol=0.02, **options)
+        found = explainer(some)
+        return found.values, found.error
+
+    values, error = run(rows, n_threads=1)
+    assert (error > 0).all()
+    order = rng.permutation(len(rows))
+    for again, back in (run(rows, n_threads=3), order * 0 + np.arange(len(rows))), (run(rows[order]), order):
+        assert again[0].tobytes() == values[back].tobytes()
+        assert again[1].tobytes() == error[back].tobytes()
+    alone = [run(rows[i : i + 1]) for i in range(len(rows))]
+    assert np.concatenate([a[0] for a in alone]).tobytes() == values.tobytes()
+    other = run(rows, seed=1)
+    assert other[0].tobytes() != values.tobytes()
+    assert (np.abs(other[0] - values).max(axis=1) <= other[1] + error).all()
+
+
+def test_equal_references_are_one_with_the_sum_of_their_weights() -> None:
+    columns = 34
+    graph = probability(many_flags(columns, seed=4))
+    rng = np.random.default_rng(5)
+    reference = (rng.random((3, columns)) < 0.2).astype(float)
+    row = np.ones((1, columns))
+    twice = gig.explain(graph, row, np.concatenate([reference, reference[:2]]), corner_tol=0.02)
+    once = gig.explain(graph, row, reference, weights=[2, 2, 1], corner_tol=0.02)
+    np.testing.assert_allclose(twice.values, once.values, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(twice.error, once.error, rtol=1e-9)
+
+
+def test_a_target_that_is_missed_is_named_with_what_helps() -> None:
+    columns = 40
+    graph = probability(many_flags(columns, seed=6, size=2.0))
+    with pytest.warns(gig.AccuracyWarning, match=r"columns change at once.*groups=.*'margin'.*corner_tol=") as caught:
+        e = gig.explain_pairs(graph, np.zeros((1, columns)), np.ones((1, columns)), corner_tol=1e-6)
+    assert f"{e.error[0]:.3g}" in str(caught[0].message)
+
+
+def test_corner_tol_is_checked_and_recorded() -> None:
+    graph = probability(many_flags(6))
+    for wrong in (-0.1, 1.0, "0.1", True):
+        with pytest.raises(gig.InputError, match="corner_tol must be 0 or lie between 0 and 1; got"):
+            gig.explain(graph, np.ones((1, 6)), np.zeros((1, 6)), corner_tol=wrong)
+    explainer = gig.Explainer(graph, np.zeros((1, 6)), corner_tol=0.05)
+    assert explainer.provenance["settings"]["corner_tol"] == 0.05
+
+
+def test_players_without_effect_do_not_make_a_corner_large() -> None:
+    """Both sides of every split on the last 20 of 26 columns are the same subtree."""
+    rng = np.random.default_rng(7)
+    grown = []
+    for j in range(6, 26):
+        first, second = rng.choice(6, 2, replace=False)
+        values = rng.normal(size=4)
+        grown.append(
+            Tree(
+                np.array([j, first, first, second, -1, second, -1, -1, -1, -1, -1]),
+                np.array([0.5, 0.5, 0.5, 0.5, 0, 0.5, 0, 0, 0, 0, 0]),
+                np.array([1, 3, 5, 7, -1, 9, -1, -1, -1, -1, -1]),
+                np.array([2, 4, 6, 8, -1, 10, -1, -1, -1, -1, -1]),
+                np.zeros(11, bool),
+                np.array([0, 0, 0, 0, values[0], 0, values[0], *values[1:3], *values[1:3]]),
+            )
+        )
+    trees = assemble(Input(26), grown, np.zeros(1))
+    e = gig.explain_pairs(probability(trees), np.zeros((1, 26)), np.ones((1, 26)))
+    assert e.error[0] == 0
+    assert e.values[0, :6].all()
+    assert not e.values[0, 6:].any()
+
+
+def test_quantiles_of_students_t() -> None:
+    freedom = np.array([2.0, 2.7, 4.0, 7.5, 30.0, 500.0])
+    for level in (1e-3, 1e-5, 1e-7):
+        np.testing.assert_allclose(sampling.student(level, freedom), stats.t.isf(level / 2, freedom), rtol=5e-4)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One end against several starts, under several seeds, which count as rows."""
+
+    forest: Any
+    starts: np.ndarray
+    weights: np.ndarray
+    rows: int
+    hashes: np.ndarray
+
+    @classmethod
+    def made(cls, rng: np.random.Generator, rows: int) -> Case:
+        k, n = int(rng.integers(13, 16)), int(rng.integers(1, 6))
+        trees = many_flags(k, seed=int(rng.integers(2**31)), size=float(rng.choice([0.1, 0.5, 2.0])))
+        starts = (rng.random((n, k)) < 0.2).astype(float)
+        hashes = rng.integers(2**63, size=rows * n).astype(np.uint64)
+        return cls(trees.forest, starts, rng.dirichlet(np.ones(n)), rows, hashes)
+
+    def draw(self, which: np.ndarray, count: np.ndarray, stage: int) -> sampling.Sums:
+        row, start = np.divmod(which, len(self.starts))
+        half, seeds = np.full(len(which), 0.5), self.hashes[which] + np.uint64(stage)
+        corners = kernels.SampledCorners(row, start, 0 * which, half, self.weights[start], count, seeds)
+        end = np.ones((1, self.starts.shape[1]))
+        return sampling.Sums(*kernels.sample_corners(self.forest, SIGMOID, self.starts, end, corners, self.rows, 1))
+
+    def missed(self, target: float) -> int:
+        """In how many rows a credit is farther off than the row's error."""
+        columns = self.starts.shape[1]
+        end, row = np.ones((1, columns)), np.repeat(np.arange(self.rows), len(self.starts))
+        exact = kernels.linked_credits(self.forest, SIGMOID, self.starts, self.weights, end, target=0.0).values[0]
+        weight, known = np.tile(self.weights, self.rows), np.zeros((self.rows, columns, 1))
+        found, error = sampling.estimate(self.draw, row, weight, known, target, 1e-3)
+        return int((np.abs(found - exact).max(axis=1) > error + 1e-13).any(axis=1).sum())
+
+
+def coverage(cases: int, seed: int) -> int:
+    """How many of some rows are farther off than their error, for corners whose truth is known."""
+    rng = np.random.default_rng(seed)
+    return sum(Case.made(rng, 50).missed(float(rng.choice([1e-2, 3e-2, 1e-1]))) for _ in range(cases // 50))
+
+
+def test_error_covers_the_truth() -> None:
+    """Some rows and seeds; `PYTHONPATH=tests/helpers python tests/kernels/test_large_corners.py 20000` does more."""
+    cases = 500
+    assert stats.binom.sf(coverage(cases, 0) - 1, cases, 1e-3) > 1e-4
+
+
+if __name__ == "__main__":
+    import sys
+
+    cases = int(sys.argv[1])
+    missed = coverage(cases, 1)
+    chance = stats.binom.sf(missed - 1, cases, 1e-3)
+    print(f"{missed} of {cases} rows were farther off than their error: p = {chance:.2g}")

@@ -1,0 +1,68 @@
+"""Every public name says what it gives and shows it: its docstring has an example, and the example runs."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pytest
+
+import gigrad as gig
+
+WIDEST = 93  # characters of an example that fit its page, at the width of a laptop
+MODULES = ("references", "plots", "batch", "_io.portable", "spark", "testing", "datasets", "_explain.configuration")
+WITHOUT_EXAMPLE = {
+    "batch.Summary",  # seen in the example of batch.run
+    "testing.ImporterReport",  # and of testing.check_importer
+    "testing.Corner", "testing.find_corners", "testing.thresholds", "testing.jumping_columns", "testing.edge_tables",
+    "testing.has_gradient", "testing.gradient", "testing.reads_scores",  # parts of the definition, for tests of engines
+    "spark.explain", "spark.reasons", "spark.rejects", "spark.local_session",  # need Java: see tests/spark
+}  # fmt: skip
+
+
+def public_names() -> Iterator[tuple[str, Any]]:
+    """Every public function and class, each once, under the shortest name a user would call it by."""
+    modules = {"": gig} | {f"{name}.": importlib.import_module(f"gigrad.{name}") for name in MODULES}
+    seen: set[int] = set()
+    for prefix, module in modules.items():
+        own = [n for n, v in vars(module).items() if n[0] != "_" and getattr(v, "__module__", "") == module.__name__]
+        for name in getattr(module, "__all__", own):
+            value = getattr(module, name)
+            if id(value) not in seen and (inspect.isfunction(value) or inspect.isclass(value)):
+                seen.add(id(value))
+                yield prefix + name, value
+
+
+NAMES = dict(public_names())
+EXCEPTIONS = {name for name, value in NAMES.items() if inspect.isclass(value) and issubclass(value, Exception)}
+EXAMPLES = sorted(set(NAMES) - EXCEPTIONS - WITHOUT_EXAMPLE)
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_says_what_it_gives(name: str) -> None:
+    text = inspect.getdoc(NAMES[name])
+    assert text, name
+    assert text.splitlines()[0].endswith((".", ":")), name
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plt.switch_backend("Agg")
+    monkeypatch.chdir(tmp_path)
+    value = NAMES[name]
+    found = doctest.DocTestParser().get_doctest(inspect.getdoc(value) or "", {}, name, None, 0)
+    assert found.examples, f"{name} has no example"
+    assert all(len(line) + 4 <= WIDEST for each in found.examples for line in each.source.splitlines()), name
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(found, out=said.append)
+    plt.close("all")
+    assert not said, "".join(said)
+
+
+def test_the_list_of_exceptions_is_not_longer_than_needed() -> None:
+    assert set(NAMES) >= WITHOUT_EXAMPLE

@@ -1,0 +1,135 @@
+"""The shape of the package: public names, who may import whom, and what `import gigrad` costs."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gigrad
+
+SOURCE = Path(gigrad.__file__).parent
+
+# who -> whom it may import, of ours: a folder, or one module of a private package
+ALLOWED = {
+    "kernels": set(),
+    "_common": {"errors"},
+    "graph": {"errors", "kernels", "_io.tables", "_io.portable"},
+    "importers": {"graph", "errors", "_io.tables", "_common"},
+    "engine": {"graph", "errors", "kernels"},
+    "_io": {"engine", "graph", "importers", "errors", "_common", "_explain"},
+    "_explain": {"engine", "graph", "importers", "kernels", "references", "errors", "_common", "_io", "_output"},
+    "_output": {"errors", "_common", "_io.durable", "_io.provenance", "_explain.explanation", "_explain.paths"},
+    "plots": {"errors", "_common", "_explain.explanation", "_explain.paths", "_output"},
+    "_reasons": {"engine", "graph", "references", "errors", "_common", "_explain", "_io", "_output.spreadsheet"},
+    "references": {"errors", "graph", "_common", "_io.tables"},
+    "testing": {"errors", "graph", "importers", "_explain", "_io.tables"},
+    "batch": {"errors", "graph", "references", "_common", "_explain", "_io", "_output", "_reasons"},
+    "cli": {
+        "errors",
+        "graph",
+        "importers",
+        "references",
+        "batch",
+        "demo",
+        "spark",
+        "_common",
+        "_explain",
+        "_io",
+        "_output",
+    },
+}
+# what gives reasons for an explanation sees the explanation alone; what explains again to test them needs more
+REASONS_SEE = {"errors", "graph", "references", "_common", "_explain.explanation", "_io.durable", "_output.spreadsheet"}
+EXPLAINS_AGAIN = {"stability.py", "trials.py", "verification.py"}
+
+
+def imports_of(path: Path) -> set[str]:
+    """The parts of gigrad that a file imports from outside its folder: "engine", "_io.tables"."""
+    found: set[str] = set()
+    own = path.relative_to(SOURCE).parts[0]
+    package = path.relative_to(SOURCE).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        names: list[list[str]] = []
+        if isinstance(node, ast.Import):
+            names = [a.name.split(".")[1:] for a in node.names if a.name.startswith("gigrad.")]
+        elif isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - (node.level - 1)]
+            whole = [*base, *(node.module.split(".") if node.module else [])]
+            names = [[*whole, a.name] for a in node.names]
+        found |= {
+            ".".join(n[: 2 if n[0].startswith("_") else 1]) for n in names if n and n[0] not in (own, "__version__")
+        }
+    return found
+
+
+def within(part: str, allowed: set[str]) -> bool:
+    return part in allowed or part.split(".")[0] in allowed
+
+
+def test_every_folder_has_an_import_rule() -> None:
+    assert {path.parent.name for path in SOURCE.glob("*/__init__.py")} == set(ALLOWED)
+
+
+@pytest.mark.parametrize("part", ALLOWED)
+def test_parts_import_only_what_the_flow_allows(part: str) -> None:
+    for path in (SOURCE / part).rglob("*.py"):
+        assert {found for found in imports_of(path) if not within(found, ALLOWED[part])} == set(), path
+
+
+def test_reasons_see_only_the_explanation() -> None:
+    for path in (SOURCE / "_reasons").glob("*.py"):
+        if path.name not in EXPLAINS_AGAIN:
+            assert {found for found in imports_of(path) if not within(found, REASONS_SEE)} == set(), path
+
+
+def test_every_public_name_exists_and_the_list_is_sorted() -> None:
+    assert list(gigrad.__all__) == sorted(gigrad.__all__)
+    for name in gigrad.__all__:
+        assert getattr(gigrad, name) is not None
+
+
+def test_editors_and_the_interpreter_see_the_same_names() -> None:
+    seen: dict[str, str] = {}
+    for block in ast.parse((SOURCE / "__init__.py").read_text()).body:
+        if isinstance(block, ast.If):
+            for line in ast.walk(block):
+                if isinstance(line, ast.ImportFrom):
+                    seen |= {a.name: line.module or a.name for a in line.names}
+    assert seen == gigrad._HOMES
+
+
+def test_no_module_bears_the_name_of_a_public_function() -> None:
+    modules = {path.stem for path in SOURCE.iterdir()}
+    assert {name for name, home in gigrad._HOMES.items() if name in modules and name != home} == set()
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'explian'"):
+        _ = gigrad.explian
+
+
+def test_importing_gigrad_loads_no_model_library_and_no_table_library() -> None:
+    code = (
+        "import sys, gigrad; [getattr(gigrad, n) for n in gigrad.__all__]; "
+        "print(' '.join(sorted({m.split('.')[0] for m in sys.modules})))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    heavy = {
+        "xgboost",
+        "lightgbm",
+        "catboost",
+        "sklearn",
+        "torch",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "scipy",
+        "shap",
+        "matplotlib",
+        "jinja2",
+    }
+    assert not heavy & set(loaded)
