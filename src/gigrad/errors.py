@@ -16,7 +16,7 @@
     StatementWarning (UserWarning)            reasons have no text in the statements, or a doubtful one
     ReasonsWarning (UserWarning)              reasons rest on something that is likely to be a mistake
 
-A message says what must hold, what came, and what to do about it, in one sentence.
+A message says what must hold, what was given, and what to do, in one sentence.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def readable(message: str) -> str:
 
 
 def kind_of(value: object) -> str:
-    """What a message calls something that came: "an int", "a DataFrame", "None"."""
+    """What a message calls a value: "an int", "a DataFrame", "None"."""
     if value is None:
         return "None"
     name = type(value).__name__

@@ -136,7 +136,7 @@ class _Results:
 
     def __init__(self, on_error: OnError) -> None:
         if on_error not in ("fail", "skip", "null"):
-            raise InputError(f'on_error must be "fail", "skip" or "null"; {on_error!r} came.')
+            raise InputError(f'on_error must be "fail", "skip" or "null"; got {on_error!r}.')
         self.on_error = on_error
 
     def schema(self, task: Task) -> Any:

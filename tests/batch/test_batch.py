@@ -164,7 +164,7 @@ def test_bad_rows_are_skipped_or_emptied_and_named(source: str, explainer: gig.E
         assert [(r["row"], r["id"]) for r in rejected] == [(7, 7), (120, 120), (121, 121)]
         assert "'age' is infinite" in rejected[0]["reason"]
         assert "'debt' is missing" in rejected[1]["reason"]
-        assert "'twelve' came" in rejected[2]["reason"]
+        assert "got 'twelve'" in rejected[2]["reason"]
 
 
 def test_by_default_bad_rows_stop_the_run_before_anything_is_written(explainer: gig.Explainer, tmp_path: Path) -> None:
@@ -292,9 +292,9 @@ def test_what_does_not_fit_is_said_and_nothing_is_touched(explainer: gig.Explain
         (gig.InputError, "cannot be read", {"source": tmp_path / "no.parquet"}),
         (gig.InputError, "cannot be read: Empty CSV", {"source": tmp_path / "empty.csv"}),
         (gig.InputError, "id column 'number'", {"id_cols": ["number"]}),
-        (gig.InputError, "'id' came twice", {"id_cols": ["id", "id"]}),
+        (gig.InputError, "got 'id' twice", {"id_cols": ["id", "id"]}),
         (gig.InputError, "'gap' has the name of a column", {"source": clash, "id_cols": ["gap"]}),
-        (gig.InputError, "5 columns, in its order; 1 came", {"columns": ["age"]}),
+        (gig.InputError, "5 columns, in its order; got 1", {"columns": ["age"]}),
         (gig.InputError, "on_error must be", {"on_error": "ignore"}),
         (gig.InputError, "batch_rows must be", {"batch_rows": 0}),
         (gig.InputError, "its format", {"sink": tmp_path / "out.xlsx"}),

@@ -179,7 +179,7 @@ def test_reasons_from_an_explainer_are_for_those_below_its_cutoff(
     refused = [set(pd.read_csv(tmp_path / f"{name}.csv")["number"]) for name in ("own", "none")]
     assert refused[0] == refused[1] != set()
     done = called(reasons % ("own", "x") + " --cutoff 0.4", office, monkeypatch)
-    assert (done.exit_code, "those who pass 0.5; the cutoff 0.4 came" in done.stderr) == (3, True)
+    assert (done.exit_code, "those who pass 0.5; got the cutoff 0.4" in done.stderr) == (3, True)
     done = called(reasons % ("none", "x"), office, monkeypatch)
     assert (done.exit_code, "(--cutoff), or ask for all (--all)" in done.stderr) == (3, True)
 

@@ -124,7 +124,7 @@ def test_bad_rows_are_rejected_as_told(office: Path, tmp_path: Path, monkeypatch
     rejected = pd.read_csv(tmp_path / "out.csv.rejects.csv")
     assert rejected["row"].tolist() == [4, 8]
     assert rejected["number"].tolist()[0] == '\'=HYPERLINK("http://x")'
-    assert "'many' came" in rejected["reason"][0]
+    assert "got 'many'" in rejected["reason"][0]
     done = called(f"gigrad check model.json {tmp_path}/bad.csv -q", office, monkeypatch)
     assert done.exit_code == 3
     assert "2 that the model cannot take (row 4: " in done.stdout

@@ -34,8 +34,8 @@ def ready(office: Path) -> gig.Explainer:
         ("explain model.json new.csv --reference past.csv --output rank --scores x.json", 3, "no such file"),
         ("explain model.json new.csv --reference past.csv --output rank --scores words.csv", 3, "must be numbers"),
         ("explain model.json new.csv --reference past.csv --output rank --scores deep.json", 4, "SmoothedECDF.save"),
-        ("explain ready.gig new.csv --threads 0", 3, "n_threads must be a positive whole number; 0 came"),
-        ("reasons ready.gig new.csv --cutoff nan --lower-is-better", 3, "cutoff must be a finite number; nan came"),
+        ("explain ready.gig new.csv --threads 0", 3, "n_threads must be a positive whole number; got 0"),
+        ("reasons ready.gig new.csv --cutoff nan --lower-is-better", 3, "cutoff must be a finite number; got nan"),
     ],
 )
 def test_files_that_do_not_hold_what_they_should(
@@ -95,16 +95,16 @@ def test_a_damaged_manifest_is_said_to_be_one(
 
 def test_a_list_given_as_one_text_is_refused(ready: gig.Explainer, office: Path) -> None:
     rows = pq.read_table(office / "new.parquet").to_batches()[0]
-    with pytest.raises(gig.InputError, match="id_cols must be a list of columns; the text 'number' came"):
+    with pytest.raises(gig.InputError, match="id_cols must be a list of columns; got the text 'number'"):
         batch.explain_batch(ready, rows, id_cols="number")
-    with pytest.raises(gig.InputError, match="columns must be a list of columns; the text 'age' came"):
+    with pytest.raises(gig.InputError, match="columns must be a list of columns; got the text 'age'"):
         batch.explain_batch(ready, rows, columns="age")
     options: dict[str, Any] = {"everybody": True, "higher_is_better": False}
     for wrong, message in (
-        ({"exclude": "age"}, "exclude must be a list of features or groups; 'age' came"),
-        ({"higher_is_better": "no"}, "higher_is_better must be True or False; 'no' came"),
+        ({"exclude": "age"}, "exclude must be a list of features or groups; got 'age'"),
+        ({"higher_is_better": "no"}, "higher_is_better must be True or False; got 'no'"),
         ({"groups": ["age"]}, "groups must be a dict"),
-        ({"cutoff": "half"}, "cutoff must be a finite number; 'half' came"),
+        ({"cutoff": "half"}, "cutoff must be a finite number; got 'half'"),
     ):
         with pytest.raises(gig.InputError, match=message):
             reason_task(ready, rows.schema, **{**options, **wrong})

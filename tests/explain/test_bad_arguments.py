@@ -46,9 +46,9 @@ def e() -> gig.Explanation:
         ([[1, 2, 3], [1, 2]], "rows of one length"),
         (pd.concat([X, X[["age"]]], axis=1), "name each column once: .*'age' 2 times"),
         (np.array([[10**400, 1, 2]], dtype=object), "hold numbers below 1e308 in column 'age'"),
-        (np.ma.masked_array(X[:1].to_numpy(), mask=[[True, False, False]]), r"a masked array came.*filled"),
-        (pl.from_pandas(X).lazy(), r"a LazyFrame came. Pass what its collect\(\) gives"),
-        (pa.RecordBatch.from_pandas(X), "a RecordBatch came. Pass pyarrow.Table.from_batches"),
+        (np.ma.masked_array(X[:1].to_numpy(), mask=[[True, False, False]]), r"got a masked array.*filled"),
+        (pl.from_pandas(X).lazy(), r"got a LazyFrame. Pass what its collect\(\) gives"),
+        (pa.RecordBatch.from_pandas(X), "got a RecordBatch. Pass pyarrow.Table.from_batches"),
     ],
 )
 def test_tables_that_cannot_be_read_say_what_to_do(table: Any, message: str) -> None:
@@ -65,15 +65,15 @@ def test_references_refuse_the_same_tables(table: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tol": None}, "tol must lie between 0 and 1; None came"),
-        ({"tol": "small"}, "tol must lie between 0 and 1; 'small' came"),
-        ({"n_threads": True}, "n_threads must be a positive whole number; True came"),
-        ({"weights": "equal"}, "weights must be numbers, one a reference row; 'equal' came"),
+        ({"tol": None}, "tol must lie between 0 and 1; got None"),
+        ({"tol": "small"}, "tol must lie between 0 and 1; got 'small'"),
+        ({"n_threads": True}, "n_threads must be a positive whole number; got True"),
+        ({"weights": "equal"}, "weights must be numbers, one a reference row; got 'equal'"),
         ({"weights": [1j] * 60}, "weights must be numbers"),
         ({"weights": [1e308] * 60}, "and so must their sum"),
-        ({"groups": ["age"]}, "groups must be a dict such as .*; a list came"),
+        ({"groups": ["age"]}, "groups must be a dict such as .*; got a list"),
         ({"groups": {"who": None}}, "The group 'who' must be a list of features"),
-        ({"groups": {3: ["age"]}}, "The name of a group must be a text; 3 came"),
+        ({"groups": {3: ["age"]}}, "The name of a group must be a text; got 3"),
     ],
 )
 def test_options_of_an_explanation(options: dict[str, Any], message: str) -> None:
@@ -92,52 +92,52 @@ def test_numbers_of_numpy_are_numbers() -> None:
     ("call", "message"),
     [
         (lambda: gig.references.Reference(X[:0], None, "nobody"), "at least one row; it is empty"),
-        (lambda: gig.references.Reference(X, None, "all", RISK, "up"), "higher_is_better must be True .*; 'up' came"),
-        (lambda: APPROVED.passes("all"), "scores must be numbers; 'all' came"),
+        (lambda: gig.references.Reference(X, None, "all", RISK, "up"), "higher_is_better must be True .*; got 'up'"),
+        (lambda: APPROVED.passes("all"), "scores must be numbers; got 'all'"),
         (lambda: gig.references.sample(APPROVED, 3, seed="x"), "seed must be a whole number"),
         (lambda: gig.references.sample(APPROVED, 3, seed=-1), "seed must be a whole number that is not negative"),
         (
             lambda: gig.references.approved(X, RISK, 0.5, higher_is_better=False, min_rows=None),
-            "min_rows must be a whole number, 0 or more; None came",
+            "min_rows must be a whole number, 0 or more; got None",
         ),
         (
             lambda: gig.references.cutoff_band(X, RISK, 0.5, higher_is_better=False, width="wide"),
-            "width must be a positive number.*; 'wide' came",
+            "width must be a positive number.*; got 'wide'",
         ),
         (
             lambda: gig.references.distill(gig.references.all_applicants(pd.DataFrame({"a": [[1], [2], [3]]})), 2),
             "Column 'a' must hold labels, or numbers",
         ),
-        (lambda: gig.explain_gap(MODEL, X, X, level="high"), "level must lie between 0 and 1; 'high' came"),
+        (lambda: gig.explain_gap(MODEL, X, X, level="high"), "level must lie between 0 and 1; got 'high'"),
         (lambda: gig.explain_gap(MODEL, X, X, weights_a=["a"] * 60), "weights must be numbers, one a row of group_a"),
         (lambda: gig.reason_stability(MODEL, REFUSED, APPROVED, spaces=["margin"]), "spaces must be a dict"),
         (
             lambda: gig.reason_stability(MODEL, REFUSED, APPROVED, measurement_error="5%"),
-            "measurement_error must be a dict such as .*; a str came",
+            "measurement_error must be a dict such as .*; got a str",
         ),
         (lambda: gig.average([MODEL, MODEL], weights=["a", "b"]), "weights must be numbers, one a model"),
         (lambda: ecdf.fit(["low", "high"]), "scores must be numbers; .*'low'"),
-        (lambda: ecdf.fit([1, 2, 3], knots=2.5), "knots must be a whole number, at least 2; 2.5 came"),
+        (lambda: ecdf.fit([1, 2, 3], knots=2.5), "knots must be a whole number, at least 2; got 2.5"),
         (lambda: ecdf([0, 1], [0, np.inf]), "needs finite knots"),
-        (lambda: read_statements({"age": {"statement": "x", "below": "nan"}}), "must be a finite number; 'nan' came"),
-        (lambda: ecdf.fit([1, 2])("high"), "scores must be numbers; 'high' came"),
-        (lambda: ecdf("a", "b"), "scores must be numbers; 'a' came"),
-        (lambda: gig.function(first_column, None, 2), 'gradient must be a function or "autograd"; None came'),
+        (lambda: read_statements({"age": {"statement": "x", "below": "nan"}}), "must be a finite number; got 'nan'"),
+        (lambda: ecdf.fit([1, 2])("high"), "scores must be numbers; got 'high'"),
+        (lambda: ecdf("a", "b"), "scores must be numbers; got 'a'"),
+        (lambda: gig.function(first_column, None, 2), 'gradient must be a function or "autograd"; got None'),
         (lambda: gig.function(first_column, first_column, 2.0), "columns must be the number of columns or their names"),
-        (lambda: gig.function(first_column, first_column, 0), "columns must be a positive whole number; 0 came"),
+        (lambda: gig.function(first_column, first_column, 0), "columns must be a positive whole number; got 0"),
         (
             lambda: gig.function(first_column, first_column, 2, outputs="score"),
-            "outputs must be .* their names.*; 'score' came",
+            "outputs must be .* their names.*; got 'score'",
         ),
         (
             lambda: gig.function(first_column, first_column, 2, outputs=0),
-            "outputs must be a positive whole number; 0 came",
+            "outputs must be a positive whole number; got 0",
         ),
-        (lambda: gig.import_model(MODEL).with_columns("abc"), "with_columns needs a list of names; 'abc' came"),
-        (lambda: gig.register_importer("Model"), "its dotted one, \"package.Class\"; 'Model' came"),
+        (lambda: gig.import_model(MODEL).with_columns("abc"), "with_columns needs a list of names; got 'abc'"),
+        (lambda: gig.register_importer("Model"), "its dotted one, \"package.Class\"; got 'Model'"),
         (lambda: brute_force(MODEL, [1.0], [0.0, 1.0, 2.0]), "start must be one encoded row of 3 numbers"),
-        (lambda: brute_force(MODEL, "low", "high"), "start must be one encoded row, numbers only; 'low' came"),
-        (lambda: checks.whole(1, "n", least=2), "n must be a whole number, at least 2; 1 came"),
+        (lambda: brute_force(MODEL, "low", "high"), "start must be one encoded row, numbers only; got 'low'"),
+        (lambda: checks.whole(1, "n", least=2), "n must be a whole number, at least 2; got 1"),
     ],
 )
 def test_arguments_of_other_functions(call: Any, message: str) -> None:
@@ -148,11 +148,11 @@ def test_arguments_of_other_functions(call: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"exclude": 3}, "exclude must be a list of features or groups; 3 came"),
-        ({"min_share": None}, "min_share must lie between 0 and 1; None came"),
-        ({"min_share": "half"}, "min_share must lie between 0 and 1; 'half' came"),
+        ({"exclude": 3}, "exclude must be a list of features or groups; got 3"),
+        ({"min_share": None}, "min_share must lie between 0 and 1; got None"),
+        ({"min_share": "half"}, "min_share must lie between 0 and 1; got 'half'"),
         ({"ranges": 3}, "ranges must be a dict"),
-        ({"ranges": {"age": "wide", "income": 1, "debt": 1}}, "'wide' came for 'age'"),
+        ({"ranges": {"age": "wide", "income": 1, "debt": 1}}, "got 'wide' for 'age'"),
         ({"groups": ["age"]}, "groups must be a dict"),
     ],
 )
@@ -201,7 +201,7 @@ def test_files_that_are_absent_or_hostile(tmp_path: Path) -> None:
     with pytest.raises(gig.InputError, match="it does not exist"):
         gig.Explanation.load(tmp_path / "none.parquet")
     gig.Explainer(MODEL, X).save(tmp_path / "x.gig")
-    with pytest.raises(gig.InputError, match="n_threads must be a positive whole number; 0 came"):
+    with pytest.raises(gig.InputError, match="n_threads must be a positive whole number; got 0"):
         gig.Explainer.load(tmp_path / "x.gig", n_threads=0)
 
 

@@ -51,7 +51,7 @@ def forest() -> Any:
         (X[:2], X[:5], {"n_threads": 0}, "n_threads must be a positive whole number"),
         (np.where(X[:2] > 9, 0, np.inf), X[:5], {}, "is infinite in row 0"),
         (X[0], X[:5], {}, "X must have two dimensions"),
-        ("rows.csv", X[:5], {}, "a str came"),
+        ("rows.csv", X[:5], {}, "got a str"),
     ],
 )
 def test_what_cannot_be_explained_is_refused(model: Any, rows: Any, reference: Any, options: Any, message: str) -> None:
@@ -96,7 +96,7 @@ def test_unknown_models_get_the_list_and_the_way_to_add_one() -> None:
         gig.import_model(model.predict_proba)
     with pytest.raises(gig.UnsupportedModelError, match=r"gigrad\.function\(f, gradient\)"):
         gig.import_model(np.sin)
-    with pytest.raises(gig.UnsupportedModelError, match=r"a fitted object; None came"):
+    with pytest.raises(gig.UnsupportedModelError, match=r"a fitted object; got None"):
         gig.explain(None, X, X)
 
 
@@ -156,5 +156,5 @@ def test_cells_that_the_models_own_steps_fail_on_are_said_to_be_the_matter() -> 
     model = make_pipeline(chosen, LogisticRegression()).fit(rows, np.arange(40) % 2)
     with pytest.raises(gig.InputError, match=r"LogisticRegression itself cannot take these rows \(TypeError: "):
         gig.explain(model, rows[:2].assign(home=[1, 2]), rows)
-    with pytest.raises(gig.InputError, match=r"'home', such as .*; something that is no label came"):
+    with pytest.raises(gig.InputError, match=r"'home', such as .*; got something that cannot be a label"):
         gig.explain(model, rows[:1].assign(home=[["rent"]]), rows)

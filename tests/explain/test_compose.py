@@ -179,8 +179,8 @@ def wrong() -> dict[str, Any]:
     models = [LogisticRegression().fit(X, Y), LogisticRegression().fit(X, CLASSES)]
     four, nine = LinearRegression().fit(X, REAL), LinearRegression().fit(np.zeros((3, 9)), np.zeros(3))
     return {
-        "list of one or more models; an empty one came": lambda: gig.stack([], four),
-        "list of one or more models; a LinearRegression": lambda: gig.average(four),
+        "list of one or more models; got an empty one": lambda: gig.stack([], four),
+        "list of one or more models; got a LinearRegression": lambda: gig.average(four),
         "4 scores (1 from LogisticRegression, 3 from LogisticRegression); LinearRegression reads 9 columns. If": (
             lambda: gig.stack(models, nine)
         ),

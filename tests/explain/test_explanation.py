@@ -90,7 +90,7 @@ def test_iterating_gives_one_row_at_a_time() -> None:
         (7, "There are 7 rows, so row 7 does not exist"),
         ((slice(None), "age"), "'age' must be the name of one feature; 0 have it"),
         (np.array([True, False]), "A mask of rows must have 7 entries; it has 2"),
-        ((0, 0, 0), "This explanation has 2 axes; 3 indices came"),
+        ((0, 0, 0), "This explanation has 2 axes; got 3 indices"),
         ((slice(None), ["f0", "f0"]), "each feature once"),
         (1.5, "picked by number, slice"),
         (None, "picked by number, slice"),

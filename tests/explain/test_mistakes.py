@@ -22,13 +22,13 @@ MODEL = DecisionTreeClassifier().fit(X, GOOD)
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (None, r"a fitted object; None came"),
-        (DecisionTreeClassifier, r"the class DecisionTreeClassifier came\. Pass DecisionTreeClassifier\(\.\.\.\)\.fit"),
-        ("model.json", r"path 'model\.json' came\. Load it with its own library first"),
-        (Path("model.json"), r"path 'model\.json' came"),
-        ([MODEL, MODEL], r"a list of 2 came\. Join several with gigrad\.stack or gigrad\.average"),
-        (X, r"a DataFrame came\. The model comes first, tables after it"),
-        (X.to_numpy(), r"a ndarray came\. The model comes first, tables after it"),
+        (None, r"a fitted object; got None"),
+        (DecisionTreeClassifier, r"got the class DecisionTreeClassifier\. Pass DecisionTreeClassifier\(\.\.\.\)\.fit"),
+        ("model.json", r"path 'model\.json'\. Load it with its own library first"),
+        (Path("model.json"), r"path 'model\.json'"),
+        ([MODEL, MODEL], r"got a list of 2\. Join several with gigrad\.stack or gigrad\.average"),
+        (X, r"got a DataFrame\. The model comes first, tables after it"),
+        (X.to_numpy(), r"got a ndarray\. The model comes first, tables after it"),
         (MODEL.predict_proba, r"not its method 'predict_proba'"),
         ({"model": MODEL}, r"A builtins\.dict cannot be imported\. Supported are .*catboost: CatBoost"),
     ],
@@ -41,8 +41,8 @@ def test_something_else_in_the_place_of_the_model(model: Any, said: str) -> None
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        ({"age": 20.0, "credit_amount": 1.0}, r"a dict came\. Pass pandas\.DataFrame\(\[row\]\) for one row"),
-        ([{"age": 20.0, "credit_amount": 1.0}], r"a list of dicts came\. Pass pandas\.DataFrame\(rows\)"),
+        ({"age": 20.0, "credit_amount": 1.0}, r"got a dict\. Pass pandas\.DataFrame\(\[row\]\) for one row"),
+        ([{"age": 20.0, "credit_amount": 1.0}], r"got a list of dicts\. Pass pandas\.DataFrame\(rows\)"),
         (GOOD == 0, r"it has 1\. A mask chooses rows: pass table\[mask\]"),
         (GOOD, r"it has 1\. For one row, pass \[row\]"),
         (X.rename(columns={"age": "Age "}), r"'age' is missing\. For 'age' there is 'Age '\.$"),
@@ -81,23 +81,23 @@ def test_without_data_frames_the_extra_that_brings_them_is_named(monkeypatch: py
 
 def test_a_file_of_another_kind_than_its_name_says(tmp_path: Path) -> None:
     e = gig.explain(MODEL, X, X)
-    with pytest.raises(gig.InputError, match=r"a saved explanation must end in \.parquet, .*e\.csv came"):
+    with pytest.raises(gig.InputError, match=r"a saved explanation must end in \.parquet, .*got .*e\.csv"):
         e.save(tmp_path / "e.csv")
     for wrong in (
         lambda: e.report(tmp_path / "e.pdf"),
         lambda: gig.report("no model, which is not even looked at", X, X, tmp_path / "e.pdf"),
     ):
-        with pytest.raises(gig.InputError, match=r"a report must end in \.html, .*e\.pdf came"):
+        with pytest.raises(gig.InputError, match=r"a report must end in \.html, .*got .*e\.pdf"):
             wrong()
-    with pytest.raises(gig.InputError, match="a report goes to a file, whose path must be text or a Path; an int came"):
+    with pytest.raises(gig.InputError, match="a report goes to a file, whose path must be text or a Path; got an int"):
         e.report(3)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_no_models_at_all() -> None:
-    with pytest.raises(gig.InputError, match="average must be given a list of one or more models; an empty one came"):
+    with pytest.raises(gig.InputError, match="average must be given a list of one or more models; got an empty one"):
         gig.average([])
-    with pytest.raises(gig.InputError, match="models; a DecisionTreeClassifier came"):
+    with pytest.raises(gig.InputError, match="models; got a DecisionTreeClassifier"):
         gig.stack(MODEL, head=[1.0])
 
 

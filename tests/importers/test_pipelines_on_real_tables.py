@@ -39,6 +39,7 @@ from sklearn.preprocessing import (
 )
 
 import gigrad as gig
+from gigrad._io.tables import read_rows
 from gigrad.testing import brute_force, check_importer
 
 pytestmark = [pytest.mark.data, pytest.mark.filterwarnings("ignore::UserWarning:sklearn")]
@@ -207,7 +208,7 @@ def test_a_stack_equals_the_definition(adult):
     for name in ("age", "education", "hours_per_week", "occupation"):
         start[name] = X[name].iloc[[40]].to_numpy()
     got = gig.explain_pairs(model, start, end, tol=1e-9, discrete=()).values[0]
-    encoded = [gig.tables.read_rows(t, graph, what="X").matrix[0] for t in (start, end)]
+    encoded = [read_rows(t, graph, what="X").matrix[0] for t in (start, end)]
     want = brute_force(graph, *encoded)[:, 0]
     np.testing.assert_allclose(got, want, atol=1e-8)
     assert np.count_nonzero(np.abs(want) > 1e-5) >= 3

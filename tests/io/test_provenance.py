@@ -72,7 +72,7 @@ def test_a_field_of_an_unknown_kind_is_refused_rather_than_skipped() -> None:
     source = Input(1)
     bad = replace(Affine(source, np.eye(1), np.zeros(1)))
     object.__setattr__(bad, "bias", {"a": 1})
-    with pytest.raises(TypeError, match="a dict came"):
+    with pytest.raises(TypeError, match="got a dict"):
         provenance.node_fingerprint(bad)
 
 

@@ -76,14 +76,14 @@ def test_unknown_labels_are_treated_as_the_library_does(unknown: Any, code: floa
         (pd.DataFrame({"z": [1.0]}), r"'age', 'income' are missing"),
         (np.zeros((3, 4)), r"must have the model's 2 columns; it has 4"),
         (np.zeros(3), r"must have two dimensions, rows and columns; it has 1"),
-        (pd.DataFrame({"age": ["old"], "income": [1]}), r"must hold numbers in column 'age'; 'old' came"),
+        (pd.DataFrame({"age": ["old"], "income": [1]}), r"must hold numbers in column 'age'; got 'old'"),
         (np.array([[1.0, np.inf]]), r"'income' is infinite in row 0"),
         (np.array([[1.0, 2.0], [1.0, np.nan]]), r"no missing value in column 'income', .* row 1 has one"),
         (np.array([["a", "b"]]), r"must hold real numbers"),
         (np.zeros((1, 2), dtype=complex), r"must hold real numbers"),
-        ({"age": 1}, r"a dict came"),
-        (None, r"table; None came"),
-        (pd.Series([1.0, 2.0]), r"a Series came. For one row of a pandas table, pass table.iloc\[\[i\]\]"),
+        ({"age": 1}, r"got a dict"),
+        (None, r"table; got None"),
+        (pd.Series([1.0, 2.0]), r"got a Series. For one row of a pandas table, pass table.iloc\[\[i\]\]"),
         (pd.DataFrame([[1.0, 2.0]], columns=["age", "age"]), r"must name each column once: .*'age' 2 times"),
     ],
 )
@@ -98,12 +98,12 @@ def test_an_unknown_category_is_named_where_the_model_refuses_it() -> None:
 
 
 def test_dates_in_the_place_of_labels_are_refused() -> None:
-    with pytest.raises(InputError, match="categories in column 'grade', such as 'A'; the date 2020-01-02"):
+    with pytest.raises(InputError, match="categories in column 'grade', such as 'A'; got the date 2020-01-02"):
         read_rows(pd.DataFrame({"age": [1.0], "grade": [pd.Timestamp("2020-01-02")]}), GRADES, what="X")
 
 
 def test_sparse_input_asks_what_its_empty_cells_mean() -> None:
-    with pytest.raises(InputError, match="sparse matrix came"):
+    with pytest.raises(InputError, match="sparse matrix"):
         read_rows(sparse.csr_matrix(np.eye(2)), NUMBERS, what="X")
 
 
@@ -144,7 +144,7 @@ def test_a_table_without_names_takes_those_of_the_other(rows: Any, reference: An
 def test_two_tables_with_names_must_agree() -> None:
     """Nothing else could tell that the columns of one stand in another order."""
     turned = NAMED[["income", "age", "debt"]]
-    message = "'age' came where {} has 'income'.*with_columns"
+    message = "got 'age' where {} has 'income'.*with_columns"
     with pytest.raises(gig.InputError, match=f"^X must have the columns of.*{message.format('the reference')}"):
         gig.explain(NAMELESS, NAMED[:2], turned)
     with pytest.raises(gig.InputError, match=f"^start must have the columns of.*{message.format('end')}"):

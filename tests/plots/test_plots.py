@@ -221,7 +221,7 @@ def test_pictures_of_one_row_refuse_what_they_cannot_draw(name: str) -> None:
     if name != "bar":
         with pytest.raises(InputError, match=f"{name} draws one row; this explanation has 7"):
             ONE_ROW[name](made(paths=True))
-    with pytest.raises(InputError, match="draws an Explanation; a ndarray came"):
+    with pytest.raises(InputError, match="draws an Explanation; got a ndarray"):
         ONE_ROW[name](np.zeros((1, 2)))
 
 
@@ -248,14 +248,14 @@ DRAWN: dict[str, Callable[[Any], Any]] = {
 def test_only_axes_can_be_drawn_on(draw: Callable[[Any], Any]) -> None:
     figure, axes = plt.subplots(1, 2)
     for wrong, said in {
-        "ax": "a str came. Leave it out to have new ones made",
-        figure: r"a Figure came. Pass what its gca\(\) gives",
-        plt: "a module came. Leave it out",
-        plt.figure().add_subplot(projection="3d"): "ax must be flat axes; three-dimensional ones came. Leave it out",
+        "ax": "got a str. Leave it out to have new ones made",
+        figure: r"got a Figure. Pass what its gca\(\) gives",
+        plt: "got a module. Leave it out",
+        plt.figure().add_subplot(projection="3d"): "ax must be flat axes; got three-dimensional ones. Leave it out",
     }.items():
         with pytest.raises(InputError, match=said):
             draw(wrong)
-    with pytest.raises(InputError, match=r"a ndarray came. Pass one of them, say axes\[0\]"):
+    with pytest.raises(InputError, match=r"got a ndarray. Pass one of them, say axes\[0\]"):
         draw(axes)
     assert draw(axes[1]) is axes[1]
     axes[0].remove()
@@ -269,10 +269,10 @@ def test_surface_needs_one_solid_picture_and_three_flat_ones() -> None:
     solid, *flat = (figure.add_subplot(2, 2, i, projection="3d" if i == 1 else None) for i in range(1, 5))
     assert list(plots.surface(e, plane, start, ax=[solid, *flat])) == [solid, *flat]
     for axes, said in [
-        ([*flat, solid], r"ax\[0\] must be axes of three dimensions; flat ones came"),
-        ([solid, solid, *flat[1:]], r"ax\[1\] must be flat axes; three-dimensional ones came"),
-        ([solid, *flat[:2], None], r"ax\[3\] must be matplotlib axes; None came"),
-        (figure, "four axes; 1 came"),
+        ([*flat, solid], r"ax\[0\] must be axes of three dimensions; got flat ones"),
+        ([solid, solid, *flat[1:]], r"ax\[1\] must be flat axes; got three-dimensional ones"),
+        ([solid, *flat[:2], None], r"ax\[3\] must be matplotlib axes; got None"),
+        (figure, "four axes; got 1"),
     ]:
         with pytest.raises(InputError, match=said):
             plots.surface(e, plane, start, ax=axes)

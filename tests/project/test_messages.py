@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import gigrad as gig
+from gigrad._io.tables import read_rows
 from gigrad.errors import warn
 
 RNG = np.random.default_rng(0)
@@ -37,13 +38,13 @@ Y = (TABLE["debt"] > 0).astype(int)
     ],
 )
 def test_no_message_names_numpys_types(value: Any, shown: str) -> None:
-    error = gig.InputError(f"something else must come; {value!r} came.")
-    assert str(error) == f"something else must come; {shown} came."
+    error = gig.InputError(f"something else must be given; got {value!r}.")
+    assert str(error) == f"something else must be given; got {shown}."
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        warn(f"{value!r} came.", gig.AccuracyWarning)
-    assert str(caught[0].message) == f"{shown} came."
+        warn(f"got {value!r}.", gig.AccuracyWarning)
+    assert str(caught[0].message) == f"got {shown}."
 
 
 def test_a_mismatch_shows_plain_numbers() -> None:
@@ -51,7 +52,7 @@ def test_a_mismatch_shows_plain_numbers() -> None:
     odd = gig.Graph(wrong.columns, wrong.input, wrong.input, wrong.input, ("x0",), witnesses=wrong.witnesses)
     witness = type(wrong.witnesses[0])(odd.score, lambda rows: rows.matrix + 1.0, "model")
     with pytest.raises(gig.ModelMismatchError, match=r"the model says 1\.25, the graph 0\.25 \("):
-        witness.check(gig.tables.read_rows([[0.25]], odd, what="X"), {odd.score: np.array([[0.25]])})
+        witness.check(read_rows([[0.25]], odd, what="X"), {odd.score: np.array([[0.25]])})
 
 
 @pytest.mark.parametrize(

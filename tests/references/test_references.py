@@ -83,7 +83,7 @@ X20, S20 = np.arange(20.0)[:, None], np.arange(20.0)
     [
         (lambda: approved(X20, S20, 99, higher_is_better=True), "Nobody passes.*between 0 and 19.*higher_is_better"),
         (lambda: approved(X20, S20, -1, higher_is_better=False), "Nobody passes"),
-        (lambda: approved(X20, S20, 15, higher_is_better=True), "at least min_rows=10.*5 came"),
+        (lambda: approved(X20, S20, 15, higher_is_better=True), "at least min_rows=10.*got 5"),
         (lambda: approved(X20, S20, 5, higher_is_better=None), "higher_is_better must be True"),
         (lambda: approved(X20, S20, 5, higher_is_better="yes"), "higher_is_better must be True"),
         (lambda: approved(X20, S20[:9], 5, higher_is_better=True), "one number a row, 20; their shape is"),
@@ -98,12 +98,15 @@ X20, S20 = np.arange(20.0)[:, None], np.arange(20.0)
         (lambda: all_applicants(X20[:0]), "at least one row"),
         (lambda: all_applicants("no table"), "must be a NumPy array or a pandas"),
         (lambda: nearest_approved(X20, S20, 15, 17, 2, higher_is_better=True), "passes the cutoff.*mixed up"),
-        (lambda: nearest_approved(X20, S20, 15, 3, 9, higher_is_better=True), "at most the number of approved.*5; 9"),
+        (
+            lambda: nearest_approved(X20, S20, 15, 3, 9, higher_is_better=True),
+            "at most the number of approved.*5; got 9",
+        ),
         (lambda: nearest_approved(X20, S20, 15, 99, 2, higher_is_better=True), "position in X, from 0 to 19"),
         (lambda: nearest_approved(X20, S20, 15, X20[:2], 2, higher_is_better=True), "one row or a position"),
         (lambda: nearest_approved(X20, S20, 15, 3, 0, higher_is_better=True), "k must be a positive whole number"),
         (lambda: sample(all_applicants(X20), 21), "at most the reference's 20 rows"),
-        (lambda: sample(X20, 3), "A Reference must come"),
+        (lambda: sample(X20, 3), "must be a Reference"),
         (lambda: distill(all_applicants(X20), 1), "at least 2"),
     ],
 )

@@ -26,21 +26,21 @@ def whole(value: Any, name: str, least: int = 1) -> int:
     """A whole number that is not below `least`."""
     if not is_whole(value) or value < least:
         wanted = {0: "a whole number, 0 or more", 1: "a positive whole number"}
-        raise InputError(f"{name} must be {wanted.get(least, f'a whole number, at least {least}')}; {value!r} came.")
+        raise InputError(f"{name} must be {wanted.get(least, f'a whole number, at least {least}')}; got {value!r}.")
     return int(value)
 
 
 def seed(value: Any) -> int:
     """A number that random draws begin with."""
     if not is_whole(value) or not 0 <= value < 2**63:
-        raise InputError(f"seed must be a whole number that is not negative; {value!r} came.")
+        raise InputError(f"seed must be a whole number that is not negative; got {value!r}.")
     return int(value)
 
 
 def inside(value: Any, name: str) -> float:
     """A number between 0 and 1, and neither of them."""
     if not is_number(value) or not 0 < value < 1:
-        raise InputError(f"{name} must lie between 0 and 1; {value!r} came.")
+        raise InputError(f"{name} must lie between 0 and 1; got {value!r}.")
     return float(value)
 
 
@@ -54,7 +54,7 @@ def target(value: Any, name: str) -> float:
 def mapping(value: Any, name: str, example: str) -> Mapping[Any, Any]:
     """A dict, or anything else that maps names to something."""
     if not isinstance(value, Mapping):
-        raise InputError(f"{name} must be a dict such as {example}; {kind_of(value)} came.")
+        raise InputError(f"{name} must be a dict such as {example}; got {kind_of(value)}.")
     return value
 
 
@@ -65,7 +65,7 @@ def weights(values: Any, count: int, each: str) -> np.ndarray[Any, np.dtype[np.f
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"weights must be numbers, one a {each}; {values!r:.60} came.") from None
+        raise InputError(f"weights must be numbers, one a {each}; got {values!r:.60}.") from None
     if array.shape != (count,):
         raise InputError(f"weights must have one number a {each}, {count}; their shape is {array.shape}.")
     with np.errstate(over="ignore"):
@@ -79,14 +79,14 @@ def weights(values: Any, count: int, each: str) -> np.ndarray[Any, np.dtype[np.f
 def library(name: Any) -> str:
     """A library of data frames that results can be given in."""
     if name not in ("pandas", "polars"):
-        raise InputError(f'library must be "pandas" or "polars"; {name!r} came.')
+        raise InputError(f'library must be "pandas" or "polars"; got {name!r}.')
     return str(name)
 
 
 def file_name(path: Any, what: str, *endings: str) -> Path:
     """The path of a file to write, whose name must say what it is."""
     if not isinstance(path, (str, PathLike)):
-        raise InputError(f"{what} goes to a file, whose path must be text or a Path; {kind_of(path)} came.")
+        raise InputError(f"{what} goes to a file, whose path must be text or a Path; got {kind_of(path)}.")
     if Path(path).suffix.lower() not in endings:
-        raise InputError(f"The name of {what} must end in {endings[0]}, by which it is known; {path} came.")
+        raise InputError(f"The name of {what} must end in {endings[0]}, by which it is known; got {path}.")
     return Path(path)

@@ -137,8 +137,8 @@ def _left_out(graphs: Sequence[Graph], width: int, margin: bool) -> Opposite | N
 
 def _imported(models: Sequence[Any], what: str) -> list[Graph]:
     if not isinstance(models, (list, tuple)) or not models:
-        came = "an empty one" if isinstance(models, (list, tuple)) else kind_of(models)
-        raise InputError(f"{what} must be given a list of one or more models; {came} came.")
+        given = "an empty one" if isinstance(models, (list, tuple)) else kind_of(models)
+        raise InputError(f"{what} must be given a list of one or more models; got {given}.")
     return [import_model(m) for m in models]
 
 
@@ -242,7 +242,7 @@ class SmoothedECDF(Transform):
             raise InputError("scores must be finite; some are NaN or infinite.")
         distinct, first = _apart(*np.unique(values, return_index=True))
         if len(distinct) < 2:
-            raise InputError(f"scores must have at least two distinct values to rank; {len(distinct)} came.")
+            raise InputError(f"scores must have at least two distinct values to rank; got {len(distinct)}.")
         last = np.append(first[1:], len(values))
         rank = (first + last - 1) / 2.0 / (len(values) - 1)
         rank[0], rank[-1] = 0.0, 1.0
@@ -292,7 +292,7 @@ def _numbers(values: Any, what: str) -> Array:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{what} must be numbers; {values!r:.60} came.") from None
+        raise InputError(f"{what} must be numbers; got {values!r:.60}.") from None
 
 
 def _apart(values: Array, first: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:

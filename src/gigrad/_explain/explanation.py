@@ -127,7 +127,7 @@ class Explanation:
     def __getitem__(self, key: Any) -> Explanation:
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) > self.values.ndim:
-            raise InputError(f"This explanation has {self.values.ndim} axes; {len(keys)} indices came.")
+            raise InputError(f"This explanation has {self.values.ndim} axes; got {len(keys)} indices.")
         out = self
         if len(keys) > 2:
             out = out._take_outputs(keys[2])
@@ -148,15 +148,15 @@ class Explanation:
 
     def _take_features(self, index: Ints) -> Explanation:
         if not len(index):
-            raise InputError("A slice must keep at least one feature; none came.")
+            raise InputError("A slice must keep at least one feature; got none.")
         if len(np.unique(index)) < len(index):
-            raise InputError("A slice may name each feature once; one came twice.")
+            raise InputError("A slice may name each feature once; got one twice.")
         return self._merge({self.feature_names[i]: np.array([i]) for i in index})
 
     def _take_outputs(self, key: Any) -> Explanation:
         found = _positions(key, self.output_names, "output")
         if not len(found):
-            raise InputError("A slice must keep at least one output; none came.")
+            raise InputError("A slice must keep at least one output; got none.")
         index: Any = int(found[0]) if isinstance(key, (int, np.integer, str)) else found
         per_output = ("values", "base_values", "predictions", "gap", "error", "rest")
         return replace(
@@ -308,7 +308,7 @@ def _positions(key: Any, names: Sequence[Any], what: str) -> Ints:
         return np.arange(size)[key]
     single = isinstance(key, (str, int, np.integer)) and not isinstance(key, bool)
     ways = "number" if isinstance(names, range) else "number, name"
-    refused = InputError(f"A {what} is picked by {ways}, slice, list or mask; {key!r} came.")
+    refused = InputError(f"A {what} is picked by {ways}, slice, list or mask; got {key!r}.")
     try:
         array = np.asarray([key] if single else key)
     except ValueError:  # lists of several lengths

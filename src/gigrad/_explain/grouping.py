@@ -34,9 +34,9 @@ class Grouping:
         groups = checks.mapping(groups, "groups", '{"housing": ["rent", "owns"]}') if groups else {}
         for name, members in groups.items():
             if not isinstance(name, str):
-                raise InputError(f"The name of a group must be a text; {name!r} came.")
+                raise InputError(f"The name of a group must be a text; got {name!r}.")
             if isinstance(members, str) or not isinstance(members, Collection) or len(members) == 0:
-                raise InputError(f"The group {name!r} must be a list of features, at least one; {members!r} came.")
+                raise InputError(f"The group {name!r} must be a list of features, at least one; got {members!r}.")
             for member in members:
                 if member not in names:
                     raise InputError(

@@ -109,7 +109,7 @@ def chosen_rows(paths: Any, n: int) -> Ints:
     rows = np.asarray(paths)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or ((rows < 0) | (rows >= n)).any():
         raise InputError(
-            f"paths must be how many rows' paths to keep, or a list of row numbers below {n}; {paths!r} came."
+            f"paths must be how many rows' paths to keep, or a list of row numbers below {n}; got {paths!r}."
         )
     return np.unique(rows).astype(np.int64)
 

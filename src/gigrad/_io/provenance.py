@@ -204,7 +204,7 @@ def _add(hasher: Any, value: Any, number: Mapping[Node, int]) -> None:
     elif callable(value):
         hasher.update(b"function")
     else:
-        raise TypeError(f"A node's fields must be nodes, arrays, tuples, numbers or text; {kind_of(value)} came.")
+        raise TypeError(f"A node's fields must be nodes, arrays, tuples, numbers or text; got {kind_of(value)}.")
 
 
 def _add_array(hasher: Any, array: np.ndarray[Any, Any]) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows as gigrad works on them, and as they came.
+    """Rows as gigrad works on them, and as they were given.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ def decoded_rows(matrix: Array, columns: Sequence[Column]) -> Rows:
 
 
 def read_rows(X: Any, graph: Graph, *, what: str) -> Rows:
-    """Encode a table for a model; every way in which it may not fit is an InputError that names `what` came."""
+    """Encode a table for a model; a table that does not fit is an InputError that calls it `what`."""
     if isinstance(X, Rows):
         return X
     opened = open_table(X, what)
@@ -95,7 +95,7 @@ def under_names(rows: Rows, names: tuple[str, ...], graph: Graph, *, what: str, 
         own, there = next((a, b) for a, b in zip(rows.names, names, strict=True) if a != b)
         raise InputError(
             f"{what} must have the columns of {other}, in its order, for {graph.label} knows them by position only; "
-            f"{own!r} came where {other} has {there!r}. Rename or reorder them, or give the model their names: "
+            f"got {own!r} where {other} has {there!r}. Rename or reorder them, or give the model their names: "
             "gigrad.import_model(model).with_columns([...])."
         )
     return replace(rows, names=names)
@@ -113,24 +113,24 @@ _HINTS = {
 def open_table(table: Any, what: str) -> Any:
     """A table as a NumPy array of two dimensions or a narwhals.DataFrame; lists of rows are arrays, too.
 
-    What is neither is an InputError that names `what` came.
+    Anything else is an InputError that calls it `what`.
     """
     if isinstance(table, np.ma.MaskedArray):
         raise InputError(
-            f"{what} must show its missing values; a masked array came, which hides them. Pass X.filled(numpy.nan)."
+            f"{what} must show its missing values; got a masked array, which hides them. Pass X.filled(numpy.nan)."
         )
     if type(table).__module__.startswith("scipy.sparse"):
         raise InputError(
-            f"{what} must be a dense table; a sparse matrix came. Whether its empty cells are zeros or missing values "
+            f"{what} must be a dense table; got a sparse matrix. Whether its empty cells are zeros or missing values "
             "differs between libraries, so say which: pass X.toarray(), or an array with NaN in them."
         )
     if isinstance(table, (list, tuple)):
         if any(isinstance(row, Mapping) for row in table):
-            raise InputError(f"{what} must have rows of cells; a list of dicts came. Pass pandas.DataFrame(rows).")
+            raise InputError(f"{what} must have rows of cells; got a list of dicts. Pass pandas.DataFrame(rows).")
         try:
             table = np.asarray(table)
         except ValueError:
-            raise InputError(f"{what} must have rows of one length; a list of rows of several lengths came.") from None
+            raise InputError(f"{what} must have rows of one length; got a list of rows of several lengths.") from None
     if isinstance(table, np.ndarray):
         if table.ndim != 2:
             instead = "A mask chooses rows: pass table[mask]." if table.dtype == bool else "For one row, pass [row]."
@@ -142,7 +142,7 @@ def open_table(table: Any, what: str) -> Any:
     except TypeError:
         hint = _HINTS.get(type(table).__name__, "")
         raise InputError(
-            f"{what} must be a NumPy array or a pandas, polars or pyarrow table; {kind_of(table)} came.{hint}"
+            f"{what} must be a NumPy array or a pandas, polars or pyarrow table; got {kind_of(table)}.{hint}"
         ) from None
     except nw.exceptions.DuplicateError as problem:
         raise InputError(f"{what} must name each column once: {' '.join(str(problem).split())}.") from None
@@ -262,12 +262,12 @@ def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float
             out[~missing] = present.astype(np.float64)
         except OverflowError:
             raise InputError(
-                f"{what} must hold numbers below 1e308 in column {column.name!r}; a larger one came."
+                f"{what} must hold numbers below 1e308 in column {column.name!r}; got a larger one."
             ) from None
         except (TypeError, ValueError):
             example = next(v for v in present if not isinstance(v, (int, float, np.number)))
             raise InputError(
-                f"{what} must hold numbers in column {column.name!r}; {example!r} came. Encode it as the model's "
+                f"{what} must hold numbers in column {column.name!r}; got {example!r}. Encode it as the model's "
                 "training data was."
             ) from None
         return out
@@ -276,8 +276,8 @@ def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float
         found = column.codes(present.tolist())
     except TypeError:  # a list or a dict, which nothing can be looked up by
         raise InputError(
-            f"{what} must hold categories in column {column.name!r}, such as {listed(column.labels[:1])}; something "
-            "that is no label came."
+            f"{what} must hold categories in column {column.name!r}, such as {listed(column.labels[:1])}; got "
+            "something that cannot be a label."
         ) from None
     if (found < 0).any() and column.unknown != "other":
         if column.unknown == "refuse":
@@ -299,8 +299,8 @@ def _refuse_dates(values: NDArray[Any], column: Column, labels: Sequence[Any], w
     date = next((v for v in values if isinstance(v, _DATES)), None)
     if date is not None and not any(isinstance(label, _DATES) for label in labels):
         raise InputError(
-            f"{what} must hold categories in column {column.name!r}, such as {listed(labels[:1])}; the date {date} "
-            "came. Write it as the model's training data did."
+            f"{what} must hold categories in column {column.name!r}, such as {listed(labels[:1])}; got the "
+            f"date {date}. Write it as the model's training data did."
         )
 
 

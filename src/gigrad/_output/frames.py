@@ -22,7 +22,7 @@ Columns = dict[str, Any]
 def to_frame(e: Explanation, layout: str, library: str | None, data: bool) -> Any:
     """See `Explanation.to_frame`."""
     if layout not in ("wide", "long"):
-        raise InputError(f'layout must be "wide" or "long"; {layout!r} came.')
+        raise InputError(f'layout must be "wide" or "long"; got {layout!r}.')
     library = _library(e, library)
     columns = _scores(e) | _credits(e) | (_values(e) if data else {}) if layout == "wide" else _long(e)
     return _frame(columns, library)

@@ -14,7 +14,7 @@ SEED = 0
 def one_output(e: Explanation, what: str) -> Explanation:
     """The explanation, if it has one output and something to show; a clear error elsewhere."""
     if not isinstance(e, Explanation):
-        raise InputError(f"{what} draws an Explanation; {kind_of(e)} came.")
+        raise InputError(f"{what} draws an Explanation; got {kind_of(e)}.")
     if e.values.ndim == 3:
         if len(e.output_names) > 1:
             names = ", ".join(map(repr, e.output_names[:8]))

@@ -92,7 +92,7 @@ def reasons(
         explanation = replace(explanation, ids=_checked_ids(row_ids, len(explanation)))
     grouped = explanation.group(groups) if groups else explanation
     if isinstance(exclude, str) or not isinstance(exclude, (Iterable, NoneType)):
-        raise InputError(f"exclude must be a list of features or groups; {exclude!r} came.")
+        raise InputError(f"exclude must be a list of features or groups; got {exclude!r}.")
     rules = Rules(direction, top, min_share, tuple(exclude or ()), _ranges(grouped, ranges))
     book = read_statements(statements)
     members = {name: tuple(columns) for name, columns in grouped.groups.items()}
@@ -251,7 +251,7 @@ class Reasons:
 
 def _check(e: Explanation) -> None:
     if not isinstance(e, Explanation):
-        raise InputError(f"reasons needs an Explanation, from gigrad.explain; {kind_of(e)} came.")
+        raise InputError(f"reasons needs an Explanation, from gigrad.explain; got {kind_of(e)}.")
     if e.values.ndim != 2:
         raise InputError(
             f"Reasons are about one score; this explanation has the outputs {', '.join(map(repr, e.output_names))}. "
@@ -282,7 +282,7 @@ def _direction(e: Explanation, asked: bool | None) -> bool:
             "default. A reference from gigrad.references.approved carries it."
         )
     if asked is not None and not isinstance(asked, (bool, np.bool_)):
-        raise InputError(f"higher_is_better must be True or False; {asked!r} came.")
+        raise InputError(f"higher_is_better must be True or False; got {asked!r}.")
     if asked is not None and known is not None and bool(asked) != known:
         raise InputError(
             f"higher_is_better is {bool(asked)} here and {known} in the reference ({reference.get('note', '')}): one "
@@ -315,7 +315,7 @@ def _ranges(grouped: Explanation, given: Mapping[str, float] | None) -> tuple[tu
     sized = {name: given[name] for name in grouped.feature_names}
     for name, size in sized.items():
         if not checks.is_number(size) or not 0 <= size < np.inf:
-            raise InputError(f"ranges must be numbers, finite and not negative; {size!r} came for {name!r}.")
+            raise InputError(f"ranges must be numbers, finite and not negative; got {size!r} for {name!r}.")
     return tuple((name, float(size)) for name, size in sized.items())
 
 

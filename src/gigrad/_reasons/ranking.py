@@ -51,9 +51,9 @@ class Rules:
 
     def __post_init__(self) -> None:
         if not isinstance(self.higher_is_better, bool):
-            raise InputError(f"higher_is_better must be True or False; {self.higher_is_better!r} came.")
+            raise InputError(f"higher_is_better must be True or False; got {self.higher_is_better!r}.")
         if not checks.is_number(self.min_share) or not 0 <= self.min_share <= 1:
-            raise InputError(f"min_share must lie between 0 and 1; {self.min_share!r} came.")
+            raise InputError(f"min_share must lie between 0 and 1; got {self.min_share!r}.")
         # Python's own numbers: NumPy's cannot be written to a record.
         object.__setattr__(self, "top", checks.whole(self.top, "top"))
         object.__setattr__(self, "min_share", float(self.min_share))

@@ -296,7 +296,7 @@ def _half_widths(measurement_error: Mapping[str, float | str], trial: Trial) -> 
         if not 0 <= width < np.inf:
             raise InputError(
                 f"The measurement error of {name!r} must be a number, 0 or more, or a percentage such as '5%'; "
-                f"{size!r} came."
+                f"got {size!r}."
             )
         out[:, found[0]] = width * np.abs(trial.rows[:, found[0]]) if relative else width
     return np.where(np.isnan(out), 0.0, out)

@@ -49,17 +49,17 @@ class Statement:
 
     def __post_init__(self) -> None:
         if not isinstance(self.statement, str) or not self.statement.strip():
-            raise InputError(f"The statement for {self.feature!r} must be a text; {self.statement!r} came.")
+            raise InputError(f"The statement for {self.feature!r} must be a text; got {self.statement!r}.")
         for name, allowed in (("value", ("missing", "present")), ("than_typical", ("higher", "lower", "either")),
                               ("sign", ("+", "-"))):  # fmt: skip
             if getattr(self, name) not in (None, *allowed):
                 raise InputError(
                     f"{name} in a statement for {self.feature!r} must be {' or '.join(map(repr, allowed))}; "
-                    f"{getattr(self, name)!r} came."
+                    f"got {getattr(self, name)!r}."
                 )
         if self.at_least is not None and self.below is not None and not self.at_least < self.below:
             raise InputError(
-                f"A band for {self.feature!r} must have at_least < below; {self.at_least} and {self.below} came."
+                f"A band for {self.feature!r} must have at_least < below; got {self.at_least} and {self.below}."
             )
         if self.value == "missing" and (self._reads_size or self.than_typical in ("higher", "lower")):
             raise InputError(f"A statement for {self.feature!r} cannot ask for a missing value and for its size too.")
@@ -109,7 +109,7 @@ def read_statements(source: Any) -> tuple[Statement, ...]:
         return tuple(_of_entry(feature, entry) for feature, entries in source.items() for entry in _listed(entries))
     if isinstance(source, Sequence):
         return tuple(s if isinstance(s, Statement) else _of_line(s) for s in source)
-    raise InputError(f"statements must be a dict or the path of a CSV or TOML file; {kind_of(source)} came.")
+    raise InputError(f"statements must be a dict or the path of a CSV or TOML file; got {kind_of(source)}.")
 
 
 def check_statements(statements: Iterable[Statement], groups: Mapping[str, Sequence[str]]) -> None:
@@ -117,9 +117,11 @@ def check_statements(statements: Iterable[Statement], groups: Mapping[str, Seque
     for s in statements:
         members = groups.get(s.feature)
         if members is None and s.column not in (None, s.feature):
-            raise InputError(f"column is for groups; {s.feature!r} is not a group, and {s.column!r} came.")
+            raise InputError(
+                f"column may be given for groups only; {s.feature!r} is not a group, and column is {s.column!r}."
+            )
         if members is not None and s.column is not None and s.column not in members:
-            raise InputError(f"column must be a member of the group {s.feature!r}; {s.column!r} came.")
+            raise InputError(f"column must be a member of the group {s.feature!r}; got {s.column!r}.")
         if members is not None and s.column is None and (s.reads_value or s.value is not None):
             raise InputError(
                 f"A condition on the value of the group {s.feature!r} must say which member is meant: "
@@ -147,7 +149,7 @@ def _member(value: Any, column: str) -> Any:
 def _read_file(path: Path) -> tuple[Statement, ...]:
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".toml"):
-        raise InputError(f"statements must be a .csv or .toml file; {path.name!r} came.")
+        raise InputError(f"statements must be a .csv or .toml file; got {path.name!r}.")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -184,18 +186,18 @@ def _of_entry(feature: str, entry: Any) -> Statement:
         return _of_line({**entry, "feature": feature})
     raise InputError(
         f"A statement for {feature!r} must be a text, or a dict with 'statement' and perhaps 'code' and conditions; "
-        f"{kind_of(entry)} came."
+        f"got {kind_of(entry)}."
     )
 
 
 def _of_line(line: Any) -> Statement:
     if not isinstance(line, Mapping) or "feature" not in line or "statement" not in line:
-        raise InputError(f"A statement needs a 'feature' and a 'statement'; {line!r} came.")
+        raise InputError(f"A statement needs a 'feature' and a 'statement'; got {line!r}.")
     known = {f.name for f in fields(Statement)}
     unknown = sorted(str(key) for key in line if key not in known)
     if unknown:
         raise InputError(
-            f"A statement for {line['feature']!r} may have {', '.join(sorted(known))}; {unknown[0]!r} came."
+            f"A statement for {line['feature']!r} may have {', '.join(sorted(known))}; got {unknown[0]!r}."
         )
     made = dict(line)
     made["feature"] = str(line["feature"])
@@ -218,7 +220,7 @@ def _number(value: Any, name: str, feature: str) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if not math.isfinite(number):
-        raise InputError(f"{name} in a statement for {feature!r} must be a finite number; {value!r} came.")
+        raise InputError(f"{name} in a statement for {feature!r} must be a finite number; got {value!r}.")
     return number
 
 

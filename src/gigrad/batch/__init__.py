@@ -67,9 +67,9 @@ def explain_batch(
     """
     pa = require("pyarrow", "cli")
     if not isinstance(batch, pa.RecordBatch):
-        raise InputError(f"explain_batch takes a pyarrow.RecordBatch; {kind_of(batch)} came.")
+        raise InputError(f"explain_batch takes a pyarrow.RecordBatch; got {kind_of(batch)}.")
     if on_error not in ("fail", "skip", "null"):
-        raise InputError(f'on_error must be "fail", "skip" or "null"; {on_error!r} came.')
+        raise InputError(f'on_error must be "fail", "skip" or "null"; got {on_error!r}.')
     task = credit_task(explainer, batch.schema, id_cols=id_cols, columns=columns)
     table = task(pa.Table.from_batches([batch]), on_error).table
     return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], task.schema)

@@ -57,17 +57,17 @@ def match(names: Sequence[str], graph: Graph, ids: Sequence[str] = (), columns: 
     wanted = graph.feature_names
     for what, given in (("id_cols", ids), ("columns", columns)):
         if isinstance(given, str):
-            raise InputError(f"{what} must be a list of columns; the text {given!r} came.")
+            raise InputError(f"{what} must be a list of columns; got the text {given!r}.")
     twice = next((n for n in ids if list(ids).count(n) > 1), None)
     if twice is not None:
-        raise InputError(f"Each id column must be named once; {twice!r} came twice.")
+        raise InputError(f"Each id column must be named once; got {twice!r} twice.")
     _need(names, ids, "id column")
     if columns is not None:
         if len(columns) != len(wanted):
-            raise InputError(f"columns must name the model's {len(wanted)} columns, in its order; {len(columns)} came.")
+            raise InputError(f"columns must name the model's {len(wanted)} columns, in its order; got {len(columns)}.")
         twice = next((n for n in columns if list(columns).count(n) > 1), None)
         if twice is not None:
-            raise InputError(f"columns must name each column of the table once; {twice!r} came twice.")
+            raise InputError(f"columns must name each column of the table once; got {twice!r} twice.")
         _need(names, columns, "column")
         return Layout(tuple(ids), tuple(columns), wanted if graph.named else tuple(columns))
     if graph.named or set(wanted) <= set(names):

@@ -58,7 +58,7 @@ def reason_task(
     if len(explainer.scorer.output_names) != 1:
         raise InputError("Reasons are about one score; choose one output (--target).")
     if isinstance(exclude, str):
-        raise InputError(f"exclude must be a list of features or groups; {exclude!r} came.")
+        raise InputError(f"exclude must be a list of features or groups; got {exclude!r}.")
     reference = explainer.provenance["reference"]
     better = _direction(reference, higher_is_better)
     cutoff = _passing_score(reference, cutoff)
@@ -87,7 +87,7 @@ def _direction(reference: Mapping[str, Any], asked: bool | None) -> bool:
             "--lower-is-better for a probability of default."
         )
     if not isinstance(better, bool):
-        raise InputError(f"higher_is_better must be True or False; {better!r} came.")
+        raise InputError(f"higher_is_better must be True or False; got {better!r}.")
     return better
 
 
@@ -97,9 +97,9 @@ def _passing_score(reference: Mapping[str, Any], asked: float | None) -> float |
     if asked is None:
         return known
     if not checks.is_number(asked) or not np.isfinite(asked):
-        raise InputError(f"cutoff must be a finite number; {asked!r} came.")
+        raise InputError(f"cutoff must be a finite number; got {asked!r}.")
     if known is not None and asked != known:
-        raise InputError(f"The reference of this explainer is those who pass {known:.6g}; the cutoff {asked:.6g} came.")
+        raise InputError(f"The reference of this explainer is those who pass {known:.6g}; got the cutoff {asked:.6g}.")
     return asked
 
 

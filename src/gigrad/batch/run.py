@@ -138,7 +138,7 @@ def run_task(
 ) -> Summary:
     """Do any task on every row of a source; see `run` for the rest. `records` is where a task's records go."""
     if on_error not in ("fail", "skip", "null"):
-        raise InputError(f'on_error must be "fail", "skip" or "null"; {on_error!r} came.')
+        raise InputError(f'on_error must be "fail", "skip" or "null"; got {on_error!r}.')
     target = Target.open(sink)
     rows = _batch_rows(task, batch_rows)
     beside = _rejects_path(target, rejects) if on_error != "fail" else None

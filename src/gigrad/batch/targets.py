@@ -105,7 +105,9 @@ def records_path(path: str | Path) -> Path:
     """Where records go: a JSON Lines file, compressed where its name ends in .gz."""
     path = Path(path)
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
-        raise InputError(f"Records are JSON, one a line; the name must end in .jsonl or .jsonl.gz, and {path} came.")
+        raise InputError(
+            f"Records are JSON, one a line, and the name of their file must end in .jsonl or .jsonl.gz; got {path}."
+        )
     check_writable(path)
     return path
 
@@ -163,7 +165,7 @@ def _writer(path: Path, format: str, schema: Any) -> Iterator[Any]:
         with csv.CSVWriter(str(path), text) as lines:
             yield lambda table: lines.write_table(_as_text(table, text))
     else:
-        raise InputError(f"A result is written as {', '.join(sorted(set(FORMATS.values())))}; {format!r} came.")
+        raise InputError(f"A result is written as {', '.join(sorted(set(FORMATS.values())))}; got {format!r}.")
 
 
 def _flat(kind: Any) -> Any:

@@ -107,7 +107,7 @@ def _load(config: Config, path: str) -> Any:
 
 def _ensemble(config: Config, ensemble: Ensemble) -> Graph:
     if ensemble.output not in (None, "margin", "probability", "prediction"):
-        raise InputError(f'output of the ensemble must be "probability" or "margin"; {ensemble.output!r} came.')
+        raise InputError(f'output of the ensemble must be "probability" or "margin"; got {ensemble.output!r}.')
     output = "margin" if ensemble.output == "margin" else None
     members = [_member(config, m) for m in ensemble.members]
     if ensemble.kind == "average":
@@ -115,7 +115,7 @@ def _ensemble(config: Config, ensemble: Ensemble) -> Graph:
             raise InputError('An ensemble of kind "average" has weights, not a head; for a head use kind "stack".')
         return compose.average(members, ensemble.weights, output=output)
     if ensemble.kind != "stack":
-        raise InputError(f'The kind of an ensemble must be "stack" or "average"; {ensemble.kind!r} came.')
+        raise InputError(f'The kind of an ensemble must be "stack" or "average"; got {ensemble.kind!r}.')
     if (ensemble.head is None) == (ensemble.weights is None):
         raise InputError('An ensemble of kind "stack" must have a head or weights, and not both.')
     head = list(ensemble.weights or ()) if ensemble.head is None else _load(config, ensemble.head)
@@ -131,7 +131,7 @@ def _output(config: Config, graph: Graph, target: Any, table: Any) -> Any:
     """What to explain: None, "margin" or an ECDF."""
     asked = config.output or "probability"
     if asked not in ("probability", "prediction", "margin", "rank"):
-        raise InputError(f"--output must be margin, probability or rank; {asked!r} came.")
+        raise InputError(f"--output must be margin, probability or rank; got {asked!r}.")
     if asked != "rank":
         if config.scores is not None:
             raise InputError("--scores are for --output rank.")
@@ -190,7 +190,7 @@ def _reference(config: Config, scorer: Scorer, table: Any, weights: Any) -> Any:
         )
     rows = config.reference_rows
     if rows is not None and rows < 1:
-        raise InputError(f"--reference-rows must be a positive whole number; {rows} came.")
+        raise InputError(f"--reference-rows must be a positive whole number; got {rows}.")
     return chosen if rows is None or rows >= len(chosen) else references.sample(chosen, rows, config.seed or 0)
 
 

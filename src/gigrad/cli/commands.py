@@ -33,7 +33,7 @@ def explain(config: Config, restart: bool, quiet: bool) -> None:
     out = config.need("out", "--out")
     explainer = build_explainer(config)
     if config.engine not in (None, "local", "spark"):
-        raise InputError(f"--engine must be local or spark; {config.engine!r} came.")
+        raise InputError(f"--engine must be local or spark; got {config.engine!r}.")
     if config.engine == "spark":
         _spark(explainer, config, source, out, quiet)
         return
@@ -111,7 +111,7 @@ def _keep_apart(config: Config, written: dict[str, str | None]) -> None:
 def _on_error(config: Config) -> Any:
     asked = config.on_error or "fail"
     if asked not in ("fail", "skip", "null"):
-        raise InputError(f"--on-error must be fail, skip or null; {asked!r} came.")
+        raise InputError(f"--on-error must be fail, skip or null; got {asked!r}.")
     return asked
 
 
@@ -168,7 +168,7 @@ def report(config: Config, quiet: bool) -> None:
     task = credit_task(explainer, source.schema(), id_cols=config.id or (), columns=config.columns)
     rows = 1000 if config.rows is None else config.rows
     if rows < 1:
-        raise InputError(f"--rows must be a positive whole number; {rows} came.")
+        raise InputError(f"--rows must be a positive whole number; got {rows}.")
     piece = next(iter(source.pieces(task.layout.needed, rows)), None)
     if piece is None or not piece.table.num_rows:
         raise InputError(f"{source.path} has no rows to report on.")

@@ -181,7 +181,7 @@ def _value(value: Any, hint: Any, what: str) -> Any:
     if hint is str and type(value) is int:
         return str(value)
     if type(value) is not hint:
-        raise InputError(f"{what} must be {_KINDS[hint]}; {value!r} came.")
+        raise InputError(f"{what} must be {_KINDS[hint]}; got {value!r}.")
     return value
 
 

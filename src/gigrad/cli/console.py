@@ -29,7 +29,7 @@ output that cannot be written, 6 an interrupted run in the way, 7 a package that
 
 @contextmanager
 def guarded(resumable: bool = False) -> Iterator[None]:
-    """Turn every failure into one sentence on stderr and an exit code; GIGRAD_TRACEBACK=1 shows where it came from."""
+    """Turn every failure into one sentence on stderr and an exit code; GIGRAD_TRACEBACK=1 shows the traceback."""
     warnings.showwarning = _show_warning
     try:
         yield

@@ -25,7 +25,7 @@ def category_hash(value: Any) -> int:
         text = str(int(value))
     else:
         raise InputError(
-            f"A category for a CatBoost model must be a string or an integer; {value!r} came. Write it as a string, as "
+            f"A category for a CatBoost model must be a string or an integer; got {value!r}. Write it as a string, as "
             "CatBoost itself asks for."
         )
     return city_hash(text.encode()) & 0xFFFFFFFF

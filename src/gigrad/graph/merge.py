@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def merge(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
     """The same models, in the same order, over one shared Input; all have the same `columns`, `input` and `named`."""
     if not graphs:
-        raise InputError("There must be at least one model to join; none came.")
+        raise InputError("There must be at least one model to join; got none.")
     positions, names = _positions(graphs)
     readers: list[list[tuple[Graph, Column]]] = [[] for _ in names]
     for graph, places in zip(graphs, positions, strict=True):

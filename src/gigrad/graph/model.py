@@ -145,7 +145,7 @@ class Graph:
             return attach(step, self, score)
         raise InputError(
             "then must be given a transform such as a SmoothedECDF, or a Graph (of another model: "
-            f"gigrad.import_model(model)); {kind_of(step)} came."
+            f"gigrad.import_model(model)); got {kind_of(step)}."
         )
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -164,12 +164,12 @@ class Graph:
     def with_columns(self, names: Sequence[str]) -> Graph:
         """The same model with names for its columns, in order: tables are then read by name."""
         if isinstance(names, str) or not isinstance(names, Iterable):
-            raise InputError(f"with_columns needs a list of names; {names!r} came.")
+            raise InputError(f"with_columns needs a list of names; got {names!r}.")
         names = tuple(map(str, names))
         if len(names) != len(self.columns) or len(set(names)) < len(names):
             raise InputError(
                 f"with_columns needs {len(self.columns)} different names, one for each column of {self.label}; "
-                f"{len(set(names))} came."
+                f"got {len(set(names))}."
             )
         columns = tuple(replace(c, name=n) for c, n in zip(self.columns, names, strict=True))
         return replace(self, columns=columns, named=True)

@@ -154,7 +154,7 @@ def register_importer(name: str) -> Callable[[Importer], Importer]:
     """
 
     if not isinstance(name, str) or "." not in name:
-        raise InputError(f'The name of a class must be its dotted one, "package.Class"; {name!r} came.')
+        raise InputError(f'The name of a class must be its dotted one, "package.Class"; got {name!r}.')
 
     def register(function: Importer) -> Importer:
         _REGISTRY[name] = function
@@ -225,7 +225,7 @@ def import_model(model: Any) -> Graph:
 
 
 def _unknown(model: Any) -> str:
-    """What to say about a model without an importer: what there is, and the way that fits what came."""
+    """What to say about a model without an importer: what there is, and the way that fits the object."""
     name = f"{type(model).__module__}.{type(model).__qualname__}"
     if said := _mistaken(model):
         return said
@@ -250,21 +250,21 @@ def _mistaken(model: Any) -> str:
     if isinstance(model, MethodType):
         return f"A model must be handed over itself, not its method {model.__name__!r}: gigrad looks inside of it."
     if model is None:
-        return "A model must be a fitted object; None came."
+        return "A model must be a fitted object; got None."
     if isinstance(model, type):
-        return f"A model must be a fitted object; the class {model.__name__} came. Pass {model.__name__}(...).fit(...)."
+        return f"A model must be a fitted object; got the class {model.__name__}. Pass {model.__name__}(...).fit(...)."
     if isinstance(model, (str, PathLike)):
         return (
-            f"A model must be a fitted object; the text or path {str(model)!r:.60} came. Load it with its own library "
+            f"A model must be a fitted object; got the text or path {str(model)!r:.60}. Load it with its own library "
             "first; the command line (gigrad explain) reads model files itself."
         )
     if isinstance(model, (list, tuple)):
         return (
-            f"A model must be one fitted object; {kind_of(model)} of {len(model)} came. Join several with "
+            f"A model must be one fitted object; got {kind_of(model)} of {len(model)}. Join several with "
             "gigrad.stack or gigrad.average."
         )
     if not callable(model) and type(model).__module__.split(".")[0] in ("numpy", "pandas", "polars", "pyarrow"):
-        return f"A model must be a fitted object; {kind_of(model)} came. The model comes first, tables after it."
+        return f"A model must be a fitted object; got {kind_of(model)}. The model comes first, tables after it."
     return ""
 
 

@@ -76,9 +76,9 @@ def function(
     output_names = _names(outputs, "outputs") or plain_outputs(checks.whole(outputs, "outputs"))
     label = label or _name(value)
     if not callable(value):
-        raise InputError(f"value must be a function of rows; {kind_of(value)} came.")
+        raise InputError(f"value must be a function of rows; got {kind_of(value)}.")
     if not callable(gradient) and gradient != "autograd":
-        raise InputError(f'gradient must be a function or "autograd"; {gradient!r} came.')
+        raise InputError(f'gradient must be a function or "autograd"; got {gradient!r}.')
     if isinstance(gradient, str):
         return _by_autograd(value, read, names is not None, output_names, label, _breaks(breaks, read))
     source = Input(len(read))
@@ -184,7 +184,7 @@ def _names(given: int | Sequence[str], what: str) -> tuple[str, ...] | None:
         return None
     names = () if isinstance(given, str) or not isinstance(given, Iterable) else tuple(map(str, given))
     if not names or len(set(names)) < len(names):
-        raise InputError(f"{what} must be the number of {what} or their names, all different; {given!r} came.")
+        raise InputError(f"{what} must be the number of {what} or their names, all different; got {given!r}.")
     return names
 
 

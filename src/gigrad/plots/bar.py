@@ -109,7 +109,7 @@ def _cohorts(cohorts: dict[str, Explanation], top: int, ax: Any) -> Any:
 def _checked(cohorts: dict[str, Explanation]) -> list[Explanation]:
     parts = list(cohorts.values())
     if not 0 < len(parts) <= len(style.SERIES):
-        raise InputError(f"bar draws 1 to {len(style.SERIES)} cohorts side by side; {len(parts)} came.")
+        raise InputError(f"bar draws 1 to {len(style.SERIES)} cohorts side by side; got {len(parts)}.")
     for name, part in cohorts.items():
         if part.feature_names != parts[0].feature_names or part.output_names != parts[0].output_names:
             raise InputError(f"Cohorts must have the same features and output; {name!r} differs from the first.")

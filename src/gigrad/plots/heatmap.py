@@ -33,7 +33,7 @@ def heatmap(
     top : int
         How many features to show, by mean `|credit|`; the others are gathered in one line.
     order : "alike", "score" or "given"
-        How the rows stand: those with like credits together, by score, or as they came.
+        How the rows stand: those with like credits together, by score, or as they were given.
     rows : int
         How many rows to draw at most; a larger explanation is sampled, and the picture says so.
     ax : matplotlib Axes, optional
@@ -52,7 +52,7 @@ def heatmap(
     """
     e = views.one_output(e, "heatmap")
     if order not in ORDERS:
-        raise InputError(f"order must be one of {', '.join(map(repr, ORDERS))}; {order!r} came.")
+        raise InputError(f"order must be one of {', '.join(map(repr, ORDERS))}; got {order!r}.")
     shown, gathered = style.ranked(importance(e)[0], checks.whole(top, "top"))
     drawn, said = views.sampled(e, checks.whole(rows, "rows"))
     drawn = drawn[_order(drawn, order)]

@@ -48,12 +48,12 @@ def given_axes(ax: Any, what: str = "ax", solid: bool = False) -> Any:
     """The axes that a caller gave to draw on, which must be flat, or of three dimensions where `solid`."""
     if not isinstance(ax, require("matplotlib.axes", "plot").Axes):
         instead = _INSTEAD.get(type(ax).__name__, _NEW)
-        raise InputError(f"{what} must be matplotlib axes; {kind_of(ax)} came. {instead}")
+        raise InputError(f"{what} must be matplotlib axes; got {kind_of(ax)}. {instead}")
     if ax.figure is None:
         raise InputError(f"{what} must belong to a figure; these axes were removed from theirs.")
     if (ax.name == "3d") != solid:
-        wanted, came = ("axes of three dimensions", "flat ones") if solid else ("flat axes", "three-dimensional ones")
-        raise InputError(f"{what} must be {wanted}; {came} came. {_NEW}")
+        wanted, given = ("axes of three dimensions", "flat ones") if solid else ("flat axes", "three-dimensional ones")
+        raise InputError(f"{what} must be {wanted}; got {given}. {_NEW}")
     return ax
 
 

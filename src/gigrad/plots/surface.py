@@ -51,10 +51,10 @@ def surface(e: Explanation, score: Callable[[NDArray[np.float64]], Any], start: 
     try:
         start = np.asarray(start, dtype=np.float64).ravel()
     except (TypeError, ValueError):
-        raise InputError(f"start must be two numbers, where the path starts; {start!r:.60} came.") from None
+        raise InputError(f"start must be two numbers, where the path starts; got {start!r:.60}.") from None
     end = np.array([_value(e, j) for j in range(2)])
     if start.shape != (2,) or not np.isfinite([*start, *end]).all():
-        raise InputError(f"surface needs two finite numbers at either end; {start} and {end} came.")
+        raise InputError(f"surface needs two finite numbers at either end; got {start} and {end}.")
     axes = _four_axes() if ax is None else _given_axes(ax)
     times = np.linspace(0.0, 1.0, 801)
     line = start + times[:, None] * (end - start)
@@ -70,7 +70,7 @@ def surface(e: Explanation, score: Callable[[NDArray[np.float64]], Any], start: 
 def _given_axes(ax: Any) -> NDArray[Any]:
     axes = np.asarray(ax, dtype=object).ravel()
     if len(axes) != 4:
-        raise InputError(f"surface needs four axes; {len(axes)} came.")
+        raise InputError(f"surface needs four axes; got {len(axes)}.")
     for i, one in enumerate(axes):
         style.given_axes(one, f"ax[{i}]", solid=i == 0)
     return axes

@@ -54,7 +54,7 @@ def nearest_approved(
     row = _row(X, scores, cutoff, applicant, higher_is_better)
     passed = approved(X, scores, cutoff, higher_is_better=higher_is_better, weights=weights, min_rows=1)
     if len(passed) < k:
-        raise InputError(f"k must be at most the number of approved applicants, {len(passed)}; {k} came.")
+        raise InputError(f"k must be at most the number of approved applicants, {len(passed)}; got {k}.")
     distance = distances(passed.rows, passed.weights, row)
     keep = np.sort(np.argsort(distance, kind="stable")[:k])
     if not passed.weights[keep].sum() > 0:
@@ -98,10 +98,10 @@ def _row(X: Any, scores: Any, cutoff: float, applicant: Any, higher_is_better: b
     size = count_rows(X, "X")
     if not checks.is_whole(applicant):
         if count_rows(applicant, "applicant") != 1:
-            raise InputError(f"applicant must be one row or a position in X; {count_rows(applicant, 'it')} rows came.")
+            raise InputError(f"applicant must be one row or a position in X; got {count_rows(applicant, 'it')} rows.")
         return applicant
     if not 0 <= applicant < size:
-        raise InputError(f"applicant must be a position in X, from 0 to {size - 1}; {applicant} came.")
+        raise InputError(f"applicant must be a position in X, from 0 to {size - 1}; got {applicant}.")
     score = checked_scores(scores, size)[applicant]
     if passing(score, cutoff, higher_is_better):
         raise InputError(

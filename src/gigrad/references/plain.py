@@ -83,7 +83,7 @@ def _pair(name: str, first: NDArray[Any], second: NDArray[Any]) -> tuple[PlainCo
             [np.nan if missing else float(v) if numeric else codes.setdefault(v, len(codes)) for v, missing in cells]
         )
     except (TypeError, OverflowError):
-        raise InputError(f"Column {name!r} must hold labels, or numbers below 1e308; something else came.") from None
+        raise InputError(f"Column {name!r} must hold labels, or numbers below 1e308; got something else.") from None
     kind: Literal["number", "category"] = "number" if numeric else "category"
     cut = len(first)
     return PlainColumn(name, kind, values[:cut]), PlainColumn(name, kind, values[cut:])

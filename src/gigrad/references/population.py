@@ -23,7 +23,7 @@ class Reference:
     Attributes
     ----------
     rows : table
-        The m reference rows, in the form in which they came.
+        The m reference rows, in the form in which they were given.
     weights : (m,) array
         Not negative, summing to 1.
     provenance : str
@@ -82,7 +82,7 @@ class Reference:
         try:
             numbers = np.asarray(scores, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"scores must be numbers; {scores!r:.60} came.") from None
+            raise InputError(f"scores must be numbers; got {scores!r:.60}.") from None
         return passing(numbers, self.cutoff, self.higher_is_better)
 
     def take(self, index: Any, weights: Any, provenance: str, quality: Mapping[str, float] | None = None) -> Reference:
@@ -186,7 +186,7 @@ def cutoff_band(
     """
     if not checks.is_number(width) or not 0 < width < np.inf:
         raise InputError(
-            f"width must be a positive number, whichever direction is better; {width!r} came. higher_is_better says "
+            f"width must be a positive number, whichever direction is better; got {width!r}. higher_is_better says "
             "on which side of the cutoff the band lies."
         )
     whole = _scored(X, scores, weights, cutoff, higher_is_better)
@@ -225,7 +225,7 @@ def _scored(X: Any, scores: Any, weights: Any, cutoff: float, higher_is_better: 
     """All rows, with everything that a choice by score needs checked."""
     size = _some_rows(X, "X")
     if not checks.is_number(cutoff) or not np.isfinite(cutoff):
-        raise InputError(f"cutoff must be a finite number; {cutoff!r} came.")
+        raise InputError(f"cutoff must be a finite number; got {cutoff!r}.")
     direction = _checked_direction(higher_is_better, False)
     shares = checks.weights(weights, size, "reference row")
     return Reference(X, shares, "", checked_scores(scores, size), direction, float(cutoff))
@@ -246,7 +246,7 @@ def _checked_direction(higher_is_better: Any, may_be_unknown: bool) -> bool | No
         return None
     raise InputError(
         f"higher_is_better must be True (points, probability of repayment) or False (probability of default); "
-        f"{higher_is_better!r} came."
+        f"got {higher_is_better!r}."
     )
 
 
@@ -264,7 +264,7 @@ def _passing_rows(scores: Array, cutoff: float, higher_is_better: bool) -> Any:
 def _kept(whole: Reference, index: Any, line: str, min_rows: int, advice: str) -> Reference:
     if len(index) < checks.whole(min_rows, "min_rows", least=0):
         raise InputError(
-            f"A reference needs at least min_rows={min_rows} rows to be typical of anybody; {len(index)} came "
+            f"A reference needs at least min_rows={min_rows} rows to be typical of anybody; got {len(index)} "
             f"({line}). {advice}"
         )
     return whole.take(index, whole.weights[index], line)

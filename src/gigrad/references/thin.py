@@ -109,9 +109,11 @@ def distill(reference: Reference, n: int) -> Reference:
 
 def _check_size(reference: Reference, n: int, at_least: int) -> None:
     if not isinstance(reference, Reference):
-        raise InputError(f"A Reference must come, say gigrad.references.all_applicants(X); {kind_of(reference)} came.")
+        raise InputError(
+            f"reference must be a Reference, such as gigrad.references.all_applicants(X); got {kind_of(reference)}."
+        )
     if checks.whole(n, "n", at_least) > len(reference):
-        raise InputError(f"n must be at most the reference's {len(reference)} rows; {n} came. Use it whole.")
+        raise InputError(f"n must be at most the reference's {len(reference)} rows; got {n}. Use it whole.")
 
 
 @dataclass(frozen=True, eq=False)

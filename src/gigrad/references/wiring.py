@@ -16,7 +16,7 @@ from .typical import typical_values
 
 
 def open_reference(reference: Any, weights: Any) -> tuple[Any, Any]:
-    """The table and the weights of a Reference; a plain table and its weights as they came."""
+    """The table and the weights of a Reference; a plain table and its weights are returned unchanged."""
     if not isinstance(reference, Reference):
         return reference, weights
     if weights is not None:

@@ -131,7 +131,7 @@ def _one_row(row: Any, graph: Graph, what: str) -> Array:
     try:
         out = np.asarray(row, np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{what} must be one encoded row, numbers only; {row!r:.60} came.") from None
+        raise InputError(f"{what} must be one encoded row, numbers only; got {row!r:.60}.") from None
     if out.shape != (graph.input.width,):
         raise InputError(f"{what} must be one encoded row of {graph.input.width} numbers; its shape is {out.shape}.")
     return out

@@ -89,7 +89,7 @@ def _array_names(count: int) -> list[str]:
 def _npy(array: NDArray[Any]) -> bytes:
     little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
     if little.dtype.str not in _DTYPES:
-        raise InputError(f"A .gig file holds arrays of {', '.join(_DTYPES)}; one of dtype {array.dtype} came.")
+        raise InputError(f"A .gig file holds arrays of {', '.join(_DTYPES)}; got one of dtype {array.dtype}.")
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, little, version=(1, 0), allow_pickle=False)
     return buffer.getvalue()

@@ -19,7 +19,7 @@ def has_labels(columns: Sequence[Column]) -> bool:
 
 
 def as_matrix(rows: Rows) -> Any:
-    """The rows as an array of numbers: the very array that came where there was one."""
+    """The rows as an array of numbers: the array that was given, where it was one."""
     if isinstance(rows.table, np.ndarray) and rows.table.dtype != object:
         return rows.table
     return rows.matrix
@@ -33,14 +33,14 @@ def as_pandas(rows: Rows, columns: Sequence[Column]) -> Any:
     pd = require("pandas", "frames")
 
     data: dict[str, Any] = {}
-    came = _columns_as_given(rows)
+    column_of = _columns_as_given(rows)
     dtypes = list(rows.table.dtypes) if isinstance(rows.table, pd.DataFrame) else [None] * len(columns)
     for j, column in enumerate(columns):
         # A category where the model is thought to read a number is the library's to refuse.
         if column.labels is None and not (column.kind == "number" and isinstance(dtypes[j], pd.CategoricalDtype)):
             data[column.name] = rows.matrix[:, j]
             continue
-        given = came(j)
+        given = column_of(j)
         if isinstance(given.dtype, pd.CategoricalDtype) and given.notna().any():
             data[column.name] = given.reset_index(drop=True).cat.remove_unused_categories()
         else:
@@ -49,7 +49,7 @@ def as_pandas(rows: Rows, columns: Sequence[Column]) -> Any:
 
 
 def as_categories(values: Any, column: Column) -> Any:
-    """Labels as pandas categories: those that the column knows, then any others that came."""
+    """Labels as pandas categories: those that the column knows, then any others that were given."""
     pd = require("pandas", "frames")
 
     present = [None if pd.isna(v) else v for v in values]
@@ -58,19 +58,19 @@ def as_categories(values: Any, column: Column) -> Any:
 
 
 def as_given(rows: Rows, columns: Sequence[Column]) -> Any:
-    """The rows as a pandas frame under the model's names, categories as the plain values that came."""
+    """The rows as a pandas frame under the model's names, categories as the plain values that were given."""
     pd = require("pandas", "frames")
 
-    came = _columns_as_given(rows)
+    column_of = _columns_as_given(rows)
     data = {
-        column.name: rows.matrix[:, j] if column.kind == "number" else came(j).astype(object).to_numpy()
+        column.name: rows.matrix[:, j] if column.kind == "number" else column_of(j).astype(object).to_numpy()
         for j, column in enumerate(columns)
     }
     return pd.DataFrame(data)
 
 
 def _columns_as_given(rows: Rows) -> Callable[[int], Any]:
-    """A function from a column's position to the column as it came, as a pandas series."""
+    """A function from a column's position to the column as it was given, as a pandas series."""
     pd = require("pandas", "frames")
 
     if isinstance(rows.table, np.ndarray):

@@ -20,7 +20,7 @@ def as_fitted(rows: Rows, columns: Sequence[Column], named: bool, categories: bo
     Numbers in single precision are widened first: the steps would round in it, while an explanation moves through
     numbers that have no single-precision form. `wide` widens every column of numbers, also those in half precision and
     of integers, which NumPy's functions compute in half or single precision, or without a carry. `categories` says that
-    some part of the model reads pandas categories, so that columns of labels that came as text become such.
+    some part of the model reads pandas categories, so that columns of labels given as text become such.
     """
     if not named:
         return _array(rows, wide)

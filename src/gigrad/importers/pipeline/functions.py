@@ -40,7 +40,7 @@ def function_transformer(transformer: Any, table: Table) -> Table:
     if name not in _UFUNCS or getattr(np, name) is not function or transformer.kw_args or table.sparse:
         raise UnsupportedModelError(
             f"FunctionTransformer is known for NumPy's {', '.join(sorted(_UFUNCS))} on a dense table, or no function; "
-            f"{name!r} came. Apply other functions to the table before the pipeline, or write the step as one of these."
+            f"got {name!r}. Apply other functions to the table before the pipeline, or write the step as one of these."
         )
     return table.then([Ufunc(name, _UFUNCS[name])] * len(table), "FunctionTransformer")
 

@@ -47,6 +47,6 @@ class _Interpolate:
         if self.model.out_of_bounds != "clip" and ((x < low) | (x > high)).any():
             raise InputError(
                 f"IsotonicRegression(out_of_bounds={self.model.out_of_bounds!r}) gives no number outside of [{low!r}, "
-                f"{high!r}], and {float(x[(x < low) | (x > high)][0])!r} came; fit it with out_of_bounds='clip'."
+                f"{high!r}]; got {float(x[(x < low) | (x > high)][0])!r}. Fit it with out_of_bounds='clip'."
             )
         return np.asarray(self.model.predict(x))

@@ -121,7 +121,7 @@ def _gp_terms(kernel: Any, width: int) -> list[tuple[float, tuple[Factor, ...]]]
 def _gp_power(kernel: Any, width: int) -> list[tuple[float, tuple[Factor, ...]]]:
     exponent, inner = kernel.exponent, _gp_terms(kernel.kernel, width)
     if exponent != int(exponent) or exponent < 1 or exponent > 6:
-        raise UnsupportedModelError(f"Kernels raised to whole powers up to 6 can be imported; {exponent} came.")
+        raise UnsupportedModelError(f"Kernels raised to whole powers up to 6 can be imported; got {exponent}.")
     out: list[tuple[float, tuple[Factor, ...]]] = [(1.0, ())]
     for _ in range(int(exponent)):
         out = [(a * b, f + g) for a, f in out for b, g in inner]
@@ -146,7 +146,7 @@ def _gp_factor(kernel: Any, width: int) -> Factor:
         return Factor("gaussian", scale * np.sqrt(0.5))
     profiles = {0.5: "exponential", 1.5: "matern32", 2.5: "matern52"}
     if kernel.nu not in profiles:
-        raise UnsupportedModelError(f"Matern kernels can be imported with nu 0.5, 1.5, 2.5 or inf; {kernel.nu} came.")
+        raise UnsupportedModelError(f"Matern kernels can be imported with nu 0.5, 1.5, 2.5 or inf; got {kernel.nu}.")
     return Factor(profiles[kernel.nu], scale)
 
 

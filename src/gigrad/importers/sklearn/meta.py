@@ -83,7 +83,7 @@ def _mapped_back(transformer: Any, node: Node) -> Node:
             return Elementwise(node, name)
         raise UnsupportedModelError(
             f"TransformedTargetRegressor is known for an inverse_func among NumPy's {', '.join(_INVERSE)}; "
-            f"{getattr(function, '__name__', function)!r} came."
+            f"got {getattr(function, '__name__', function)!r}."
         )
     if kind == "StandardScaler":
         return _line(

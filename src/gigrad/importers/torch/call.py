@@ -28,7 +28,7 @@ class TorchValue:
         return np.asarray(out.numpy(), np.float64)
 
     def tensor(self, x: Any) -> Any:
-        """The output as a float64 tensor of shape (n, k); anything else is an error that says what came."""
+        """The output as a float64 tensor of shape (n, k); anything else is an error that says what was got."""
         out = self.any_shape(x)
         if out.ndim not in (1, 2) or len(out) != len(x):
             raise InputError(
