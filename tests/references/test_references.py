@@ -100,7 +100,7 @@ X20, S20 = np.arange(20.0)[:, None], np.arange(20.0)
         (lambda: nearest_approved(X20, S20, 15, 17, 2, higher_is_better=True), "passes the cutoff.*mixed up"),
         (
             lambda: nearest_approved(X20, S20, 15, 3, 9, higher_is_better=True),
-            "at most the number of approved.*5; got 9",
+            "number of approved.*5; got 9",
         ),
         (lambda: nearest_approved(X20, S20, 15, 99, 2, higher_is_better=True), "position in X, from 0 to 19"),
         (lambda: nearest_approved(X20, S20, 15, X20[:2], 2, higher_is_better=True), "one row or a position"),
