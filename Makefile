@@ -7,7 +7,7 @@ STAMPS := $(VENV)/.stamps
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/gigrad/kernels/*.cpp src/gigrad/kernels/*.hpp)
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
 
-.PHONY: help demo test check sanitize docs models bench paper clean
+.PHONY: help demo test check sanitize coverage docs models bench paper clean
 .DEFAULT_GOAL := help
 
 help:
@@ -44,6 +44,8 @@ demo: $(STAMPS)/demo
 check: $(STAMPS)/test
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(PY) -m codespell_lib
+	$(PY) tests/project/hygiene.py
 	$(PY) -m mypy
 
 test: check sanitize
@@ -69,6 +71,10 @@ build/sanitize: tests/native/sanitize.cpp build/sanitize-plain.o $(SANITIZE_SIMD
 
 sanitize: build/sanitize
 	@build/sanitize
+
+# Which lines of the Python code the tests reach; slower than make test.
+coverage: $(STAMPS)/test
+	$(PY) -m pytest -q -n 2 --dist worksteal --cov=gigrad --cov-report=term --cov-report=html:build/coverage
 
 # What is supported, written into the README and the documentation from the table that drives the conformance tests.
 models: $(STAMPS)/test

@@ -28,7 +28,7 @@ extensions = [
 myst_enable_extensions = ["colon_fence", "dollarmath", "deflist"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["_build", "_results.md"]
+exclude_patterns = ["_build", "_results.md", "decisions"]
 
 autosummary_generate = True
 templates_path = ["_templates"]

@@ -19,3 +19,8 @@ def require(module: str, extra: str) -> Any:
         raise MissingDependencyError(
             f'This needs the package {package}, which is not installed: pip install "gigrad[{extra}]".'
         ) from None
+
+
+def frame_library(name: str) -> Any:
+    """The package "pandas" or "polars", in which a table is to be returned."""
+    return require(name, "polars" if name == "polars" else "frames")

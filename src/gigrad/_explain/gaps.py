@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._common import checks, display
-from .._common.optional import require
+from .._common.optional import frame_library
 from .._io import provenance
 from .._io.tables import Rows, read_rows, under_names
 from ..engine import Settings
@@ -75,7 +75,7 @@ class ScoreGap:
         columns = {"credit": self.values, "low": self.low, "high": self.high, "share": share}
         made: dict[str, Any] = {"feature": [self.feature_names[j] for j in order]}
         made |= {name: array[order] for name, array in columns.items()}
-        return require(checks.library(library), "frames").DataFrame(made)
+        return frame_library(checks.library(library)).DataFrame(made)
 
     def _order(self) -> Any:
         return np.argsort(-np.abs(self.values), kind="stable")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._common import checks, display
-from .._common.optional import require
+from .._common.optional import frame_library, require
 from ..errors import InputError
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _library(e: Explanation, library: str | None) -> str:
 
 
 def _frame(columns: Columns, library: str) -> Any:
-    module = require(library, "frames")
+    module = frame_library(library)
     if library == "pandas":
         made = {
             name: module.Categorical.from_codes(c.codes, list(c.names)) if isinstance(c, _Repeated) else c

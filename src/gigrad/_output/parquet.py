@@ -144,7 +144,7 @@ def _unpack_data(table: Any, record: dict[str, Any], columns: list[str]) -> Any:
     if record["library"] == "pandas":
         return raw.replace_schema_metadata({b"pandas": record["pandas"].encode()}).to_pandas()
     raw = raw.replace_schema_metadata(None)
-    return require("polars", "frames").from_arrow(raw) if record["library"] == "polars" else raw
+    return require("polars", "polars").from_arrow(raw) if record["library"] == "polars" else raw
 
 
 def _path_lists(paths: Paths, n: int, k: int) -> dict[str, list[Any]]:

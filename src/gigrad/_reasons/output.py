@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._common import checks
-from .._common.optional import require
+from .._common.optional import frame_library, require
 from .._io.durable import replacing
 from .._output.spreadsheet import harmless
 from ..errors import MissingDependencyError
@@ -43,11 +43,11 @@ def to_frame(found: Reasons, library: str | None) -> Any:
     if library is None and own in ("pandas", "polars"):
         library = own
     try:
-        module = require(library or "pandas", "frames")
+        module = frame_library(library or "pandas")
     except MissingDependencyError:
         if library is not None:
             raise
-        module = require("polars", "frames")
+        module = require("polars", "polars")
     return module.DataFrame(columns(found))
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._common import checks
-from .._common.optional import require
+from .._common.optional import frame_library
 from .._explain.compose import SmoothedECDF
 from .._explain.explainer import Discrete, Explainer
 from .._io.provenance import node_fingerprint
@@ -133,7 +133,7 @@ class Stability:
         columns: dict[str, list[Any]] = {name: [getattr(c, name) for c in self.changes] for name in names}
         columns["least_kept"] = [min(c.kept, key=lambda name: c.kept[name], default=None) for c in self.changes]
         columns["most_entered"] = [max(c.entered, key=lambda n: c.entered[n], default=None) for c in self.changes]
-        return require(checks.library(library), "frames").DataFrame(columns)
+        return frame_library(checks.library(library)).DataFrame(columns)
 
     def __str__(self) -> str:
         lines = [f"{'':<14}{'reasons change':>16}{'order changes':>16}{'first changes':>16}{'never changed':>16}"]

@@ -1,0 +1,57 @@
+"""What the package promises to install: every extra that a message or a page names exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # where a package is installed under another name
+
+
+def asked_for() -> dict[str, set[str]]:
+    """Every extra that the source asks for, and the files that do: `require(module, extra)` and texts."""
+    found: dict[str, set[str]] = {}
+    for path in (ROOT / "src").rglob("*.py"):
+        text = path.read_text()
+        names = {n for group in re.findall(r"gigrad\[([a-z0-9,_-]+)\]", text) for n in group.split(",")}
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "require":
+                given = [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "extra")]
+                names |= {str(a.value) for a in given if isinstance(a, ast.Constant)}
+        for name in names:
+            found.setdefault(name, set()).add(path.name)
+    return found
+
+
+def test_every_extra_that_the_source_names_exists() -> None:
+    asked = asked_for()
+    assert {"plot", "frames", "cli"} <= set(asked)  # the search finds what is known to be there
+    assert {name: files for name, files in asked.items() if name not in EXTRAS} == {}
+
+
+def installed_by(extra: str) -> set[str]:
+    """The distributions that an extra installs, those of the extras it is made of included."""
+    out: set[str] = set()
+    for line in EXTRAS[extra]:
+        if (made_of := re.match(r"gigrad\[([\w,]+)\]", line)) is not None:
+            out |= {name for part in made_of[1].split(",") for name in installed_by(part)}
+        else:
+            out.add(re.split(r"[<>=\[]", line)[0])
+    return out
+
+
+def test_an_extra_installs_what_is_required_of_it() -> None:
+    for path in (ROOT / "src").rglob("*.py"):
+        for module, extra in re.findall(r'require\("([\w.]+)", "(\w+)"\)', path.read_text()):
+            package = module.split(".")[0]
+            assert DISTRIBUTIONS.get(package, package) in installed_by(extra), (path.name, module, extra)
+
+
+def test_every_extra_that_a_page_names_exists() -> None:
+    for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for group in re.findall(r'(?:gigrad|"\.|\.)\[([a-z0-9,_-]+)\]"?', path.read_text()):
+            assert set(group.split(",")) <= set(EXTRAS), (path.name, group)
