@@ -14,7 +14,7 @@ import numpy as np
 from .._common import checks, display
 from .._explain.explanation import Explanation
 from ..errors import InputError, StatementWarning, kind_of, warn
-from ..references.population import passing
+from ..references.direction import agreed_direction, passing
 from .case import ApplicantReasons, Case, Context, Excluded, Reason, reasons_of
 from .doubts import warn_of_columns, warn_of_scores, warn_of_texts
 from .ranking import Rules, credit_ranges
@@ -273,28 +273,16 @@ def _used(e: Explanation) -> list[str]:
 
 
 def _direction(e: Explanation, asked: bool | None) -> bool:
-    """Which way is better: said here, or by the reference; both must agree."""
+    """Which way is better; a reference whose cutoff every row passes must not decide that alone."""
     reference = e.provenance.get("reference", {})
-    known = reference.get("higher_is_better")
-    if asked is None and known is None:
-        raise InputError(
-            "higher_is_better must be given: True if a high score speaks for an applicant, False for a probability of "
-            "default. A reference from gigrad.references.approved carries it."
-        )
-    if asked is not None and not isinstance(asked, (bool, np.bool_)):
-        raise InputError(f"higher_is_better must be True or False; got {asked!r}.")
-    if asked is not None and known is not None and bool(asked) != known:
-        raise InputError(
-            f"higher_is_better is {bool(asked)} here and {known} in the reference ({reference.get('note', '')}): one "
-            "of them is mixed up."
-        )
+    direction = agreed_direction(reference, asked)
     if asked is None and _all_pass(e, reference):
         raise InputError(
             f"Every explained row passes the reference's cutoff, {reference['cutoff']:.6g} with higher_is_better="
-            f"{known}: either the direction is mixed up, or approved applicants were explained. To list what counts "
-            "against approved applicants, pass higher_is_better yourself."
+            f"{direction}: either the direction is mixed up, or approved applicants were explained. To list what "
+            "counts against approved applicants, pass higher_is_better yourself."
         )
-    return bool(known if asked is None else asked)
+    return direction
 
 
 def _all_pass(e: Explanation, reference: Mapping[str, Any]) -> bool:

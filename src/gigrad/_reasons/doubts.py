@@ -16,7 +16,7 @@ import numpy as np
 from .._common import checks
 from .._explain.explanation import Explanation
 from ..errors import InputError, ReasonsWarning, StatementWarning, warn
-from ..references.population import passing
+from ..references.direction import adverse_sign, passing
 from .case import ApplicantReasons
 from .statements import Statement
 
@@ -58,7 +58,7 @@ def warn_of_scores(e: Explanation, higher_is_better: bool, asked: bool) -> None:
                 ReasonsWarning,
             )
         return
-    ahead = (e.predictions - e.base_values) * (1.0 if higher_is_better else -1.0)
+    ahead = (e.base_values - e.predictions) * adverse_sign(higher_is_better)
     better = int((ahead > 0).sum())
     if better >= MOST_BETTER * size and reference.get("higher_is_better") is None:
         warn(

@@ -13,6 +13,7 @@ import numpy as np
 from .._common import checks
 from ..errors import InputError
 from ..graph.node import Array
+from ..references.direction import adverse_sign, checked_direction
 
 ROUNDING = 1e-12
 """Credits closer than this part of the applicant's largest number are equal: their order would be rounding noise."""
@@ -50,8 +51,7 @@ class Rules:
     tie_rule: str = TIE_RULE
 
     def __post_init__(self) -> None:
-        if not isinstance(self.higher_is_better, bool):
-            raise InputError(f"higher_is_better must be True or False; got {self.higher_is_better!r}.")
+        object.__setattr__(self, "higher_is_better", checked_direction(self.higher_is_better))
         if not checks.is_number(self.min_share) or not 0 <= self.min_share <= 1:
             raise InputError(f"min_share must lie between 0 and 1; got {self.min_share!r}.")
         # Python's own numbers: NumPy's cannot be written to a record.
@@ -104,7 +104,7 @@ class Choice:
 
 def choose(credits: Array, base: float, prediction: float, error: float, rules: Rules) -> Choice:
     """Apply the rules to one applicant's credits, (features,)."""
-    sign = -1.0 if rules.higher_is_better else 1.0
+    sign = adverse_sign(rules.higher_is_better)
     loss = sign * credits
     shortfall = sign * (prediction - base)
     noise = ROUNDING * max(float(np.abs(credits).max(initial=0.0)), abs(base), abs(prediction))

@@ -12,7 +12,7 @@ import numpy as np
 from .._common import checks
 from .._explain.explanation import Explanation
 from ..errors import InputError, ReasonsWarning, StatementWarning
-from ..references.population import passing
+from ..references.direction import agreed_direction, passing
 from .tasks import Found, Lines, Task, make_task
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def reason_task(
     if isinstance(exclude, str):
         raise InputError(f"exclude must be a list of features or groups; got {exclude!r}.")
     reference = explainer.provenance["reference"]
-    better = _direction(reference, higher_is_better)
+    better = agreed_direction(reference, higher_is_better)
     cutoff = _passing_score(reference, cutoff)
     if cutoff is None and not everybody:
         raise InputError("Reasons are for those who fail: give the passing score (--cutoff), or ask for all (--all).")
@@ -76,19 +76,6 @@ def reason_task(
     record = {**options, "cutoff": cutoff, "everybody": everybody, "audit": audit}
     lines = _lines(options, None if everybody else cutoff, audit)
     return make_task(explainer, schema, lines, "reasons", id_cols=id_cols, columns=columns, record=record)
-
-
-def _direction(reference: Mapping[str, Any], asked: bool | None) -> bool:
-    """Which way is better, as it was said here or by the reference."""
-    better = reference.get("higher_is_better") if asked is None else asked
-    if better is None:
-        raise InputError(
-            "Reasons need to know the direction: --higher-is-better if a high score speaks for an applicant, "
-            "--lower-is-better for a probability of default."
-        )
-    if not isinstance(better, bool):
-        raise InputError(f"higher_is_better must be True or False; got {better!r}.")
-    return better
 
 
 def _passing_score(reference: Mapping[str, Any], asked: float | None) -> float | None:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from .._common import checks
 from ..errors import InputError
 from ..graph.node import Array
+from .direction import passing
 from .plain import PlainColumn, count_rows, plain_columns, take_rows
-from .population import Reference, approved, checked_scores, passing
+from .population import Reference, approved, checked_scores
 
 
 def nearest_approved(

@@ -11,6 +11,7 @@ import numpy as np
 from .._common import checks
 from ..errors import InputError
 from ..graph.node import Array
+from .direction import checked_direction, passing
 from .plain import count_rows, take_rows
 
 
@@ -59,7 +60,8 @@ class Reference:
     def __post_init__(self) -> None:
         size = _some_rows(self.rows, "A reference")
         object.__setattr__(self, "weights", checks.weights(self.weights, size, "reference row"))
-        object.__setattr__(self, "higher_is_better", _checked_direction(self.higher_is_better, True))
+        if self.higher_is_better is not None:
+            object.__setattr__(self, "higher_is_better", checked_direction(self.higher_is_better))
         self.weights.setflags(write=False)
         if self.scores is not None:
             object.__setattr__(self, "scores", checked_scores(self.scores, size))
@@ -200,11 +202,6 @@ def cutoff_band(
     return _kept(whole, keep, line, min_rows, "Widen the band or lower min_rows.")
 
 
-def passing(scores: Array, cutoff: float, higher_is_better: bool) -> Any:
-    """Which scores pass, (n,) bool: the one place that knows the rule at the cutoff itself."""
-    return scores >= cutoff if higher_is_better else scores <= cutoff
-
-
 def checked_scores(scores: Any, rows: int) -> Array:
     """One finite score a row."""
     try:
@@ -226,7 +223,7 @@ def _scored(X: Any, scores: Any, weights: Any, cutoff: float, higher_is_better: 
     size = _some_rows(X, "X")
     if not checks.is_number(cutoff) or not np.isfinite(cutoff):
         raise InputError(f"cutoff must be a finite number; got {cutoff!r}.")
-    direction = _checked_direction(higher_is_better, False)
+    direction = checked_direction(higher_is_better)
     shares = checks.weights(weights, size, "reference row")
     return Reference(X, shares, "", checked_scores(scores, size), direction, float(cutoff))
 
@@ -237,17 +234,6 @@ def _some_rows(table: Any, what: str) -> int:
     if size == 0:
         raise InputError(f"{what} must have at least one row; it is empty.")
     return size
-
-
-def _checked_direction(higher_is_better: Any, may_be_unknown: bool) -> bool | None:
-    if isinstance(higher_is_better, (bool, np.bool_)):
-        return bool(higher_is_better)
-    if may_be_unknown and higher_is_better is None:
-        return None
-    raise InputError(
-        f"higher_is_better must be True (points, probability of repayment) or False (probability of default); "
-        f"got {higher_is_better!r}."
-    )
 
 
 def _passing_rows(scores: Array, cutoff: float, higher_is_better: bool) -> Any:
