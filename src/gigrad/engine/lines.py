@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from .. import kernels
-from ..graph import Affine, Array, Concat, Elementwise, Input, Node, PiecewiseLinear, Select, Smooth, Sum
+from ..graph import Affine, Array, Elementwise, Input, Node, PiecewiseLinear, Smooth
 from ..graph.functions import FUNCTIONS
 from .active import ActiveRows
 from .paths import Block, Bools, Ints
@@ -175,7 +175,7 @@ class Lines:
         level = self.level[node]
         inputs = [self._lifted(p, level) for p in node.parents]
         self.values[node] = node.forward(*inputs)
-        if not isinstance(node, (Affine, Select, Concat, Sum)):  # those pull back without a look at their inputs
+        if not node.slope_is_constant:
             left = self.grids[level].left
             self.middles[node] = [0.5 * (v[left] + v[left + 1]) for v in inputs]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import Affine, Array, Elementwise, Input, Node, PiecewiseLinear, Select, Softmax, TreeEnsemble
+from ..graph import Array, Input, Node, TreeEnsemble
 from ..kernels import Stage
 from .paths import Ints, Pairs, Paths
 from .sampling import Sums, estimate, row_hashes, seeds
@@ -17,22 +17,13 @@ from .settings import Credits, Settings
 def as_link(term: Node, source: Input) -> tuple[TreeEnsemble, list[Stage]] | None:
     """The trees and the stages above them, where `term` is a chain of functions over one sum of trees of the rows."""
     stages: list[Stage] = []
-    while True:
-        if isinstance(term, TreeEnsemble):
-            return (term, stages[::-1]) if term.source is source else None
-        elif isinstance(term, Affine):
-            stages.append(Stage("affine", term.weight, term.bias))
-        elif isinstance(term, Select):
-            stages.append(Stage("affine", np.eye(term.source.width)[list(term.columns)], np.zeros(term.width)))
-        elif isinstance(term, Elementwise) and term.name in kernels.LINK_FUNCTIONS:
-            stages.append(Stage(term.name, np.array([term.parameter])))
-        elif isinstance(term, PiecewiseLinear):
-            stages.append(Stage("piecewise_linear", term.x, term.y))
-        elif isinstance(term, Softmax):
-            stages.append(Stage("softmax"))
-        else:
+    while not isinstance(term, TreeEnsemble):
+        stage = term.link_stage()
+        if stage is None:
             return None
-        term = term.source
+        stages.append(stage)
+        (term,) = term.parents
+    return (term, stages[::-1]) if term.source is source else None
 
 
 def credits(trees: TreeEnsemble, link: list[Stage], paths: Paths, settings: Settings) -> Credits:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
-from ..graph import Array, Elementwise, Node, Softmax
+from ..graph import Array, Node
 from .bumps import kernel_lengths
 from .jumps import Corners
 from .lines import Legs, Lines
@@ -118,9 +118,6 @@ def first_panels(lines: Lines, corners: Corners) -> Panels:
     return replace(whole, piece=np.arange(len(whole)))
 
 
-SIGMOID_LIKE = frozenset({"tanh", "sigmoid", "softplus", "gelu", "gelu_tanh", "silu", "elu", "exp", "expm1"})
-"""Functions that bend over a distance of about one, so that the way of their input says how hard they are."""
-
 EAGER = {True: 2 / 3, False: 0.85}
 """What share of the digits wanted the first panels aim at, where lines are straight and where they have kinks."""
 
@@ -132,7 +129,7 @@ def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tupl
     """Into how many parts to cut panels at first, and how many nodes the parts get. What is too little shows later."""
     read = {p for c in roles.curves for p in c.parents} & set(roles.line_ends)
     first = [c for c in roles.curves if set(c.parents) & read]
-    known = all(isinstance(c, Softmax) or (isinstance(c, Elementwise) and c.name in SIGMOID_LIKE) for c in first)
+    known = all(c.bends_over_one for c in first)
     if not known:
         parts = np.ceil(panels.length / 0.5).astype(np.int64)
         limits, orders = zip(*LENGTHS, strict=True)

@@ -11,7 +11,7 @@ joins both and is the only part that sees every segment between two jumps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,40 +21,16 @@ from numpy.typing import NDArray
 from ..graph import (
     Affine,
     Array,
-    Concat,
-    Elementwise,
-    Fill,
     Input,
-    IsMissing,
     Lookup,
     Node,
-    Opaque,
-    PiecewiseLinear,
-    PiecewisePolynomial,
-    Product,
-    Select,
     Smooth,
-    Sum,
     TreeEnsemble,
     needed,
     topological,
 )
+from ..graph.node import Columns, union
 from .roots import passed
-
-PIECEWISE_LINEAR = frozenset({"identity", "relu", "leaky_relu", "abs"})
-"""The elementwise functions that keep a piecewise-linear input piecewise linear."""
-
-_ADDITIVE = (Input, Affine, Select, Concat, Sum, Fill, IsMissing, Lookup)
-"""Steps that work on columns one by one or add them up, so that what a column changes does not depend on the others."""
-
-_LINEAR_NODES = (Affine, Select, Concat, Sum, Fill, IsMissing, Lookup, PiecewiseLinear)
-
-
-def keeps_lines(node: Node) -> bool:
-    """Whether a node of piecewise-linear parents moves piecewise linearly itself."""
-    if isinstance(node, Elementwise):
-        return node.name in PIECEWISE_LINEAR
-    return isinstance(node, _LINEAR_NODES)
 
 
 @dataclass(frozen=True)
@@ -90,18 +66,8 @@ class Levels:
 
 def levels_of(user: Node) -> Levels | None:
     """The levels that a node has on what it reads; None for a node without kinks."""
-    if isinstance(user, (Elementwise, PiecewiseLinear, PiecewisePolynomial)) and user.kinks:
-        return Levels(user.source, user, (np.array(user.kinks),))
-    if isinstance(user, Opaque) and user.breaks:
-        columns, tables = zip(*user.breaks, strict=True)
-        return Levels(user.source, user, tuple(np.unique(t) for t in tables), columns)
-    if isinstance(user, TreeEnsemble):
-        numeric = (user.feature >= 0) & (user.category_set < 0)
-        read = tuple(np.unique(user.feature[numeric]).tolist())
-        return Levels(
-            user.source, user, tuple(np.unique(user.threshold[numeric & (user.feature == j)]) for j in read), read
-        )
-    return None
+    breaks = user.breaks_of_source
+    return None if breaks is None else Levels(user.parents[0], user, breaks.values, breaks.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,7 +144,7 @@ class Roles:
     @cached_property
     def steady_head(self) -> bool:
         """Whether the head's derivatives are constant between its kinks and the jumps of trees."""
-        return all(isinstance(n, TreeEnsemble) or keeps_lines(n) for n in self.head)
+        return all(isinstance(n, TreeEnsemble) or n.piecewise_linear for n in self.head)
 
     @cached_property
     def moved_columns(self) -> NDArray[np.bool_]:
@@ -190,8 +156,7 @@ class Roles:
         """Where sums of functions of one column each end: what such a step gives to another kind, or as the output."""
         additive: set[Node] = set()
         for node in self.lines:
-            plain = isinstance(node, _ADDITIVE) or (isinstance(node, Elementwise) and node.name == "identity")
-            if plain and all(p in additive for p in node.parents):
+            if node.additive and all(p in additive for p in node.parents):
                 additive.add(node)
         others = [n for n in (*self.lines, *self.curves, *self.head) if n not in additive]
         wanted = {p for n in others for p in n.parents} | {self.output}
@@ -237,25 +202,14 @@ def _role(node: Node, source: Input, role: dict[Node, str]) -> str:
         return "steps"
     if isinstance(node, TreeEnsemble) or below & {"trees", "steps", "head"}:
         return "head"
-    return "lines" if below == {"lines"} and keeps_lines(node) else "curves"
-
-
-SLOPE_OF_VALUE: dict[str, Callable[[Array], Array]] = {
-    "tanh": lambda y: 1.0 - y * y,
-    "sigmoid": lambda y: y * (1.0 - y),
-    "exp": lambda y: y,
-}
-"""Functions whose slope follows from their value."""
+    return "lines" if below == {"lines"} and node.piecewise_linear else "curves"
 
 
 def pulled_back(node: Node, cotangent: Array, values: dict[Node, Array]) -> tuple[Array, ...]:
     """The cotangents of a node's parents, given the values of all nodes."""
-    if isinstance(node, Elementwise) and node.name in SLOPE_OF_VALUE:  # saves asking tanh a second time
-        slope = SLOPE_OF_VALUE[node.name](values[node])
-        return (np.multiply(slope, cotangent, out=slope if slope is not values[node] else None),)
     if not isinstance(node, Smooth):
         raise TypeError(f"{type(node).__name__} has no pullback.")
-    return node.pullback(cotangent, *(values[p] for p in node.parents))
+    return node.pullback_at(values[node], cotangent, *(values[p] for p in node.parents))
 
 
 def pull_back(order: Iterable[Node], cotangents: dict[Node, Array], values: dict[Node, Array]) -> dict[Node, Array]:
@@ -275,7 +229,7 @@ def columns_read(outputs: tuple[Node, ...], source: Input) -> NDArray[np.bool_]:
     """Which columns of the rows `outputs` may depend on, (p,)."""
     read = _dependencies(outputs, source)
     out = np.zeros(source.width, np.bool_)
-    out[sorted(_union(c for o in outputs for c in read[o]))] = True
+    out[sorted(union(c for o in outputs for c in read[o]))] = True
     return out
 
 
@@ -300,50 +254,14 @@ def categories_read(output: Node, source: Input) -> NDArray[np.bool_]:
     return out
 
 
-def input_columns(node: Node, source: Input) -> list[set[int]]:
+def input_columns(node: Node, source: Input) -> Columns:
     """For every column of a node, the columns of the rows it may depend on."""
     return _dependencies((node,), source)[node]
 
 
-def _dependencies(outputs: tuple[Node, ...], source: Input) -> dict[Node, list[set[int]]]:
+def _dependencies(outputs: tuple[Node, ...], source: Input) -> dict[Node, Columns]:
     """For every column of every node below `outputs`, the columns of the rows it may depend on."""
-    read: dict[Node, list[set[int]]] = {}
+    read: dict[Node, Columns] = {}
     for node in topological(*outputs):
-        if node is source:
-            read[node] = [{j} for j in range(source.width)]
-            continue
-        parents = [read[p] for p in node.parents]
-        if isinstance(node, Select):
-            read[node] = [parents[0][j] for j in node.columns]
-        elif isinstance(node, Concat):
-            read[node] = [columns for parent in parents for columns in parent]
-        elif isinstance(node, (Elementwise, PiecewiseLinear, Fill, IsMissing)):
-            read[node] = parents[0]
-        elif isinstance(node, (Sum, Product)):
-            each = [p * node.width if len(p) == 1 else p for p in parents]  # one column goes with all
-            read[node] = [_union(columns) for columns in zip(*each, strict=True)]
-        elif isinstance(node, Affine):
-            read[node] = _through(node.weight != 0.0, parents[0])
-        elif isinstance(node, Lookup):
-            read[node] = [parents[0][node.column]] * node.width
-        elif isinstance(node, TreeEnsemble):
-            read[node] = [_union(parents[0][j] for j in columns) for columns in node.columns_of_outputs]
-        else:
-            read[node] = [_union(c for parent in parents for c in parent)] * node.width
+        read[node] = node.columns_behind([read[p] for p in node.parents])
     return read
-
-
-def _through(used: NDArray[np.bool_], columns: list[set[int]]) -> list[set[int]]:
-    """What each output of a layer depends on; layers that are not as good as diagonal are not looked into."""
-    if used.sum() > 2 * len(used):
-        return [_union(columns[j] for j in np.nonzero(used.any(axis=0))[0])] * len(used)
-    found: dict[bytes, set[int]] = {}  # most units of a layer read the same
-    keys = [row.tobytes() for row in used]
-    for key, row in zip(keys, used, strict=True):
-        if key not in found:
-            found[key] = _union(columns[j] for j in np.nonzero(row)[0])
-    return [found[key] for key in keys]
-
-
-def _union(sets: Iterable[set[int]]) -> set[int]:
-    return set[int]().union(*{id(s): s for s in sets}.values())  # the units of a layer share one set

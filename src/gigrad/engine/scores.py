@@ -11,18 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from ..graph import (
-    Affine,
     Array,
-    Concat,
-    Elementwise,
-    Fill,
     Input,
-    IsMissing,
-    Lookup,
     Node,
-    Select,
     Smooth,
-    Sum,
     evaluate,
     needed,
     topological,
@@ -41,7 +33,6 @@ SHORT = 0.05
 """Where a score moves less than this the chord's slope loses digits: the mean of slopes inside is the better number."""
 
 _EPS = float(np.finfo(np.float64).eps)
-_STRAIGHT = (Input, Affine, Select, Concat, Sum, Fill, IsMissing, Lookup)
 
 
 def straight_score(term: Node, source: Input) -> Node | None:
@@ -49,8 +40,7 @@ def straight_score(term: Node, source: Input) -> Node | None:
     straight: set[Node] = set()
     found = None
     for node in topological(term):
-        linear = isinstance(node, _STRAIGHT) or (isinstance(node, Elementwise) and node.name == "identity")
-        if linear and all(p in straight for p in node.parents):
+        if node.additive and all(p in straight for p in node.parents):
             straight.add(node)
             if node.width == 1 and source not in needed((term,), {node}):
                 found = node
@@ -100,13 +90,7 @@ def _rounding(score: Node, source: Input, rows: Array) -> Array:
     values = evaluate((score,), {source: rows})
     sizes: dict[Node, Array] = {source: np.abs(rows)}
     for node in needed((score,), {source}):
-        parts = [sizes[p] for p in node.parents]
-        if isinstance(node, Affine):
-            sizes[node] = parts[0] @ np.abs(node.weight).T + np.abs(node.bias)
-        elif isinstance(node, (Select, Concat, Sum)):
-            sizes[node] = node.forward(*parts)
-        else:
-            sizes[node] = np.abs(values[node])
+        sizes[node] = node.magnitude(values[node], *(sizes[p] for p in node.parents))
     return np.asarray(_EPS * sizes[score][:, 0])
 
 

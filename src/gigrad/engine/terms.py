@@ -13,7 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from ..graph import Affine, Array, Concat, Elementwise, Input, Node, Select, Sum, value_of
+from ..graph import Affine, Array, Input, Node, value_of
 from . import links
 from .paths import Bools, Ints, Paths
 from .roles import categories_read, own_columns
@@ -100,19 +100,10 @@ def linear_terms(node: Node) -> list[tuple[Array, Node]]:
 
 
 def _expand(matrix: Array, node: Node) -> Iterator[tuple[Array, Node]]:
-    if isinstance(node, Affine):
-        yield from _expand(matrix @ node.weight, node.source)
-    elif isinstance(node, Sum):
-        for source in node.sources:
-            yield from _expand(matrix, source)
-    elif isinstance(node, Concat):
-        edges = np.cumsum([s.width for s in node.sources])[:-1]
-        for part, source in zip(np.split(matrix, edges, axis=1), node.sources, strict=True):
-            if part.any():
-                yield from _expand(part, source)
-    elif isinstance(node, Select):
-        yield from _expand(matrix @ np.eye(node.source.width)[list(node.columns)], node.source)
-    elif isinstance(node, Elementwise) and node.name == "identity":
-        yield from _expand(matrix, node.source)
-    else:
+    parts = node.as_sum(matrix)
+    if parts is None:
         yield matrix, node
+        return
+    for part, source in parts:
+        if part.any():
+            yield from _expand(part, source)

@@ -5,12 +5,13 @@ On the path of an explanation such a column changes at once, so these nodes neve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from .node import Array, Node, Smooth
+from .node import Array, Columns, Node, Smooth
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,13 @@ class Lookup(Smooth):
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         return (np.zeros_like(inputs[0]),)
 
+    @property
+    def additive(self) -> bool:
+        return True
+
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        return [parents[0][self.column]] * self.width
+
 
 @dataclass(frozen=True, eq=False)
 class Fill(Smooth):
@@ -57,6 +65,13 @@ class Fill(Smooth):
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         return (np.where(np.isnan(inputs[0]), 0.0, cotangent),)
 
+    @property
+    def additive(self) -> bool:
+        return True
+
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        return parents[0]
+
 
 @dataclass(frozen=True, eq=False)
 class IsMissing(Smooth):
@@ -73,3 +88,10 @@ class IsMissing(Smooth):
 
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         return (np.zeros_like(inputs[0]),)
+
+    @property
+    def additive(self) -> bool:
+        return True
+
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        return parents[0]

@@ -17,11 +17,26 @@ _SQRT_2_PI = np.sqrt(2.0 / np.pi)
 
 @dataclass(frozen=True)
 class Function:
-    """A scalar function: `value(x, parameter)`, `slope(x, parameter)`, and the kinks of its slope."""
+    """A scalar function: `value(x, parameter)`, `slope(x, parameter)`, and what is known about them.
+
+    Attributes
+    ----------
+    kinks : tuple of float
+        Where the slope jumps.
+    piecewise_linear : bool
+        Whether the function is linear between its kinks.
+    bends_over_one : bool
+        Whether it bends over a distance of about one, so that the way of its input says how many nodes it needs.
+    slope_of_value : callable, optional
+        The slope from the value, where that saves computing the function again.
+    """
 
     value: Callable[[Array, float], Array]
     slope: Callable[[Array, float], Array]
     kinks: tuple[float, ...] = ()
+    piecewise_linear: bool = False
+    bends_over_one: bool = False
+    slope_of_value: Callable[[Array], Array] | None = None
 
 
 def sigmoid(x: Array) -> Array:
@@ -89,29 +104,42 @@ def _normal_score_slope(u: Array, _: float) -> Array:
 
 # The parameter is a power, the leaky slope or ELU's alpha; the others ignore it.
 FUNCTIONS: dict[str, Function] = {
-    "identity": Function(lambda x, _: x, lambda x, _: np.ones_like(x)),
-    "relu": Function(lambda x, _: np.maximum(x, 0.0), lambda x, _: (x > 0).astype(np.float64), (0.0,)),
-    "leaky_relu": Function(lambda x, a: np.where(x > 0, x, a * x), lambda x, a: np.where(x > 0, 1.0, a), (0.0,)),
+    "identity": Function(lambda x, _: x, lambda x, _: np.ones_like(x), piecewise_linear=True),
+    "relu": Function(lambda x, _: np.maximum(x, 0.0), lambda x, _: (x > 0).astype(np.float64), (0.0,), True),
+    "leaky_relu": Function(lambda x, a: np.where(x > 0, x, a * x), lambda x, a: np.where(x > 0, 1.0, a), (0.0,), True),
     "elu": Function(
         lambda x, a: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0.0))),
         lambda x, a: np.where(x > 0, 1.0, a * np.exp(np.minimum(x, 0.0))),
         (0.0,),
+        bends_over_one=True,
     ),
-    "tanh": Function(lambda x, _: kernels.tanh(x), lambda x, _: 1.0 - kernels.tanh(x) ** 2),
-    "sigmoid": Function(lambda x, _: sigmoid(x), lambda x, _: sigmoid(x) * sigmoid(-x)),
-    "softplus": Function(lambda x, _: np.logaddexp(0.0, x), lambda x, _: sigmoid(x)),
-    "gelu": Function(lambda x, _: np.asarray(x * _normal(x)), _gelu_slope),
-    "gelu_tanh": Function(lambda x, _: np.asarray(0.5 * x * (1.0 + np.tanh(_gelu_bend(x)))), _gelu_tanh_slope),
-    "silu": Function(lambda x, _: np.asarray(x * sigmoid(x)), _silu_slope),
-    "exp": Function(lambda x, _: np.exp(x), lambda x, _: np.exp(x)),
+    "tanh": Function(
+        lambda x, _: kernels.tanh(x),
+        lambda x, _: 1.0 - kernels.tanh(x) ** 2,
+        bends_over_one=True,
+        slope_of_value=lambda y: 1.0 - y * y,
+    ),
+    "sigmoid": Function(
+        lambda x, _: sigmoid(x),
+        lambda x, _: sigmoid(x) * sigmoid(-x),
+        bends_over_one=True,
+        slope_of_value=lambda y: y * (1.0 - y),
+    ),
+    "softplus": Function(lambda x, _: np.logaddexp(0.0, x), lambda x, _: sigmoid(x), bends_over_one=True),
+    "gelu": Function(lambda x, _: np.asarray(x * _normal(x)), _gelu_slope, bends_over_one=True),
+    "gelu_tanh": Function(
+        lambda x, _: np.asarray(0.5 * x * (1.0 + np.tanh(_gelu_bend(x)))), _gelu_tanh_slope, bends_over_one=True
+    ),
+    "silu": Function(lambda x, _: np.asarray(x * sigmoid(x)), _silu_slope, bends_over_one=True),
+    "exp": Function(lambda x, _: np.exp(x), lambda x, _: np.exp(x), bends_over_one=True, slope_of_value=lambda y: y),
     "log": Function(lambda x, _: np.log(x), lambda x, _: np.asarray(1.0 / x)),
     "log1p": Function(lambda x, _: np.log1p(x), lambda x, _: np.asarray(1.0 / (1.0 + x))),
-    "expm1": Function(lambda x, _: np.expm1(x), lambda x, _: np.exp(x)),
+    "expm1": Function(lambda x, _: np.expm1(x), lambda x, _: np.exp(x), bends_over_one=True),
     "sqrt": Function(lambda x, _: np.sqrt(x), lambda x, _: np.asarray(0.5 / np.sqrt(x))),
     "square": Function(lambda x, _: x * x, lambda x, _: 2.0 * x),
     "signed_square": Function(lambda x, _: np.sign(x) * x * x, lambda x, _: 2.0 * np.abs(x)),
     "reciprocal": Function(lambda x, _: np.asarray(1.0 / x), lambda x, _: np.asarray(-1.0 / (x * x))),
-    "abs": Function(lambda x, _: np.abs(x), lambda x, _: np.sign(x), (0.0,)),
+    "abs": Function(lambda x, _: np.abs(x), lambda x, _: np.sign(x), (0.0,), True),
     "box_cox": Function(_box_cox, lambda x, a: np.asarray(x ** (a - 1.0))),
     "yeo_johnson": Function(_yeo_johnson, _yeo_johnson_slope, (0.0,)),
     "normal_score": Function(_normal_score, _normal_score_slope, (_LEAST, 1.0 - _LEAST)),

@@ -1,9 +1,13 @@
-"""What every step of a model is: a frozen array function of its parents' outputs."""
+"""What every step of a model is: a frozen array function of its parents' outputs that says what it can do.
+
+The engines ask a node, and no list of classes elsewhere, whether it is additive, where it has kinks, which columns it
+mixes, how it is taken apart into a sum, and what the native core calls it. A new node states these here, in its class.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -11,8 +15,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..kernels import Stage
 
 Array = NDArray[np.float64]
+Columns = list[set[int]]
+"""For every output of a node, the columns of the rows that it may depend on."""
+
+
+@dataclass(frozen=True)
+class Breaks:
+    """Values of what a node reads at which its slope, or its value, jumps.
+
+    `columns` is None where every column of the source has the same values, `values[0]`.
+    """
+
+    values: tuple[Array, ...]
+    columns: tuple[int, ...] | None = None
+
+
+def union(sets: Iterable[set[int]]) -> set[int]:
+    """The union of sets of columns; the units of a layer share one set, which is looked at once."""
+    return set[int]().union(*{id(s): s for s in sets}.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +63,50 @@ class Node(ABC):
     def forward(self, *inputs: Array) -> Array:
         """The output, (n, width), for the parents' outputs, each (n, their width)."""
 
+    @property
+    def additive(self) -> bool:
+        """Whether each output is a sum of functions of one input each, and straight inputs stay straight.
+
+        What one column changes then does not depend on the others. Columns that change at once may jump.
+        """
+        return False
+
+    @property
+    def piecewise_linear(self) -> bool:
+        """Whether inputs that move piecewise linearly give outputs that do."""
+        return self.additive
+
+    @property
+    def bends_over_one(self) -> bool:
+        """Whether the node bends over a distance of about one, so that the way of its input says how hard it is."""
+        return False
+
+    @property
+    def slope_is_constant(self) -> bool:
+        """Whether the pullback does not look at the inputs."""
+        return False
+
+    @cached_property
+    def breaks_of_source(self) -> Breaks | None:
+        """Where the slope of the node jumps, in terms of its one source; None for a node without kinks."""
+        return None
+
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        """The columns that each output may depend on, given those of the parents: all of them, unless known."""
+        return [union(columns for parent in parents for columns in parent)] * self.width
+
+    def as_sum(self, matrix: Array) -> list[tuple[Array, Node]] | None:
+        """`matrix @ node`, (k, width) each, as a sum of `matrix @ parent` and a constant; None if it is not linear."""
+        return None
+
+    def magnitude(self, value: Array, *sizes: Array) -> Array:
+        """How large the numbers are that are added up for `value`, given the same of the parents: bounds rounding."""
+        return np.abs(value)
+
+    def link_stage(self) -> Stage | None:
+        """The node as a stage of a link over trees in the native core; None for a node that the core does not know."""
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class Smooth(Node):
@@ -48,6 +115,10 @@ class Smooth(Node):
     @abstractmethod
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         """For each parent, the cotangent (n, its width) that `cotangent` (n, width) pulls back to."""
+
+    def pullback_at(self, value: Array, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        """As `pullback`, where the output `value` is known already."""
+        return self.pullback(cotangent, *inputs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +134,13 @@ class Input(Node):
     def __post_init__(self) -> None:
         if not all(0 <= j < self.size for j in self.nominal):
             raise InputError(f"nominal must hold columns from 0 to {self.size - 1}; got {self.nominal}.")
+
+    @property
+    def additive(self) -> bool:
+        return True
+
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        return [{j} for j in range(self.size)]
 
     @property
     def width(self) -> int:
@@ -92,6 +170,26 @@ class Select(Smooth):
             out[:, column] += cotangent[:, position]
         return (out,)
 
+    @property
+    def additive(self) -> bool:
+        return True
+
+    @property
+    def slope_is_constant(self) -> bool:
+        return True
+
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        return [parents[0][j] for j in self.columns]
+
+    def as_sum(self, matrix: Array) -> list[tuple[Array, Node]] | None:
+        return [(matrix @ np.eye(self.source.width)[list(self.columns)], self.source)]
+
+    def magnitude(self, value: Array, *sizes: Array) -> Array:
+        return self.forward(*sizes)
+
+    def link_stage(self) -> Stage | None:
+        return Stage("affine", np.eye(self.source.width)[list(self.columns)], np.zeros(self.width))
+
 
 @dataclass(frozen=True, eq=False)
 class Concat(Smooth):
@@ -109,6 +207,24 @@ class Concat(Smooth):
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         edges = np.cumsum([x.shape[1] for x in inputs])[:-1]
         return tuple(np.split(cotangent, edges, axis=1))
+
+    @property
+    def additive(self) -> bool:
+        return True
+
+    @property
+    def slope_is_constant(self) -> bool:
+        return True
+
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        return [columns for parent in parents for columns in parent]
+
+    def as_sum(self, matrix: Array) -> list[tuple[Array, Node]] | None:
+        edges = np.cumsum([s.width for s in self.sources])[:-1]
+        return list(zip(np.split(matrix, edges, axis=1), self.sources, strict=True))
+
+    def magnitude(self, value: Array, *sizes: Array) -> Array:
+        return self.forward(*sizes)
 
 
 def topological(*outputs: Node) -> list[Node]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ..errors import InputError
-from .node import Array, Node, Smooth
+from .node import Array, Breaks, Node, Smooth
 
 MOST_PERIODS = 100
 """How far to either side of its breaks a curve that repeats is followed: every period has its own kinks."""
@@ -53,6 +54,10 @@ class PiecewisePolynomial(Smooth):
             return tuple(self.breaks.tolist())
         periods = np.arange(-MOST_PERIODS, MOST_PERIODS + 1)[:, None] * self.period
         return tuple((periods + self.breaks).ravel().tolist())
+
+    @cached_property
+    def breaks_of_source(self) -> Breaks | None:
+        return Breaks((np.array(self.kinks),))
 
     def forward(self, *inputs: Array) -> Array:
         offset, coefficients = self._at(inputs[0])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ..errors import InputError
-from .functions import FUNCTIONS
-from .node import Array, Node, Smooth
+from ..kernels import LINK_FUNCTIONS, Stage
+from .functions import FUNCTIONS, Function
+from .node import Array, Breaks, Columns, Node, Smooth, union
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +41,36 @@ class Affine(Smooth):
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         return (cotangent @ self.weight,)
 
+    @property
+    def additive(self) -> bool:
+        return True
+
+    @property
+    def slope_is_constant(self) -> bool:
+        return True
+
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        """What each output depends on; layers that are not as good as diagonal are not looked into."""
+        (columns,) = parents
+        used = self.weight != 0.0
+        if used.sum() > 2 * len(used):
+            return [union(columns[j] for j in np.nonzero(used.any(axis=0))[0])] * len(used)
+        found: dict[bytes, set[int]] = {}  # most units of a layer read the same
+        keys = [row.tobytes() for row in used]
+        for key, row in zip(keys, used, strict=True):
+            if key not in found:
+                found[key] = union(columns[j] for j in np.nonzero(row)[0])
+        return [found[key] for key in keys]
+
+    def as_sum(self, matrix: Array) -> list[tuple[Array, Node]] | None:
+        return [(matrix @ self.weight, self.source)]
+
+    def magnitude(self, value: Array, *sizes: Array) -> Array:
+        return np.asarray(sizes[0] @ np.abs(self.weight).T + np.abs(self.bias))
+
+    def link_stage(self) -> Stage | None:
+        return Stage("affine", self.weight, self.bias)
+
 
 @dataclass(frozen=True, eq=False)
 class Elementwise(Smooth):
@@ -58,15 +89,51 @@ class Elementwise(Smooth):
         return self.source.width
 
     @property
+    def function(self) -> Function:
+        """The scalar function and what is known about it."""
+        return FUNCTIONS[self.name]
+
+    @property
     def kinks(self) -> tuple[float, ...]:
         """The inputs at which the slope jumps."""
-        return FUNCTIONS[self.name].kinks
+        return self.function.kinks
 
     def forward(self, *inputs: Array) -> Array:
-        return FUNCTIONS[self.name].value(inputs[0], self.parameter)
+        return self.function.value(inputs[0], self.parameter)
 
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
-        return (cotangent * FUNCTIONS[self.name].slope(inputs[0], self.parameter),)
+        return (cotangent * self.function.slope(inputs[0], self.parameter),)
+
+    def pullback_at(self, value: Array, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        if self.function.slope_of_value is None:
+            return self.pullback(cotangent, *inputs)
+        slope = self.function.slope_of_value(value)
+        return (np.multiply(slope, cotangent, out=slope if slope is not value else None),)
+
+    @property
+    def additive(self) -> bool:
+        return self.name == "identity"
+
+    @property
+    def piecewise_linear(self) -> bool:
+        return self.function.piecewise_linear
+
+    @property
+    def bends_over_one(self) -> bool:
+        return self.function.bends_over_one
+
+    @cached_property
+    def breaks_of_source(self) -> Breaks | None:
+        return Breaks((np.array(self.kinks),)) if self.kinks else None
+
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        return parents[0]
+
+    def as_sum(self, matrix: Array) -> list[tuple[Array, Node]] | None:
+        return [(matrix, self.source)] if self.name == "identity" else None
+
+    def link_stage(self) -> Stage | None:
+        return Stage(self.name, np.array([self.parameter])) if self.name in LINK_FUNCTIONS else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +164,20 @@ class PiecewiseLinear(Smooth):
         slopes = np.concatenate([[0.0], np.diff(self.y) / np.diff(self.x), [0.0]])
         return (cotangent * slopes[np.searchsorted(self.x, inputs[0], side="right")],)
 
+    @property
+    def piecewise_linear(self) -> bool:
+        return True
+
+    @cached_property
+    def breaks_of_source(self) -> Breaks | None:
+        return Breaks((np.array(self.kinks),)) if self.kinks else None
+
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        return parents[0]
+
+    def link_stage(self) -> Stage | None:
+        return Stage("piecewise_linear", self.x, self.y)
+
 
 @dataclass(frozen=True, eq=False)
 class Softmax(Smooth):
@@ -116,6 +197,13 @@ class Softmax(Smooth):
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         out = self.forward(*inputs)
         return (out * (cotangent - (cotangent * out).sum(axis=1, keepdims=True)),)
+
+    def link_stage(self) -> Stage | None:
+        return Stage("softmax")
+
+    @property
+    def bends_over_one(self) -> bool:
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +267,23 @@ class Sum(Smooth):
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         return (cotangent,) * len(inputs)
 
+    @property
+    def additive(self) -> bool:
+        return True
+
+    @property
+    def slope_is_constant(self) -> bool:
+        return True
+
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        return _side_by_side(parents, self.width)
+
+    def as_sum(self, matrix: Array) -> list[tuple[Array, Node]] | None:
+        return [(matrix, source) for source in self.sources]
+
+    def magnitude(self, value: Array, *sizes: Array) -> Array:
+        return self.forward(*sizes)
+
 
 @dataclass(frozen=True, eq=False)
 class Product(Smooth):
@@ -202,6 +307,15 @@ class Product(Smooth):
             right = right.sum(axis=1, keepdims=True)
         return left, right
 
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        return _side_by_side(parents, self.width)
+
+
+def _side_by_side(parents: Sequence[Columns], width: int) -> Columns:
+    """What each output of an elementwise operation depends on; a single column goes with all."""
+    each = [p * width if len(p) == 1 else p for p in parents]
+    return [union(columns) for columns in zip(*each, strict=True)]
+
 
 @dataclass(frozen=True, eq=False)
 class Opaque(Smooth):
@@ -221,6 +335,13 @@ class Opaque(Smooth):
     @property
     def width(self) -> int:
         return self.size
+
+    @cached_property
+    def breaks_of_source(self) -> Breaks | None:
+        if not self.breaks:
+            return None
+        columns, tables = zip(*self.breaks, strict=True)
+        return Breaks(tuple(np.unique(t) for t in tables), columns)
 
     def forward(self, *inputs: Array) -> Array:
         out = np.asarray(self.value(inputs[0]), dtype=np.float64)

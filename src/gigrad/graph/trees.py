@@ -6,6 +6,7 @@ Children come after their parent, so a cycle cannot be written down; two parents
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from .. import kernels
 from ..errors import CorruptModelError
-from .node import Array, Node
+from .node import Array, Breaks, Columns, Node, union
 
 Ints = NDArray[np.int32]
 
@@ -125,6 +126,16 @@ class TreeEnsemble(Node):
     def category_columns(self) -> Ints:
         """The columns that some split reads as a category."""
         return _distinct(self.feature[(self.feature >= 0) & (self.category_set >= 0)])
+
+    @cached_property
+    def breaks_of_source(self) -> Breaks | None:
+        """The thresholds of each column that is split as a number."""
+        numeric = (self.feature >= 0) & (self.category_set < 0)
+        read = tuple(np.unique(self.feature[numeric]).tolist())
+        return Breaks(tuple(np.unique(self.threshold[numeric & (self.feature == j)]) for j in read), read)
+
+    def columns_behind(self, parents: Sequence[Columns]) -> Columns:
+        return [union(parents[0][j] for j in columns) for columns in self.columns_of_outputs]
 
     @property
     def width(self) -> int:
