@@ -19,7 +19,6 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from ._explain.compose import SmoothedECDF as SmoothedECDF
     from ._explain.compose import average as average
     from ._explain.compose import stack as stack
-    from ._explain.configuration import config as config
     from ._explain.explainer import Explainer as Explainer
     from ._explain.explainer import explain as explain
     from ._explain.explainer import explain_pairs as explain_pairs
@@ -34,6 +33,7 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from ._reasons.stability import reason_stability as reason_stability
     from ._reasons.verification import Verification as Verification
     from ._reasons.verification import verify_reasons as verify_reasons
+    from .configuration import config as config
     from .errors import AccuracyWarning as AccuracyWarning
     from .errors import ColumnWarning as ColumnWarning
     from .errors import CorruptModelError as CorruptModelError
@@ -80,7 +80,7 @@ _HOMES = {
     "Verification": "_reasons.verification",
     "average": "_explain.compose",
     "batch": "batch",
-    "config": "_explain.configuration",
+    "config": "configuration",
     "discrete_values": "_explain.choosing",
     "explain": "_explain.explainer",
     "explain_gap": "_explain.gaps",

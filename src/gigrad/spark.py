@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from . import portable
 from ._common.optional import require
-from ._io import portable
 from .batch.rejects import rejects_schema
 from .batch.tasks import OnError, Task, credit_task
 from .errors import InputError, MissingDependencyError

@@ -17,7 +17,7 @@ from office import called
 from real_tables import real_table
 
 import gigrad as gig
-from gigrad._io import portable
+from gigrad import portable
 from gigrad._reasons.audit import fingerprint
 
 

@@ -15,8 +15,7 @@ import xgboost
 from forests import random_forest, random_rows, tree_explainer
 
 import gigrad as gig
-from gigrad._io import portable
-from gigrad._io.portable.nodes import NODES
+from gigrad import portable
 from gigrad.graph import (
     Affine,
     Column,
@@ -39,6 +38,7 @@ from gigrad.graph import (
     Sum,
     topological,
 )
+from gigrad.portable.nodes import NODES
 
 
 def every_node() -> Graph:

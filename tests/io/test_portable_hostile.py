@@ -14,7 +14,7 @@ import pytest
 from forests import random_columns, random_rows, tree_explainer
 
 import gigrad as gig
-from gigrad._io import portable
+from gigrad import portable
 
 
 def rebuilt(data: bytes, change: Callable[[dict[str, bytes]], Any], compression: int = zipfile.ZIP_STORED) -> bytes:

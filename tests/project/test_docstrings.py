@@ -5,17 +5,20 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import pytest
+from sklearn.tree import DecisionTreeRegressor
 
 import gigrad as gig
 
+ROOT = Path(__file__).resolve().parents[2]
 WIDEST = 93  # characters of an example that fit its page, at the width of a laptop
-MODULES = ("references", "plots", "batch", "_io.portable", "spark", "testing", "datasets", "_explain.configuration")
+MODULES = ("references", "plots", "batch", "portable", "spark", "testing", "datasets", "configuration")
 WITHOUT_EXAMPLE = {
     "batch.Summary",  # seen in the example of batch.run
     "testing.ImporterReport",  # and of testing.check_importer
@@ -43,6 +46,15 @@ EXCEPTIONS = {name for name, value in NAMES.items() if inspect.isclass(value) an
 EXAMPLES = sorted(set(NAMES) - EXCEPTIONS - WITHOUT_EXAMPLE)
 
 
+@pytest.fixture(scope="module")
+def tree() -> DecisionTreeRegressor:
+    """The model that examples call `tree`, as the page of the reference introduces it."""
+    (code,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "api.md").read_text(), re.DOTALL)[:1]
+    known: dict[str, Any] = {}
+    exec(code, known)
+    return known["tree"]
+
+
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_says_what_it_gives(name: str) -> None:
     text = inspect.getdoc(NAMES[name])
@@ -51,11 +63,11 @@ def test_says_what_it_gives(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_example_runs(name: str, tree: DecisionTreeRegressor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plt.switch_backend("Agg")
     monkeypatch.chdir(tmp_path)
     value = NAMES[name]
-    found = doctest.DocTestParser().get_doctest(inspect.getdoc(value) or "", {}, name, None, 0)
+    found = doctest.DocTestParser().get_doctest(inspect.getdoc(value) or "", {"tree": tree}, name, None, 0)
     assert found.examples, f"{name} has no example"
     assert all(len(line) + 4 <= WIDEST for each in found.examples for line in each.source.splitlines()), name
     said: list[str] = []

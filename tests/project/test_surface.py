@@ -17,30 +17,21 @@ SOURCE = Path(gigrad.__file__).parent
 ALLOWED = {
     "kernels": set(),
     "_common": {"errors"},
-    "graph": {"errors", "kernels", "_io.tables", "_io.portable"},
+    "graph": {"errors", "kernels", "_io.tables", "portable"},
     "importers": {"graph", "errors", "_io.tables", "_common"},
     "engine": {"graph", "errors", "kernels"},
-    "_io": {"engine", "graph", "importers", "errors", "_common", "_explain"},
-    "_explain": {"engine", "graph", "importers", "kernels", "references", "errors", "_common", "_io", "_output"},
+    "portable": {"errors", "graph", "engine", "_common", "_explain", "_io"},
+    "_io": {"engine", "graph", "importers", "portable", "errors", "_common", "_explain"},
+    "_explain": {"engine", "graph", "importers", "kernels", "references", "portable", "errors"}
+    | {"_common", "_io", "_output"},
     "_output": {"errors", "_common", "_io.durable", "_io.provenance", "_explain.explanation", "_explain.paths"},
     "plots": {"errors", "_common", "_explain.explanation", "_explain.paths", "_output"},
     "_reasons": {"engine", "graph", "references", "errors", "_common", "_explain", "_io", "_output.spreadsheet"},
     "references": {"errors", "graph", "_common", "_io.tables"},
     "testing": {"errors", "graph", "importers", "_explain", "_io.tables"},
     "batch": {"errors", "graph", "references", "_common", "_explain", "_io", "_output", "_reasons"},
-    "cli": {
-        "errors",
-        "graph",
-        "importers",
-        "references",
-        "batch",
-        "demo",
-        "spark",
-        "_common",
-        "_explain",
-        "_io",
-        "_output",
-    },
+    "cli": {"errors", "graph", "importers", "references", "portable", "batch", "demo", "spark"}
+    | {"_common", "_explain", "_io", "_output"},
 }
 # what gives reasons for an explanation sees the explanation alone; what explains again to test them needs more
 REASONS_SEE = {"errors", "graph", "references", "_common", "_explain.explanation", "_io.durable", "_output.spreadsheet"}

@@ -60,8 +60,6 @@ def stack(models: Sequence[Any], head: Any, *, passthrough: bool = False, output
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> from sklearn.linear_model import LinearRegression
     >>> line = LinearRegression().fit([[0, 0], [0, 1], [1, 0]], [0, 1, 2])
     >>> f = gig.stack([tree, line], head=[0.5, 0.5])
@@ -96,7 +94,6 @@ def average(models: Sequence[Any], weights: Any = None, *, output: Any = None) -
     --------
     >>> import gigrad as gig
     >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> other = DecisionTreeRegressor(max_depth=1).fit([[0, 0], [1, 0]], [0, 2])
     >>> f = gig.average([tree, other], weights=[3, 1])
     >>> f.predict([[1, 1]])

@@ -68,8 +68,6 @@ class Explainer:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> explainer = gig.Explainer(tree, [[0, 0], [0, 1]])
     >>> e = explainer([[1, 1], [0, 1]])
     >>> e.base_values
@@ -199,7 +197,7 @@ class Explainer:
         It holds numbers and text only, never code; a model with a part that is known only as a Python function cannot
         be saved. `Explainer.load` gives the same credits, to the bit.
         """
-        from .._io import portable
+        from .. import portable
 
         portable.save(self, path)
 
@@ -210,7 +208,7 @@ class Explainer:
         The model's library is not asked any more: predictions come from the graph that was compared with it when the
         explainer was made, and `gap` is measured against them. `provenance` says so.
         """
-        from .._io import portable
+        from .. import portable
 
         return portable.load(path, n_threads=n_threads)
 
@@ -254,8 +252,6 @@ def explain(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> e = gig.explain(tree, [[1, 1]], [[0, 0]])
     >>> e.values  # both pass their threshold at once, and share the corner
     array([[2., 2.]])
@@ -307,8 +303,6 @@ def explain_pairs(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> gig.explain_pairs(tree, start=[[0, 0], [1, 0]], end=[[1, 1], [1, 1]]).values
     array([[2., 2.],
            [0., 3.]])

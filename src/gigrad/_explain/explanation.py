@@ -63,8 +63,6 @@ class Explanation:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> e = gig.explain(tree, [[1, 1], [0, 1]], [[0, 0]])
     >>> e.shape, e.feature_names
     ((2, 2), ('x0', 'x1'))

@@ -47,8 +47,6 @@ class ScoreGap:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> gap = gig.explain_gap(tree, [[1, 1], [0, 1]], [[0, 0]], bootstrap=0)
     >>> gap.mean_a, gap.mean_b
     (2.5, 0.0)
@@ -144,8 +142,6 @@ def explain_gap(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> gap = gig.explain_gap(tree, [[1, 1], [0, 1]], [[0, 0]], bootstrap=0)
     >>> gap.difference, gap.values
     (2.5, array([1. , 1.5]))

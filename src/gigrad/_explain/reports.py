@@ -50,8 +50,6 @@ def report(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> e = gig.report(tree, [[1, 1], [0, 1]], [[0, 0]], "report.html", title="A small tree")
     >>> e.shape
     (2, 2)

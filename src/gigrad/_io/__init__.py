@@ -1,1 +1,1 @@
-"""What comes in and what is kept: tables, files on disk, provenance, portable explainers, model files."""
+"""What comes in and what is kept: tables, files on disk, provenance, model files."""

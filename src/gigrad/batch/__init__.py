@@ -56,8 +56,6 @@ def explain_batch(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> import pyarrow as pa
     >>> explainer = gig.Explainer(gig.import_model(tree).with_columns(["age", "debt"]), [[0, 0]])
     >>> batch = pa.RecordBatch.from_pydict({"id": ["a"], "debt": [1.0], "age": [1.0]})
@@ -91,8 +89,6 @@ def output_schema(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> import pyarrow as pa
     >>> explainer = gig.Explainer(gig.import_model(tree).with_columns(["age", "debt"]), [[0, 0]])
     >>> loans = pa.schema({"age": pa.float64(), "debt": pa.float64()})

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import references
+from .. import portable, references
 from .._explain import compose
 from .._explain.explainer import Explainer
 from .._explain.scorer import Scorer
-from .._io import modelfiles, portable
+from .._io import modelfiles
 from .._io.tables import bad_rows, read_rows
 from ..batch.layout import match
 from ..batch.sources import Source

@@ -257,7 +257,7 @@ def _parts(graph: Graph) -> str:
 
 
 def _portable(graph: Graph) -> str:
-    from .._io.portable.nodes import Writer
+    from ..portable.nodes import Writer
 
     try:
         Writer(graph.input, graph.score, graph.margin)

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .. import portable
 from .._common import display
-from .._io import portable
 from ..batch.sources import FORMATS, Source
 from ..batch.workspace import MANIFEST, RECORD
 from ..errors import GigradError, InputError

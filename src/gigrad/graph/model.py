@@ -45,8 +45,6 @@ class Graph:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> graph = gig.import_model(tree)
     >>> graph.predict([[1.0, 1.0], [0.0, 0.0]])
     array([4., 0.])
@@ -150,14 +148,14 @@ class Graph:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model as gigrad reads it to a .gig file: numbers and text, no code. See `Explainer.save`."""
-        from .._io.portable import save_graph
+        from ..portable import save_graph
 
         save_graph(self, path)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Graph:
         """Read the model of a .gig file; it has no witness, for its library is not asked any more."""
-        from .._io.portable import load_graph
+        from ..portable import load_graph
 
         return load_graph(path)
 

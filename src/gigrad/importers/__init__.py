@@ -202,7 +202,6 @@ def import_model(model: Any) -> Graph:
     --------
     >>> import gigrad as gig
     >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> graph = gig.import_model(tree)
     >>> graph.label, graph.feature_names
     ('DecisionTreeRegressor', ('x0', 'x1'))

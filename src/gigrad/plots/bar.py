@@ -35,8 +35,6 @@ def bar(e: Explanation | Mapping[str, Explanation], *, top: int = 15, ax: Any = 
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> e = gig.explain(tree, [[1, 1], [0, 1]], [[0, 0]])
     >>> ax = gig.plots.bar(e)
     >>> ax = gig.plots.bar({"first": e[0], "second": e[1]})

@@ -34,8 +34,6 @@ def beeswarm(e: Explanation, *, top: int = 15, points: int = 2000, ax: Any = Non
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> ax = gig.plots.beeswarm(gig.explain(tree, [[1, 1], [0, 1]], [[0, 0]]))
     """
     e = views.one_output(e, "beeswarm")

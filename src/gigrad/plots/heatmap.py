@@ -46,8 +46,6 @@ def heatmap(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> ax = gig.plots.heatmap(gig.explain(tree, [[1, 1], [0, 1]], [[0, 0]]), order="score")
     """
     e = views.one_output(e, "heatmap")

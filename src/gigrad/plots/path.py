@@ -43,8 +43,6 @@ def path(e: Explanation, *, top: int = 6, jumps: int = 5, ax: Any = None) -> Any
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> e = gig.explain(tree, [[1, 1]], [[0, 0]], paths=1)
     >>> ax = gig.plots.path(e[0])
     """

@@ -38,8 +38,6 @@ def scatter(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> ax = gig.plots.scatter(gig.explain(tree, [[1, 1], [0, 1]], [[0, 0]]), "x0", color="x1")
     """
     e = views.one_output(e, "scatter")

@@ -38,8 +38,6 @@ def surface(e: Explanation, score: Callable[[NDArray[np.float64]], Any], start: 
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> e = gig.explain_pairs(tree, [[0.0, 0.0]], [[1.0, 1.0]])
     >>> axes = gig.plots.surface(e, gig.import_model(tree).predict, start=[0.0, 0.0])
     >>> len(axes)

@@ -29,8 +29,6 @@ def waterfall(e: Explanation, *, top: int = 10, ax: Any = None) -> Any:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> ax = gig.plots.waterfall(gig.explain(tree, [[1, 1]], [[0, 0]]))
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['reference', 'x0 = 1', 'x1 = 1', 'this row']

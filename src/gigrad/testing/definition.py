@@ -76,8 +76,6 @@ def brute_force(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> from gigrad.testing import brute_force
     >>> brute_force(tree, start=[0.0, 0.0], end=[1.0, 1.0])
     array([[2.],

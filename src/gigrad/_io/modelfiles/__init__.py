@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from ... import portable
 from ..._common.optional import require
 from ...errors import CorruptModelError, InputError, UnsupportedModelError
 from ...importers import import_model
-from .. import portable
 from ..tables import Rows
 from .lightgbm_text import check_lightgbm
 from .rehearsal import prepare, rehearse

@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..._common import checks
-from ..._explain.grouping import Grouping
-from ...engine import Settings
-from ...errors import CorruptModelError, InputError
-from ...graph import Choice, Graph
-from .. import provenance
-from ..tables import Rows
+from .._common import checks
+from .._explain.grouping import Grouping
+from .._io import provenance
+from .._io.tables import Rows
+from ..engine import Settings
+from ..errors import CorruptModelError, InputError
+from ..graph import Choice, Graph
 from . import archive
 from .nodes import Reader, Writer, corrupt, graph_document, names, of_type, probe, read_graph, scalar
 
 if TYPE_CHECKING:
-    from ..._explain.explainer import Explainer
+    from .._explain.explainer import Explainer
 
 __all__ = ["from_bytes", "load", "load_graph", "save", "save_graph", "to_bytes"]
 
@@ -45,8 +45,6 @@ def save(explainer: Explainer, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> from gigrad import portable
     >>> portable.save(gig.Explainer(tree, [[0, 0]]), "tree.gig")
     >>> portable.load("tree.gig")([[1, 1]]).values
@@ -61,8 +59,6 @@ def load(path: str | os.PathLike[str], *, n_threads: int | None = None) -> Expla
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> from gigrad import portable
     >>> gig.Explainer(tree, [[0, 0]]).save("tree.gig")
     >>> portable.load("tree.gig", n_threads=1)([[1, 1]]).values
@@ -78,8 +74,6 @@ def to_bytes(explainer: Explainer) -> bytes:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> from gigrad import portable
     >>> data = portable.to_bytes(gig.Explainer(tree, [[0, 0]]))
     >>> data[:2]  # a zip archive
@@ -94,8 +88,6 @@ def from_bytes(data: bytes, *, n_threads: int | None = None) -> Explainer:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> from gigrad import portable
     >>> explainer = portable.from_bytes(portable.to_bytes(gig.Explainer(tree, [[0, 0]])))
     >>> explainer([[1, 1]]).values
@@ -110,8 +102,6 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> from gigrad import portable
     >>> portable.save_graph(gig.import_model(tree), "tree.gig")
     >>> portable.load_graph("tree.gig").predict([[1.0, 1.0]])
@@ -128,8 +118,6 @@ def load_graph(path: str | os.PathLike[str]) -> Graph:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> from gigrad import portable
     >>> gig.import_model(tree).save("tree.gig")
     >>> portable.load_graph("tree.gig").predict([[1.0, 1.0]])
@@ -176,8 +164,8 @@ def _explainer_document(explainer: Explainer) -> tuple[dict[str, Any], list[Any]
 
 
 def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | None) -> Explainer:
-    from ..._explain.explainer import Explainer
-    from ..._explain.scorer import Scorer
+    from .._explain.explainer import Explainer
+    from .._explain.scorer import Scorer
 
     if document.get("kind") == "graph":
         raise InputError(

@@ -23,8 +23,8 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import CorruptModelError, InputError
-from ..durable import replacing
+from .._io.durable import replacing
+from ..errors import CorruptModelError, InputError
 
 VERSION = 2
 """Version 1 had no places beside thresholds, and its credits followed definition 1."""

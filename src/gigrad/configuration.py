@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .. import kernels
-from ..errors import InputError
+from . import kernels
+from .errors import InputError
 
 
 class Config:

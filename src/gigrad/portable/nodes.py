@@ -16,9 +16,9 @@ from typing import Any, NoReturn, Union, get_args, get_origin, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from ... import graph as g
-from ...errors import CorruptModelError, GigradError, UnsupportedModelError
-from ...graph import Graph, Node, Smooth, topological
+from .. import graph as g
+from ..errors import CorruptModelError, GigradError, UnsupportedModelError
+from ..graph import Graph, Node, Smooth, topological
 
 # The only classes that are ever built: what gigrad.graph exports, without the node that is a Python function.
 NODES: dict[str, type[Node]] = {
