@@ -76,6 +76,7 @@ struct SplitIds {
                 feature.push_back(node.feature);
                 variable.push_back(node.variable);
                 threshold.push_back(node.set >= 0 ? std::numeric_limits<double>::quiet_NaN() : node.threshold);
+                place.push_back(node.interval() >= 0 ? std::numeric_limits<double>::quiet_NaN() : node.place);
                 first_node.push_back(order[i]);
             }
             of_node[order[i]] = static_cast<int32_t>(feature.size()) - 1;
@@ -95,6 +96,7 @@ struct SplitIds {
     size_t n_nodes;                 // that are no leaves
     std::vector<int32_t> feature, variable;  // of each split
     std::vector<double> threshold;           // NaN for categories
+    std::vector<double> place;               // NaN where the time of a crossing follows from more than that
     std::vector<int32_t> first_node;         // one of the nodes that ask it
 };
 

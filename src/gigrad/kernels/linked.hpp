@@ -31,14 +31,14 @@ class LinkedCredit {
         values_.resize(std::max(values_.size(), (jumps_.size() + 1) * k_));
         std::fill_n(values_.begin(), k_, 0.0);
         n_values_ = 1;
-        steps_.clear();
-        players_.clear();
-        if (jumps_.apart())
+        if (jumps_.apart()) {
             follow_alone();
-        else
+        } else {
+            steps_.clear();
+            players_.clear();
             follow(margin, weight, credit, large);
-        for (size_t i = 0; i < n_values_; ++i)  // only now: changes are smaller than margins, and so is their rounding
-            for (size_t o = 0; o < k_; ++o) values_[i * k_ + o] += margin[o];
+        }
+        add_margin(margin);  // only now: changes are smaller than margins, and so is their rounding
         link_.apply(values_, n_values_);
         give(weight, credit);
     }
@@ -66,6 +66,17 @@ class LinkedCredit {
     CoalitionMargins coalitions_;
     ShapleyFold fold_;
     std::vector<double> margin_;
+
+    void add_margin(const double* margin) {
+        double* const value = values_.data();
+        if (k_ == 1) {
+            const double m = *margin;
+            for (size_t i = 0; i < n_values_; ++i) value[i] += m;
+            return;
+        }
+        for (size_t i = 0; i < n_values_; ++i)
+            for (size_t o = 0; o < k_; ++o) value[i * k_ + o] += margin[o];
+    }
 
     // Every jump on its own: the common case.
     void follow_alone() {
@@ -181,9 +192,10 @@ class LinkedCredit {
         const size_t outputs = link_.n_outputs();
         double* const value = values_.data();
         if (jumps_.apart()) {
-            if (outputs == 1)
-                for (size_t i = 0; i < jumpers_.size(); ++i) credit[jumpers_[i]] += weight * (value[i + 1] - value[i]);
-            else
+            if (outputs == 1) {
+                const int32_t* const jumpers = jumpers_.data();
+                for (size_t i = 0, n = jumpers_.size(); i < n; ++i) credit[jumpers[i]] += weight * (value[i + 1] - value[i]);
+            } else
                 for (size_t i = 0; i < jumpers_.size(); ++i)
                     give_step(jumpers_[i], value + (i + 1) * outputs, outputs, weight, credit);
             return;

@@ -159,9 +159,12 @@ class OrderedJumps {
         n_ids_ = n;
     }
 
+    // The time of a crossing; nodes lie all over memory, and are asked only where the place is not all there is to it.
     double time_of(int32_t split) const {
         const int32_t j = splits_.feature[split];
-        return crossing_time(forest_, forest_.nodes[splits_.first_node[split]], start_[j], end_[j]);
+        const double s = start_[j], e = end_[j], place = splits_.place[split];
+        if (std::isfinite(e - s) && !std::isnan(place)) return rounded_time((place - s) / (e - s));
+        return crossing_time(forest_, forest_.nodes[splits_.first_node[split]], s, e);
     }
 
     // Times are spread over [0, 1]: buckets put nearly all in place, insertion does the rest.

@@ -49,6 +49,8 @@ class SweepTrees {
     std::vector<int32_t> split_of;           // of each test, and of SWEEP_NONES after them: its number in SplitIds
     std::vector<int32_t> test_of;            // of each split: the first of its tests, which follow one another
     std::vector<int32_t> column_begin, categories_begin;  // of each column, (columns + 1) and (columns)
+    std::vector<double> least_way;  // of each column: longer ways have plain codes; none has in a column without values between
+    std::vector<char> in_order;     // of each column: thresholds in order have places in order
 
     std::vector<uint32_t> nodes;             // place 0 is a leaf that no tree has
     std::vector<int32_t> roots;
@@ -105,6 +107,11 @@ class SweepTrees {
         for (size_t j = 0; j < forest.n_columns(); ++j) column_begin[j + 1] += column_begin[j];
         categories_begin.assign(column_begin.begin(), column_begin.end() - 1);
         for (const Node& test : tests) categories_begin[test.feature] += test.set < 0;
+        for (size_t j = 0; j < forest.n_columns(); ++j) {
+            const Forest::Column& column = forest.columns[j];
+            least_way.push_back(column.at_once ? std::numeric_limits<double>::infinity() : 8.0 * column.least_way);
+            in_order.push_back(std::is_sorted(place_of.data() + column_begin[j], place_of.data() + categories_begin[j]));
+        }
         return of_node;
     }
 

@@ -9,8 +9,14 @@
 
 namespace gigrad {
 
-// Codes of splits that are crossed on the way from s to e, by their places; scale is SWEEP_UNITS / (e - s).
+// Codes of splits that are crossed on the way from s to e, by their places, which lie between; scale is
+// SWEEP_UNITS / (e - s).
 GIGRAD_WIDE inline void time_codes(const double* place, size_t n, double s, double scale, int32_t first, int16_t* out) {
+    for (size_t i = 0; i < n; ++i) out[i] = static_cast<int16_t>(2 * static_cast<int32_t>((place[i] - s) * scale) + first);
+}
+
+// The same where places may lie beyond s or e.
+GIGRAD_WIDE inline void clipped_codes(const double* place, size_t n, double s, double scale, int32_t first, int16_t* out) {
     for (size_t i = 0; i < n; ++i) {
         const double time = std::min(std::max((place[i] - s) * scale, 0.0), static_cast<double>(SWEEP_UNITS));
         out[i] = static_cast<int16_t>(2 * static_cast<int32_t>(time) + first);
@@ -146,12 +152,11 @@ class Sweeper {
         for (size_t j = 0; j < forest_.n_columns(); ++j) {
             const int32_t begin = trees_.column_begin[j], categories = trees_.categories_begin[j], stop = trees_.column_begin[j + 1];
             const Move move{s[j], e[j], begin + s_rank[j], begin + e_rank[j], static_cast<int32_t>(j)};
-            const double size = std::abs(e[j] - s[j]);
-            const Forest::Column& column = forest_.columns[j];
-            if (!std::isfinite(s[j]) || !std::isfinite(e[j]))
-                jump_codes(begin, categories, move);
-            else if ((size > 8.0 * column.least_way || size == 0.0) && size < LARGEST_WAY && !column.at_once)
+            const double size = std::abs(e[j] - s[j]);  // not finite where a value is not
+            if ((size > trees_.least_way[j] || size == 0.0) && size < LARGEST_WAY)
                 plain_codes(begin, categories, move);
+            else if (!std::isfinite(s[j]) || !std::isfinite(e[j]))
+                jump_codes(begin, categories, move);
             else
                 odd_codes(begin, categories, move);
             if (categories < stop) odd_codes(categories, stop, move);
@@ -164,10 +169,15 @@ class Sweeper {
         const int32_t from = std::min(move.s_rank, move.e_rank), to = std::max(move.s_rank, move.e_rank);
         int16_t* const codes = codes_.data();
         std::fill(codes + begin, codes + from, static_cast<int16_t>(SWEEP_NEVER[falls] + falls));
-        time_codes(trees_.place_of.data() + from, static_cast<size_t>(to - from), move.s, SWEEP_UNITS / (move.e - move.s),
-                   falls - SWEEP_ORIGIN, codes + from);
+        if (from < to) {
+            const double* const place = trees_.place_of.data();
+            const double low = falls ? move.e : move.s, high = falls ? move.s : move.e;
+            const bool between = trees_.in_order[move.column] && place[from] >= low && place[to - 1] <= high;
+            (between ? time_codes : clipped_codes)(place + from, static_cast<size_t>(to - from), move.s, SWEEP_UNITS / (move.e - move.s),
+                                                   falls - SWEEP_ORIGIN, codes + from);
+            crossed_.push_back({from, to, move.column, !forest_.columns[move.column].intervals});
+        }
         std::fill(codes + to, codes + stop, static_cast<int16_t>(SWEEP_NEVER[!falls] + falls));
-        if (from < to) crossed_.push_back({from, to, move.column, !forest_.columns[move.column].intervals});
     }
 
     // A value that is missing or infinite: all that changes changes at one half.
