@@ -107,8 +107,10 @@ class LinkedCredit {
 
     template <class Large>
     void follow(const double* margin, double weight, double* credit, Large& large) {
-        for (size_t begin = 0, stop; begin < jumps_.size(); begin = stop) {
-            for (stop = begin + 1; stop < jumps_.size() && jumps_.time(stop) == jumps_.time(begin);) ++stop;
+        const size_t n = jumps_.size();
+        for (size_t begin = 0, stop; begin < n; begin = stop) {
+            const double time = jumps_.time(begin);
+            for (stop = begin + 1; stop < n && jumps_.time(stop) == time;) ++stop;
             const int32_t lone = jumps_.lone_variable(begin, stop);
             if (lone >= 0) {
                 double* const now = next_values(1);

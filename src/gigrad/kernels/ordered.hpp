@@ -149,6 +149,13 @@ class OrderedJumps {
         const char* const touched = touched_.data();
         int32_t* const ids = ids_.data();
         swept.for_crossed([&](int32_t begin, int32_t end) {
+            if (k_ == 1) {
+                for (int32_t split = begin; split < end; ++split) {
+                    ids[n] = split;
+                    n += (delta[split] != 0.0) & !touched[split];
+                }
+                return;
+            }
             for (int32_t split = begin; split < end; ++split) {
                 bool happens = false;
                 for (size_t o = 0; o < k_; ++o) happens |= delta[static_cast<size_t>(split) * k_ + o] != 0.0;
