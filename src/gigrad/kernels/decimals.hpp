@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace gigrad {
 
@@ -43,11 +44,13 @@ inline double shortest_decimal_between(double low, double high) {
 
 // floor(log10(x)) of a positive number from 1e-13 to 1e15, without a logarithm: rows are read value by value.
 inline int decimal_exponent(double x) {
-    int binary;
-    std::frexp(x, &binary);
-    int guess = (binary - 1) * 1233 >> 12;  // log10(2) is 1233 / 4096, nearly: right, or one too small
-    const double next = guess + 1 >= 0 ? POWERS_OF_TEN[guess + 1] : 1.0 / POWERS_OF_TEN[-guess - 1];
-    return guess + (x >= next);
+    constexpr double powers[] = {1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1,
+                                 1e2,   1e3,   1e4,   1e5,   1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    int64_t bits;
+    std::memcpy(&bits, &x, sizeof bits);
+    const int binary = static_cast<int>(bits >> 52) - 1023;
+    const int guess = binary * 1233 >> 12;  // log10(2) is 1233 / 4096, nearly: right, or one too small
+    return guess + (x >= powers[guess + 14]);
 }
 
 // The shortest decimal with the same float32 form as x; x where that is no finite number.

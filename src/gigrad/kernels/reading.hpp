@@ -28,7 +28,11 @@ class ReadRows {
             if (times && columns[j].careful())
                 for (size_t i = 0; i < n; ++i) to[i * width] = careful_value(forest, columns[j], from[i * given.n_columns]);
             else if (times && columns[j].single)
-                for (size_t i = 0; i < n; ++i) to[i * width] = decimal_of_float32(from[i * given.n_columns]);
+                for (size_t i = 0; i < n; ++i) {
+                    const double x = from[i * given.n_columns];
+                    const bool again = i > 0 && x == from[(i - 1) * given.n_columns];  // a row in many pairs is read once
+                    to[i * width] = again ? to[(i - 1) * width] : decimal_of_float32(x);
+                }
             else
                 for (size_t i = 0; i < n; ++i) to[i * width] = from[i * given.n_columns];
         }
