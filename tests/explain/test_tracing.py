@@ -221,7 +221,7 @@ def test_a_populations_path_is_the_weighted_mean_of_the_paths_from_each_referenc
 def test_references_are_sampled_where_there_are_too_many_to_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     from sklearn.linear_model import LogisticRegression
 
-    monkeypatch.setattr(gig.tracing, "WAYS", 80)
+    monkeypatch.setattr("gigrad._explain.tracing.WAYS", 80)
     rng = np.random.default_rng(5)
     X = rng.normal(size=(300, 2))
     model = LogisticRegression().fit(X, X.sum(axis=1) > 0)
