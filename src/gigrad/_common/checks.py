@@ -88,5 +88,6 @@ def file_name(path: Any, what: str, *endings: str) -> Path:
     if not isinstance(path, (str, PathLike)):
         raise InputError(f"{what} goes to a file, whose path must be text or a Path; got {kind_of(path)}.")
     if Path(path).suffix.lower() not in endings:
-        raise InputError(f"The name of {what} must end in {endings[0]}, by which it is known; got {path}.")
+        instead = " For a table write to_frame().to_csv(...)." if Path(path).suffix.lower() == ".csv" else ""
+        raise InputError(f"The name of {what} must end in {endings[0]}, by which it is known; got {path}.{instead}")
     return Path(path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 import narwhals as nw
@@ -143,3 +145,54 @@ def shortened(name: str, width: int) -> str:
         return name
     head = (width - 1) * 2 // 3
     return name[:head] + "…" + name[len(name) - (width - 1 - head) :]
+
+
+@lru_cache(maxsize=256)
+def short_names(names: tuple[str, ...], width: int) -> tuple[str, ...]:
+    """Every name in at most `width` characters, and different names as different texts.
+
+    Names that would be cut to the same text keep the part in which they differ: of `bureau_trades_last_3_months_open`
+    and `bureau_trades_last_6_months_open` that is the number.
+    """
+    out = [shortened(name, width) for name in names]
+    alike: dict[str, list[int]] = {}
+    for i, text in enumerate(out):
+        alike.setdefault(text, []).append(i)
+    for group in alike.values():
+        if len({names[i] for i in group}) > 1:
+            for i, text in zip(group, _told_apart([names[i] for i in group], width), strict=True):
+                out[i] = text
+    if len(set(out)) < len(set(names)):  # a name that was cut looks like another that was not
+        seen = {name: k for k, name in enumerate(dict.fromkeys(names), 1)}
+        out = [f"{shortened(name, width - len(str(seen[name])) - 3)} ({seen[name]})" for name in names]
+    return tuple(out)
+
+
+def _told_apart(names: Sequence[str], width: int) -> list[str]:
+    """Names cut around the part in which they differ; numbered where that part is too long itself."""
+    head = _alike(names)
+    tail = min(_alike([name[::-1] for name in names]), min(map(len, names)) - head)
+    cut = []
+    for name in names:
+        differs = slice(head, len(name) - tail)
+        around = max((width - 2 - len(name[differs])) // 4, 0)  # characters at each end, and on each side of the part
+        middle = name[max(head - around, 0) : len(name) - max(tail - around, 0)]
+        begin, end = name[: min(around, max(head - around, 0))], name[len(name) - min(around, max(tail - around, 0)) :]
+        cut.append(f"{begin}…{middle}…{end}" if tail > around else f"{begin}…{middle}")
+    if len(set(cut)) == len(set(names)) and max(map(len, cut)) <= width:
+        return cut
+    number = {name: k for k, name in enumerate(dict.fromkeys(names), 1)}
+    return [f"{shortened(name, width - len(f' ({number[name]})'))} ({number[name]})" for name in names]
+
+
+def _alike(names: Sequence[str]) -> int:
+    """How many characters all names begin with."""
+    return next(
+        (i for i, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1), min(map(len, names))
+    )
+
+
+def near(name: object, known: Iterable[str]) -> str:
+    """A question that suggests the nearest known name, or nothing: " Did you mean 'income'?"."""
+    found = get_close_matches(str(name), list(known), n=1, cutoff=0.6)
+    return f" Did you mean {found[0]!r}?" if found else ""

@@ -131,6 +131,10 @@ class Explanation:
             out = out._take_outputs(keys[2])
         if len(keys) > 1 and not _is_all(keys[1]):
             out = out._take_features(_positions(keys[1], self.feature_names, "feature"))
+        if isinstance(keys[0], str):
+            instead = f"e[:, {keys[0]!r}]" if keys[0] in self.feature_names else 'e[:, "name"]'
+            hint = "" if keys[0] in self.feature_names else display.near(keys[0], self.feature_names)
+            raise InputError(f"The first index picks rows; got {keys[0]!r}. For a feature write {instead}.{hint}")
         if not _is_all(keys[0]):
             out = out._take_rows(_positions(keys[0], range(len(self)), "row"))
         return out
@@ -333,7 +337,10 @@ def _named(name: Any, names: Sequence[str], what: str) -> int:
         return int(_positions(int(name), names, what)[0])
     found = [i for i, known in enumerate(names) if known == name]
     if len(found) != 1:
-        raise InputError(f"{name!r} must be the name of one {what}; {len(found)} have it. There are {listed(names)}.")
+        hint = "" if found else display.near(name, names)
+        raise InputError(
+            f"{name!r} must be the name of one {what}; {len(found)} have it.{hint} There are {listed(names)}."
+        )
     return found[0]
 
 

@@ -79,6 +79,8 @@ def model_record(graph: Graph, model: Any, output: Any, node: Node, output_names
         },
         "output": {"asked": asked, "names": list(output_names), "fingerprint": node_fingerprint(node)},
     }
+    if graph.opposite is not None and asked == "prediction":  # a binary classifier: 1 for probabilities
+        record["output"]["probability"] = graph.opposite.score_total == 1.0
     if isinstance(output, Transform):
         record["output"]["transform"] = node_fingerprint(output.apply(Input(graph.score.width)))
     opaque = opaque_parts(graph.score, graph.margin, node)

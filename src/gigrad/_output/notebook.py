@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 MOST = 8
 """How many features are listed; the others are gathered in one line."""
+NAME, VALUE = 44, 24
+"""Characters of a name and of a value beside it."""
 WIDTH = 86
 """Characters of a line of text, where a model of many parts has a long name."""
 
@@ -48,7 +50,8 @@ def lines(e: Explanation) -> list[tuple[str, float]]:
     credit = e.values.reshape(-1) if alone else importance(e)[0].reshape(len(e.feature_names), -1).mean(axis=1)
     order = np.argsort(-np.abs(credit), kind="stable")
     shown = order[: MOST if len(order) > MOST + 1 else MOST + 1]
-    out = [(_labelled(e, j) if alone else e.feature_names[j], float(credit[j])) for j in shown]
+    names = display.short_names(e.feature_names, NAME)
+    out = [(_labelled(e, j, names[j]) if alone else names[j], float(credit[j])) for j in shown]
     others = order[len(shown) :]
     if len(others):
         out.append(
@@ -100,7 +103,7 @@ def as_text(e: Explanation) -> str:
         return first
     rows = lines(e)
     places = display.decimals(max(abs(credit) for _, credit in rows))
-    names = [display.shortened(name, 48) for name, _ in rows]
+    names = [name for name, _ in rows]
     width = max(map(len, names))
     body = [
         f"    {name:<{width}}  {_figure(e, credit, places):>{places + 6}}"
@@ -132,17 +135,16 @@ def _html_line(e: Explanation, name: str, credit: float, width: float, places: i
     colour = display.POSITIVE if _alone(e) and credit > 0 else display.NEGATIVE
     return (
         '<tr style="background:none">'
-        f'<td style="text-align:left;padding:1px 12px 1px 0">{escape(display.shortened(name, 60))}</td>'
+        f'<td style="text-align:left;padding:1px 12px 1px 0">{escape(name)}</td>'
         f'<td style="text-align:right;padding:1px 8px 1px 0">{escape(_figure(e, credit, places))}</td>'
         f'<td style="text-align:left;padding:1px 0;width:164px"><div style="height:10px;width:{width:.1f}px;'
         f'background:{colour}"></div></td></tr>'
     )
 
 
-def _labelled(e: Explanation, feature: int) -> str:
+def _labelled(e: Explanation, feature: int, name: str) -> str:
     raw = e.raw(int(feature))
-    name = e.feature_names[feature]
-    return name if raw is None else f"{name} = {display.text(raw[0])}"
+    return name if raw is None else f"{name} = {display.shortened(display.text(raw[0]), VALUE)}"
 
 
 def _count(number: int, what: str) -> str:

@@ -42,8 +42,12 @@ def sampled(e: Explanation, most: int) -> tuple[Explanation, str]:
 
 
 def score_name(e: Explanation) -> str:
-    """What the score is called: "class 1 (margin)"."""
+    """What the score is called: "probability of class 1", "margin of class 1"."""
     name = display.shortened(e.output_names[0], 40)
-    asked = str(e.provenance.get("output", {}).get("asked", "prediction")).split("(")[0]
-    named = f"class {name}" if name.isdigit() else name
-    return named if asked == "prediction" else f"{named} ({asked})"
+    output = e.provenance.get("output", {})
+    asked = str(output.get("asked", "prediction")).split("(")[0]
+    if name.isdigit():  # the label of a class
+        scores = np.concatenate([e.predictions.ravel(), e.base_values.ravel()])
+        likely = output.get("probability", bool(((scores >= 0) & (scores <= 1)).all()))
+        return f"{('probability' if likely else 'score') if asked == 'prediction' else asked} of class {name}"
+    return name if asked == "prediction" else f"{name} ({asked})"

@@ -96,7 +96,7 @@ def _mark_jumps(ax: Any, e: Explanation, paths: Paths, most: int) -> None:
     lanes: list[list[tuple[float, float]]] = []  # what is taken at each height, from and to
     for rank, time in enumerate(moments):
         here = [int(i) for i in largest if float(paths.jump_time[i]) == time]
-        names = ["a feature left out" if f < 0 else display.shortened(e.feature_names[f], 22)
+        names = ["a feature left out" if f < 0 else display.short_names(e.feature_names, 22)[f]
                  for f in (int(paths.jump_feature[i]) for i in here)]  # fmt: skip
         width = LETTER * max(map(len, names))
         # neighbours turn away from each other, so that no line runs through another's names

@@ -93,12 +93,12 @@ def name_and_value(e: Explanation, feature: int) -> str:
     if raw is None:
         return short_name(e, feature)
     value = display.shortened(display.text(raw[0]), 24)
-    return plain(f"{display.shortened(e.feature_names[feature], NAME_WIDTH)} = {value}")
+    return plain(f"{display.short_names(e.feature_names, NAME_WIDTH)[feature]} = {value}")
 
 
 def short_name(e: Explanation, feature: int) -> str:
     """A feature's name, cut in the middle where it is very long."""
-    return plain(display.shortened(e.feature_names[feature], NAME_WIDTH))
+    return plain(display.short_names(e.feature_names, NAME_WIDTH)[feature])
 
 
 def others(number: int) -> str:

@@ -85,10 +85,12 @@ def data(e: Explanation, order: NDArray[np.int64], places: int) -> dict[str, Any
     left = e.values[:, order[MOST_FEATURES:]].sum(axis=1) + e.rest
     unit = float(np.abs(e.values).max(initial=0.0)) / 1e5 or 1.0
     others = len(order) - len(shown)
+    short = display.short_names(e.feature_names, 30)
     return {
         "score": score_name(e),
         "places": places,
         "names": [e.feature_names[j] for j in shown],
+        "short": [short[j] for j in shown],  # where there is little room; no two alike
         "ids": display.texts(e.ids),
         "base": brief(e.base_values),
         "prediction": brief(e.predictions),

@@ -13,7 +13,7 @@ function value(row, feature) {
   return column.kind === "category" && v !== null ? column.labels[v] : number(v);
 }
 
-function labelled(row, feature) { return [data.names[feature], value(row, feature)]; }
+function labelled(row, feature) { return [data.short[feature], value(row, feature)]; }
 
 function ranked(row) {
   return data.names.map((_, j) => j).sort((a, b) => Math.abs(data.credits[row][b]) - Math.abs(data.credits[row][a]) || a - b);
@@ -54,7 +54,7 @@ function table() {
     ranked(row).slice(0, 3).forEach((j, i) => {
       if (i) make(largest, "span", {}, ", ");
       const c = credit(row, j);
-      make(largest, "span", { class: c > 0 ? "up" : "down" }, shortened(data.names[j], 30) + " " + signed(c, data.places));
+      make(largest, "span", { class: c > 0 ? "up" : "down" }, data.short[j] + " " + signed(c, data.places));
     });
     line.addEventListener("click", () => choose(row));
     line.addEventListener("keydown", (event) => {
@@ -102,7 +102,7 @@ function showPath(row) {
   const score = units(found.score);
   const left = score.map((v, k) => v - bands.reduce((sum, b) => sum + b[1][k], 0));
   if (left.some((v) => Math.abs(v) > 50 * data.unit)) bands.push([["others", null], left, true]);
-  const jumps = found.jumps.map(([t, j, size]) => [t, j < 0 ? "another feature" : data.names[j], size * data.unit]);
+  const jumps = found.jumps.map(([t, j, size]) => [t, j < 0 ? "another feature" : data.short[j], size * data.unit]);
   drawPath(byId("path"), data.paths.times, { score, start: found.start, bands, jumps }, data.places, data.score);
 }
 
