@@ -190,6 +190,7 @@ class CornerSample {
         rank_.resize(w);
         for (size_t i = 0; i < w; ++i) joins_[i] = static_cast<uint32_t>(i);
         for (size_t i = 0; i < count; ++i) {
+            check_interrupt();
             for (size_t j = w; j-- > 1;) std::swap(joins_[j], joins_[next_random(seed) % (j + 1)]);
             group_.assign(cells, 0.0);
             for (int turn = 0; turn < 4; ++turn) {

@@ -78,9 +78,11 @@ inline void cells(const Forest& forest, const Rows& starts, const Rows& ends, co
 
 inline void walk_trees(const Forest& forest, Walk& walk, const Block& block, size_t n_starts, bool shared_end, double* credit,
                        size_t step, const double* weights) {
-    for (size_t t = 0; t < forest.n_trees(); ++t)
+    for (size_t t = 0; t < forest.n_trees(); ++t) {
+        check_interrupt();
         walk.tree(forest.roots[t], block, n_starts, shared_end,
                   CreditSink{forest, forest.n_outputs(), forest.width(t), forest.first(t), credit, step, weights});
+    }
 }
 
 inline void portable_credits(const Forest& forest, const Rows& starts, const double* weights, const Rows& ends, size_t n_threads,
@@ -167,8 +169,10 @@ void for_crowd(const Crowd& crowd, const LaneKernel& kernel, size_t max_vectors,
             for (size_t chunk = apart ? unit / row_units : 0; chunk < chunks; ++chunk) {
                 sum.assign(rows * table, 0.0);
                 const size_t stop = std::min(n, (chunk + 1) * START_CHUNK);
-                for (size_t begin = chunk * START_CHUNK; begin < stop; begin += START_BLOCK)
+                for (size_t begin = chunk * START_CHUNK; begin < stop; begin += START_BLOCK) {
+                    check_interrupt();
                     worker(begin, std::min(START_BLOCK, stop - begin), first, rows, sum.data());
+                }
                 double* to = (apart && chunk > 0 ? parts.data() + (chunk - 1) * n_ends * table : out) + first * table;
                 for (size_t i = 0; i < sum.size(); ++i) to[i] += sum[i];
                 if (apart) break;
@@ -208,6 +212,7 @@ inline void swept_credits(const Forest& forest, const LaneKernel& kernel, const 
             to.set(trees, n, p, [&](size_t j, size_t i) { return ends.row(begin + i)[j]; });
             for (size_t i = 0; i < n; ++i)
                 for (size_t m = 0; m < starts.n_rows; ++m) {
+                    check_interrupt();
                     sweeper.sweep(from, m, to, i);
                     sweeper.add_credit(weights[m], out + (begin + i) * table);
                 }
@@ -264,6 +269,7 @@ inline void swept_pairs(const Forest& forest, const LaneKernel& kernel, const Ro
             from.set(trees, n, p, [&](size_t j, size_t i) { return starts.row(begin + i)[j]; });
             to.set(trees, n, p, [&](size_t j, size_t i) { return ends.row(begin + i)[j]; });
             for (size_t i = 0; i < n; ++i) {
+                check_interrupt();
                 sweeper.sweep(from, i, to, i);
                 sweeper.add_credit(1.0, out + (begin + i) * table);
             }

@@ -98,6 +98,7 @@ struct LaneWalkJob {
     Turn path[MAX_TURNS];        // the way to the node that `calls.exact` is about
 
     size_t n_trees;
+    void (*between_trees)();  // may throw: a call that is interrupted
     const int32_t *roots, *tree_output;  // tree_output -1: a leaf has a number for every output
 
     // Where the credit goes: `credit` + row (or pair) * credit_step, (columns, outputs).

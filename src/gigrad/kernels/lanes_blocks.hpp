@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "credits_sink.hpp"
+#include "interrupt.hpp"
 #include "lanes_exact.hpp"
 #include "sweeper.hpp"
 #include "trace.hpp"
@@ -25,6 +26,7 @@ class LaneBlock {
         job_.values = forest.values.data();
         job_.outputs = forest.n_outputs();
         job_.n_trees = forest.n_trees();
+        job_.between_trees = &check_interrupt;
         job_.roots = forest.roots.data();
         job_.tree_output = forest.tree_output.data();
         job_.weight_sums = nullptr;

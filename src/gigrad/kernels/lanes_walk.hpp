@@ -39,6 +39,7 @@ class LaneWalk : private LaneLeaves<Isa> {
     template <bool SHARED, Leaf LEAF>
     void all_trees() {
         for (size_t t = 0; t < job_.n_trees; ++t) {
+            job_.between_trees();
             const bool vector_leaves = job_.tree_output[t] < 0;
             job_.first = vector_leaves ? 0 : static_cast<size_t>(job_.tree_output[t]);
             job_.width = vector_leaves ? job_.outputs : 1;

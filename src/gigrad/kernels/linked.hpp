@@ -27,6 +27,7 @@ class LinkedCredit {
     template <class Large>
     void add(const TracedPair& pair, const double* start, const double* end, const double* margin, double weight, double* credit,
              Large large) {
+        check_interrupt();
         jumps_.read(pair, start, end);
         values_.resize(std::max(values_.size(), (jumps_.size() + 1) * k_));
         std::fill_n(values_.begin(), k_, 0.0);

@@ -246,6 +246,17 @@ void bind_forest(nb::module_& m) {
 }  // namespace
 
 NB_MODULE(_native, m) {
+    signal_check().store([]() -> bool {
+        nb::gil_scoped_acquire held;
+        return PyErr_CheckSignals() != 0;
+    });
+    nb::register_exception_translator([](const std::exception_ptr& error, void*) {
+        try {
+            std::rethrow_exception(error);
+        } catch (const Interrupted&) {  // what the signal's handler raised is set already
+            if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
+        }
+    });
     bind_forest(m);
     bind_smooth(m);
     m.def("predict", &py_predict);

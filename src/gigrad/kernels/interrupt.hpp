@@ -1,0 +1,69 @@
+// Ctrl-C during a long call. Workers call `check_interrupt()` between small pieces of work; the thread that made the call
+// asks the interpreter for signals at most every POLL, and every worker of the call stops when one has been raised.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+
+namespace gigrad {
+
+// Thrown by workers of a call that was interrupted; the interpreter holds the error already.
+struct Interrupted : std::exception {
+    const char* what() const noexcept override { return "interrupted"; }
+};
+
+// How long a signal may wait to be seen, in the thread of the call.
+constexpr std::chrono::milliseconds POLL{50};
+
+// Whether a signal handler has raised an error: set by the bindings, called without the GIL; null without an interpreter.
+using SignalCheck = bool (*)();
+inline std::atomic<SignalCheck>& signal_check() {
+    static std::atomic<SignalCheck> check{nullptr};
+    return check;
+}
+
+// What the workers of one call share.
+class CallControl {
+  public:
+    bool stopped() const { return stop_.load(std::memory_order_relaxed); }
+    void stop() { stop_.store(true, std::memory_order_relaxed); }
+
+    // Only in the thread that made the call: asks for signals if the last time was long ago.
+    void poll() {
+        const auto now = std::chrono::steady_clock::now();
+        if (now - asked_ < POLL) return;
+        asked_ = now;
+        const SignalCheck check = signal_check().load(std::memory_order_relaxed);
+        if (check && check()) {
+            interrupted_ = true;
+            stop();
+        }
+    }
+    bool interrupted() const { return interrupted_; }
+
+  private:
+    std::atomic<bool> stop_{false};
+    bool interrupted_ = false;
+    std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();
+};
+
+// The call that this thread works for, and whether the thread made it.
+struct Working {
+    CallControl* control = nullptr;
+    bool caller = false;
+};
+inline Working& working() {
+    static thread_local Working now;
+    return now;
+}
+
+// Between pieces of work that take well under POLL each: about 30 ns.
+inline void check_interrupt() {
+    const Working& now = working();
+    if (!now.control) return;
+    if (now.caller) now.control->poll();
+    if (now.control->stopped()) throw Interrupted();
+}
+
+}  // namespace gigrad
