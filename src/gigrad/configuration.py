@@ -19,7 +19,10 @@ class Config:
     >>> gig.config.simd = used
     """
 
-    __slots__ = ()
+    __slots__ = ("_progress",)
+
+    def __init__(self) -> None:
+        self._progress: bool | None = None
 
     @property
     def simd(self) -> str:
@@ -48,8 +51,19 @@ class Config:
         """
         return tuple(kernels.simd_choices())
 
+    @property
+    def progress(self) -> bool | None:
+        """Whether long work shows how far it is: True, False, or None for terminals and notebooks alone."""
+        return self._progress
+
+    @progress.setter
+    def progress(self, show: bool | None) -> None:
+        if show not in (None, True, False):
+            raise InputError(f"config.progress must be True, False or None; got {show!r}.")
+        self._progress = show
+
     def __repr__(self) -> str:
-        return f"Config(simd={self.simd!r})"
+        return f"Config(simd={self.simd!r}, progress={self.progress!r})"
 
 
 config = Config()

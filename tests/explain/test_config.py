@@ -32,7 +32,7 @@ def test_what_is_set_is_what_runs_and_changes_nothing_but_speed() -> None:
     for name in gig.config.simd_choices:
         gig.config.simd = name
         assert kernels.get_simd() == gig.config.simd == name
-        assert repr(gig.config) == f"Config(simd={name!r})"
+        assert repr(gig.config) == f"Config(simd={name!r}, progress=None)"
         found.append(kernels.credits(plain.forest, starts, np.full(20, 0.05), ends))
     for credit in found:
         np.testing.assert_allclose(credit, found[-1], rtol=0, atol=1e-12)

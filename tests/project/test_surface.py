@@ -16,13 +16,13 @@ SOURCE = Path(gigrad.__file__).parent
 # who -> whom it may import, of ours: a folder, or one module of a private package
 ALLOWED = {
     "kernels": set(),
-    "_common": {"errors"},
+    "_common": {"errors", "kernels"},
     "graph": {"errors", "kernels", "_io.tables", "portable"},
     "importers": {"graph", "errors", "_io.tables", "_common"},
     "engine": {"graph", "errors", "kernels"},
     "portable": {"errors", "graph", "engine", "_common", "_explain", "_io"},
     "_io": {"engine", "graph", "importers", "portable", "errors", "_common", "_explain"},
-    "_explain": {"engine", "graph", "importers", "kernels", "references", "portable", "errors"}
+    "_explain": {"engine", "graph", "importers", "kernels", "references", "portable", "errors", "configuration"}
     | {"_common", "_io", "_output"},
     "_output": {"errors", "_common", "_io.durable", "_io.provenance", "_explain.explanation", "_explain.paths"},
     "plots": {"errors", "_common", "_explain.explanation", "_explain.paths", "_output"},

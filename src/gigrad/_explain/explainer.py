@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from .._common import checks
+from .._common.progress import shown, wanted
 from .._io import provenance
 from .._io.tables import Rows, read_rows, under_names
+from ..configuration import config
 from ..engine import Pairs, Population, Settings, attribute
 from ..errors import InputError
 from ..graph import Array, Choice, Scores
@@ -146,7 +148,7 @@ class Explainer:
         self._assemble(scorer, reference, weights, scorer.scores(reference), settings, grouping, record)
         return self
 
-    def __call__(self, X: Any, *, paths: int | Sequence[int] = 0) -> Explanation:
+    def __call__(self, X: Any, *, paths: int | Sequence[int] = 0, progress: bool | None = None) -> Explanation:
         """Explain every row of a table.
 
         Parameters
@@ -155,7 +157,11 @@ class Explainer:
         paths : int or sequence of int
             For how many rows, from the first, or for which rows, to keep what happens on the way from the reference:
             what `plots.path` and the report draw.
+        progress : bool, optional
+            Whether to show how far the work is, if it takes longer than two seconds; by default as
+            `gigrad.config.progress` says.
         """
+        show = wanted(progress, config.progress)
         graph, known = self.scorer.graph, self.reference.names
         rows = under_names(read_rows(X, graph, what="X"), known, graph, what="X", other="the reference")
         scores = self.scorer.scores(rows)
@@ -163,7 +169,8 @@ class Explainer:
         self.scorer.refuse_ignored(self.reference, rows)
         population = Population(self.reference.matrix, self.weights, rows.matrix)
         population.tell(self.scorer.node, self.reference_scores, scores.graph)
-        credit = attribute(self.scorer.node, self.scorer.graph.input, population, self.settings)
+        with shown(show, "explaining", len(rows)):
+            credit = attribute(self.scorer.node, self.scorer.graph.input, population, self.settings)
         base = np.broadcast_to(self.base, scores.own.shape)
         credit = self.scorer.held_to_own(credit, base, scores.own, self.settings.tol)
         e = self.scorer.explanation(credit, base, scores.own, rows, self.grouping, self.provenance)
@@ -229,6 +236,7 @@ def explain(
     seed: int = 0,
     corner_tol: float = 1e-3,
     paths: int | Sequence[int] = 0,
+    progress: bool | None = None,
 ) -> Explanation:
     """Explain every row of X against a reference population.
 
@@ -243,6 +251,9 @@ def explain(
         As in `Explainer`.
     paths : int or sequence of int
         For how many rows, from the first, or for which rows, to keep what happens on the way: see `plots.path`.
+    progress : bool, optional
+        Whether to show how far the work is, if it takes longer than two seconds; by default in a terminal or a notebook
+        (see `gigrad.config`).
 
     Returns
     -------
@@ -263,7 +274,7 @@ def explain(
         nominal=nominal, tol=tol, n_threads=n_threads, seed=seed,
         corner_tol=corner_tol,
     )  # fmt: skip
-    return explainer(X, paths=paths)
+    return explainer(X, paths=paths, progress=progress)
 
 
 def explain_pairs(
@@ -281,6 +292,7 @@ def explain_pairs(
     seed: int = 0,
     corner_tol: float = 1e-3,
     paths: int | Sequence[int] = 0,
+    progress: bool | None = None,
 ) -> Explanation:
     """Explain for every i why the score of end[i] differs from that of start[i].
 
@@ -289,7 +301,7 @@ def explain_pairs(
     model : fitted model or Graph
     start, end : tables, (n, p)
         As many rows in both; row i of the one belongs to row i of the other.
-    output, target, groups, tol, n_threads, seed, corner_tol, paths
+    output, target, groups, tol, n_threads, seed, corner_tol, paths, progress
         As in `explain`.
     discrete, nominal
         As in `explain`. There is no reference: by default a column is discrete if all thresholds on it lie at multiples
@@ -322,7 +334,8 @@ def explain_pairs(
     scorer.refuse_ignored(starts, ends)
     pairs = Pairs(starts.matrix, ends.matrix)
     pairs.tell(scorer.node, at_starts.graph, at_ends.graph)
-    credit = attribute(scorer.node, scorer.graph.input, pairs, settings)
+    with shown(wanted(progress, config.progress), "explaining", len(ends), "pairs"):
+        credit = attribute(scorer.node, scorer.graph.input, pairs, settings)
     credit = scorer.held_to_own(credit, at_starts.own, at_ends.own, tol)
     record = {
         **scorer.record,

@@ -12,7 +12,9 @@ Results are bitwise the same for any number of threads; the GIL is released; not
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,6 +124,30 @@ def simd_choices() -> list[str]:
     walks node by node in float64 everywhere. They differ by rounding alone.
     """
     return _native.simd_choices()
+
+
+_watcher: ContextVar[Callable[[float], object] | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watched(callback: Callable[[float], object] | None) -> Iterator[None]:
+    """Call `callback(done)` every now and then while native calls of this thread run: the part of the call, 0 to 1.
+
+    An exception that it raises ends the call. None watches nothing.
+    """
+    before = _watcher.get()
+    token = _watcher.set(callback)
+    _native.watch(callback)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+        _native.watch(before)
+
+
+def watcher() -> Callable[[float], object] | None:
+    """What `watched` has set, for work in Python that says itself how far it is."""
+    return _watcher.get()
 
 
 def get_simd() -> str:

@@ -1,9 +1,12 @@
-// Ctrl-C during a long call. Workers call `check_interrupt()` between small pieces of work; the thread that made the call
-// asks the interpreter for signals at most every POLL, and every worker of the call stops when one has been raised.
+// Ctrl-C and progress during a long call. Workers call `check_interrupt()` between small pieces of work; the thread that
+// made the call tells the interpreter how far it is and asks for signals at most every POLL, and every worker of the call
+// stops when one has been raised.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <exception>
 
 namespace gigrad {
@@ -16,8 +19,9 @@ struct Interrupted : std::exception {
 // How long a signal may wait to be seen, in the thread of the call.
 constexpr std::chrono::milliseconds POLL{50};
 
-// Whether a signal handler has raised an error: set by the bindings, called without the GIL; null without an interpreter.
-using SignalCheck = bool (*)();
+// Given the part of the call that is done, whether a signal handler has raised an error: set by the bindings, called
+// without the GIL; null without an interpreter.
+using SignalCheck = bool (*)(double done);
 inline std::atomic<SignalCheck>& signal_check() {
     static std::atomic<SignalCheck> check{nullptr};
     return check;
@@ -26,6 +30,8 @@ inline std::atomic<SignalCheck>& signal_check() {
 // What the workers of one call share.
 class CallControl {
   public:
+    CallControl(const std::atomic<size_t>& handed_out, size_t n_units) : handed_out_(handed_out), n_units_(n_units) {}
+
     bool stopped() const { return stop_.load(std::memory_order_relaxed); }
     void stop() { stop_.store(true, std::memory_order_relaxed); }
 
@@ -35,7 +41,8 @@ class CallControl {
         if (now - asked_ < POLL) return;
         asked_ = now;
         const SignalCheck check = signal_check().load(std::memory_order_relaxed);
-        if (check && check()) {
+        const size_t units = std::min(handed_out_.load(std::memory_order_relaxed), n_units_);
+        if (check && check(static_cast<double>(units) / static_cast<double>(std::max<size_t>(n_units_, 1)))) {
             interrupted_ = true;
             stop();
         }
@@ -43,6 +50,8 @@ class CallControl {
     bool interrupted() const { return interrupted_; }
 
   private:
+    const std::atomic<size_t>& handed_out_;
+    const size_t n_units_;
     std::atomic<bool> stop_{false};
     bool interrupted_ = false;
     std::chrono::steady_clock::time_point asked_ = std::chrono::steady_clock::now();

@@ -95,6 +95,12 @@ Numpy<double> py_cells(const Forest& forest, const Matrix& starts, const Matrix&
     });
 }
 
+// What this thread calls with the part of a call that is done, every now and then; null for nothing.
+PyObject*& watcher() {
+    static thread_local PyObject* callback = nullptr;
+    return callback;
+}
+
 using StageArrays = std::tuple<std::string, Vector<double>, Vector<double>>;
 
 Link make_link(const Forest& forest, const std::vector<StageArrays>& stages) {
@@ -246,10 +252,18 @@ void bind_forest(nb::module_& m) {
 }  // namespace
 
 NB_MODULE(_native, m) {
-    signal_check().store([]() -> bool {
+    signal_check().store([](double done) -> bool {
         nb::gil_scoped_acquire held;
-        return PyErr_CheckSignals() != 0;
+        if (PyErr_CheckSignals() != 0) return true;
+        if (!watcher()) return false;
+        PyObject* const said = PyObject_CallFunction(watcher(), "d", done);
+        Py_XDECREF(said);
+        return said == nullptr;
     });
+    m.def("watch", [](nb::handle callback) {
+        Py_XDECREF(watcher());
+        watcher() = callback.is_none() ? nullptr : callback.inc_ref().ptr();
+    }, nb::arg("callback").none());
     nb::register_exception_translator([](const std::exception_ptr& error, void*) {
         try {
             std::rethrow_exception(error);

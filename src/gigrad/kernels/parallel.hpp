@@ -20,7 +20,7 @@ namespace gigrad {
 template <class Worker>
 void parallel(size_t n_units, size_t n_threads, Worker&& worker) {
     std::atomic<size_t> counter{0};
-    CallControl control;
+    CallControl control(counter, n_units);
     std::exception_ptr error;
     std::mutex lock;
     std::condition_variable done;

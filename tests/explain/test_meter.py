@@ -1,0 +1,81 @@
+"""How far long work is: shown after a while, where somebody looks, or as asked."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from forests import graph_of, random_forest
+
+import gigrad as gig
+from gigrad import kernels
+from gigrad._common import progress
+from gigrad.graph import Column, Input
+
+
+def explained(rows: int, **options: Any) -> gig.Explanation:
+    columns = tuple(Column(f"x{j}") for j in range(6))
+    source = Input(6)
+    graph = graph_of(columns, source, random_forest(np.random.default_rng(1), columns, source, trees=40, depth=6))
+    X = np.random.default_rng(0).normal(size=(rows, 6))
+    return gig.explain(graph, X, X[:400], n_threads=1, **options)
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lines from the start, without a bar."""
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+
+
+def test_long_work_says_how_far_it_is(eager: None, capsys: pytest.CaptureFixture[str]) -> None:
+    quiet = explained(4000, progress=False)
+    assert capsys.readouterr().err == ""
+    told = explained(4000, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines
+    assert all(line.startswith("explaining: ") and "of 4,000 rows" in line for line in lines)
+    np.testing.assert_array_equal(quiet.values, told.values)
+
+
+def test_nothing_is_said_in_the_first_two_seconds(capsys: pytest.CaptureFixture[str]) -> None:
+    explained(50, progress=True)
+    assert capsys.readouterr().err == ""
+
+
+def test_the_configuration_decides_where_a_call_does_not(
+    eager: None, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explained(4000)  # nobody looks at a pipe
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(gig.config, "progress", True)
+    explained(4000)
+    assert capsys.readouterr().err != ""
+    for bad in ("yes", 2.5):
+        with pytest.raises(gig.InputError, match="progress must be True, False or None"):
+            gig.config.progress = bad
+    with pytest.raises(gig.InputError, match="progress must be True, False or None; got 'no'"):
+        explained(3, progress="no")
+
+
+def test_a_line_has_the_rate_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    meter = progress.Meter("explaining", 1000)
+    meter.last = 0.25
+    assert meter.line(110.0) == "explaining: 25% of 1,000 rows, 25 a second, 30 s left"
+    meter.last = 0.01
+    assert meter.line(200.0) == "explaining: 1% of 1,000 rows, 0.1 a second, 2.8 h left"
+
+
+def test_an_error_of_who_watches_ends_the_call() -> None:
+    def watch(done: float) -> None:
+        raise RuntimeError(f"enough at {done:.1f}")
+
+    with kernels.watched(watch), pytest.raises(RuntimeError, match="enough at"):
+        explained(20_000)
+    assert kernels.watcher() is None
+    explained(3)
