@@ -15,6 +15,7 @@ import numpy as np
 
 from .. import kernels
 from ..graph import Array, Elementwise, Input, Node, Opaque, PiecewiseLinear
+from .breaks import find_breaks
 from .bumps import bumps
 from .games import CornerPlayers, Games, Sides
 from .head import Head
@@ -22,7 +23,7 @@ from .integrate import Integral, Moments
 from .jumps import EndValues, find_corners, step_values
 from .lines import Legs, Lines
 from .losses import Losses
-from .panels import Panels, Patch, first_orders, first_panels
+from .panels import HIGHEST, Panels, Patch, first_orders, first_panels
 from .paths import WHOLE, Block, Bools, Chosen, Ints, Paths
 from .quadrature import ROUNDING, tails
 from .roles import Roles
@@ -44,6 +45,12 @@ MOST = 16
 
 RETRIES = 2
 """How often paths that were not accurate enough are walked again."""
+
+KINK = 1e-4
+"""What the place of a kink of an opaque function may cost, as a share of what a path may be off by."""
+
+BETWEEN_KINKS = 6
+"""Nodes of the panels between such kinks."""
 
 BLOCK = 1 << 25
 """How many numbers the lines of a block of paths may hold, roughly."""
@@ -317,8 +324,21 @@ class Walk:
             for output in range(self.k):
                 kernels.add_rows(self.sums[node][output], panels.piece[good], table[output, good])
         kernels.add_rows(self.error, path[good], error[good] + lost[good])
+        if self.rough and order >= BETWEEN_KINKS and bad.any():
+            again.append(self._broken(patch, bad, path, allowed))
         again.append(panels[bad].finer(self.corners, self.legs))
         return Panels.joined(again)
+
+    def _broken(self, patch: Patch, bad: Bools, path: Ints, allowed: Array) -> Panels:
+        """The bad panels on which kinks are found, cut there; these are bad no longer."""
+        exact = bool(self.roles.head) or not self.lines.straight  # what a kink's place costs there is not known
+        limit = np.zeros(len(bad)) if exact else KINK * allowed.min(axis=1)
+        found = find_breaks(patch, np.nonzero(bad)[0], limit)
+        if not exact:
+            kernels.add_rows(self.error, path[found.panel], np.repeat(found.cost[:, None], self.k, axis=1))
+        bad[found.panel] = False
+        parts = patch.panels.cut(found.panel, found.time, self.corners, self.legs)
+        return parts.with_order(np.full(len(parts), BETWEEN_KINKS))
 
     def _floor(self, path: Ints, tall: Array) -> Array:
         """What panels of some paths may be off by, (n, k): below the rounding of the score nothing is refined.

@@ -174,7 +174,7 @@ class Patch:
             at = lines.fan.at(lines.ends[lines.fan.line], *self._part(owner, time.ravel()))
             self.values = roles.evaluate(roles.curves, at)
         elif roles.curves:
-            self.values = roles.evaluate(roles.curves, self._lines_at(owner, time.ravel()))
+            self.values = roles.evaluate(roles.curves, self.lines_at(owner, time.ravel()))
         ends = [self.values[n].reshape(len(panels), order, n.width) for n in roles.curve_ends]
         empty = np.zeros((len(panels), order, 0))
         # (panels, order, columns of all curve ends)
@@ -202,7 +202,7 @@ class Patch:
         """The curve ends at the first and at the last moment of every panel, asked of the curves themselves."""
         every = np.arange(len(self.panels))
         first, last = (
-            self.roles.evaluate(self.roles.curve_ends, self._lines_at(every, time))
+            self.roles.evaluate(self.roles.curve_ends, self.lines_at(every, time))
             for time in (self.panels.low, self.panels.high)
         )
         return first, last
@@ -222,7 +222,8 @@ class Patch:
         start = grid.time[left]
         return left, (time - start) / (grid.time[left + 1] - start)
 
-    def _lines_at(self, panel: Ints, time: Array) -> dict[Node, Array]:
+    def lines_at(self, panel: Ints, time: Array) -> dict[Node, Array]:
+        """What curves read, at given times on given panels."""
         left, part = self._part(panel, time)
         return {n: kernels.between_rows(values, left, part) for n, values in self.lines.ends.items() if n in self.read}
 
@@ -397,7 +398,7 @@ class Patch:
         rows = np.arange(len(panel))
 
         def function(index: Ints, time: Array) -> Array:
-            values = self.roles.evaluate((node,), self._lines_at(panel[index], time))[node]
+            values = self.roles.evaluate((node,), self.lines_at(panel[index], time))[node]
             return values[np.arange(len(index)), column[index]] - level[index]
 
         if not len(panel):

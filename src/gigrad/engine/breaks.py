@@ -1,0 +1,323 @@
+"""Kinks of functions that are known by their values and gradients alone, found where the gradient jumps.
+
+Stretches of panels are halved until the gradient either changes evenly over both halves, and is smooth as far as can be
+seen, or changes on one half alone. There a kink is closed in on: what is known of the function to the left and to the
+right is continued, and both meet near the kink; two points beside that place make the next bracket. All stretches of
+all panels take every step together, so that the function is asked for many points at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..graph import Array
+from .paths import Bools, Ints
+from .roles import pull_back
+
+if TYPE_CHECKING:
+    from .panels import Patch
+
+ROUNDS = 64
+"""How many steps are taken at most."""
+
+EVEN = 0.1
+"""A gradient is smooth where its middle departs from the mean of both ends by less than this share of its change."""
+
+ALONE = 0.25
+"""A change is that of one kink where the rest of its stretch has a smaller share of it than this."""
+
+DEPARTS = 0.3
+"""A gradient has a kink where its rate of change departs by more than this share from the one beside."""
+
+SHORTEST = 1e-13
+"""No bracket is made shorter than this in time."""
+
+NOISE = 1e-12
+"""Changes of the gradient below this share of its size are rounding."""
+
+AT_ONCE = 2048
+"""Points that a function is asked for in one call: more would only leave the caches."""
+
+MOST = 1 << 24
+"""How many numbers all points of a search may hold; what has not been found then stays in its panel."""
+
+EACH = 512
+"""How many points a panel is expected to need, where panels are searched together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Breaks:
+    """Kinks: the panel and the time of each, sorted by both, and how far one column's credit may be off, since the time
+    of a kink is known only so well: (n,) each."""
+
+    panel: Ints
+    time: Array
+    cost: Array
+
+
+def find_breaks(patch: Patch, some: Ints, limit: Array) -> Breaks:
+    """Kinks on some panels of a patch.
+
+    `limit` (panels,) is what the place of one kink may cost one column's credit, for every panel of the patch.
+    """
+    width = sum(n.width for n in patch.roles.curve_ends) * patch.roles.source.width
+    step = max(MOST // (EACH * max(width, 1)), 1)
+    found = [_Search(patch, some[i : i + step], limit).run(MOST // max(width, 1)) for i in range(0, len(some), step)]
+    panel, time, cost = (np.concatenate([getattr(f, name) for f in found]) for name in ("panel", "time", "cost"))
+    near = 1e-10 * patch.panels.length[panel]
+    inside = (time > patch.panels.low[panel] + near) & (time < patch.panels.high[panel] - near)
+    order = np.nonzero(inside)[0][np.lexsort((time[inside], panel[inside]))]
+    panel, time, cost = panel[order], time[order], cost[order]
+    fresh = np.ones(len(panel), np.bool_)
+    fresh[1:] = (panel[1:] != panel[:-1]) | (np.diff(time) > 1e-10 * patch.panels.length[panel[1:]])
+    return Breaks(panel[fresh], time[fresh], cost[fresh])
+
+
+class _Points:
+    """What curves give at times on panels, in the order in which they were asked."""
+
+    def __init__(self, patch: Patch) -> None:
+        self.patch, self.count = patch, 0
+        self._tables: dict[str, Array] = {}
+
+    def __getattr__(self, name: str) -> Array:
+        if name not in ("time", "value", "speed", "parts"):
+            raise AttributeError(name)
+        return self._tables[name]
+
+    def ask(self, panel: Ints, time: Array) -> Ints:
+        """Ask at more times; gives the places of what was found."""
+        for begin in range(0, len(panel), AT_ONCE):
+            self._add(panel[begin : begin + AT_ONCE], time[begin : begin + AT_ONCE])
+        return np.arange(self.count - len(panel), self.count)
+
+    def _add(self, panel: Ints, time: Array) -> None:
+        value, parts = curves_at(self.patch, panel, time)
+        speed = parts.sum(axis=2)
+        new = {"time": time, "value": value, "speed": speed, "parts": parts.reshape(len(time), -1)}
+        end = self.count + len(time)
+        for name, table in new.items():
+            old = self._tables.get(name)
+            if old is None or len(old) < end:
+                larger = np.empty((max(2 * end, 256), *table.shape[1:]))
+                if old is not None:
+                    larger[: self.count] = old[: self.count]
+                self._tables[name] = larger
+            self._tables[name][self.count : end] = table
+        self.count = end
+
+    def change(self, a: Ints, b: Ints) -> Array:
+        """The largest change of a part from one point to the other, (n,)."""
+        return np.asarray(np.abs(self.parts[b] - self.parts[a]).max(axis=1, initial=0.0))
+
+
+def curves_at(patch: Patch, panel: Ints, time: Array) -> tuple[Array, Array]:
+    """All columns of the curve ends at times on panels, (n, columns), and how fast each column of the rows moves them,
+    (n, columns, p); where lines have kinks, how fast each column of the lines does."""
+    roles, lines = patch.roles, patch.lines
+    known = patch.lines_at(panel, time)
+    values = roles.evaluate(roles.curves, known)
+    parts = []
+    for node in roles.curve_ends:
+        for column in range(node.width):
+            cotangent = np.zeros_like(values[node])
+            cotangent[:, column] = 1.0
+            back = pull_back(roles.curves, {node: cotangent}, values)
+            back = {n: v for n, v in back.items() if n in known}
+            if lines.straight:
+                parts.append(lines.pull_rows(patch.panels.leg[panel], back))
+            else:
+                speed = {n: patch.line_moves[n][panel] / patch.panels.length[panel, None] for n in known}
+                empty = np.zeros_like
+                parts.append(np.concatenate([back.get(n, empty(s)) * s for n, s in speed.items()], axis=1))
+    return np.concatenate([values[n] for n in roles.curve_ends], axis=1), np.stack(parts, axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Brackets:
+    """Stretches with one kink, as far as can be seen.
+
+    Attributes
+    ----------
+    left, right : (n,)
+        Points at both ends.
+    before, after : (n,)
+        The next points outside, -1 for none.
+    jump : (n,)
+        The change that was seen when the stretch was found.
+    missed : (n,)
+        Whether the kink was not where it was expected last time.
+    """
+
+    panel: Ints
+    left: Ints
+    right: Ints
+    before: Ints
+    after: Ints
+    jump: Array
+    missed: Bools
+
+    def __getitem__(self, index: Bools) -> _Brackets:
+        return _Brackets(*(v[index] for v in self._arrays()))
+
+    def _arrays(self) -> tuple[Any, ...]:
+        return (self.panel, self.left, self.right, self.before, self.after, self.jump, self.missed)
+
+    @staticmethod
+    def joined(parts: list[_Brackets]) -> _Brackets:
+        return _Brackets(*(np.concatenate(arrays) for arrays in zip(*(p._arrays() for p in parts), strict=True)))
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+class _Search:
+    """The search for kinks on some panels."""
+
+    def __init__(self, patch: Patch, some: Ints, limit: Array) -> None:
+        self.points = _Points(patch)
+        self.limit, self.panels = limit, patch.panels
+        ends = [self.points.ask(some, time) for time in (patch.panels.low[some], patch.panels.high[some])]
+        self.open = (some, *ends)  # stretches to be halved: panel, left, right
+        self.brackets = _Brackets(*(_NONE,) * 5, np.zeros(0), np.zeros(0, np.bool_))
+        self.found: list[tuple[Ints, Array, Array]] = [(_NONE, np.zeros(0), np.zeros(0))]
+
+    def run(self, most: int) -> Breaks:
+        """Search until nothing is left to be asked, or `most` points have been."""
+        points = self.points
+        for _ in range(ROUNDS):
+            self._close()
+            panel, a, b = self.open
+            brackets = self.brackets
+            count, pairs = len(panel), len(brackets.panel)
+            if not count + pairs or points.count > most:
+                break
+            low, high = self._beside()
+            asked = points.ask(
+                np.concatenate([panel, brackets.panel, brackets.panel]),
+                np.concatenate([0.5 * (points.time[a] + points.time[b]), low, high]),
+            )
+            self.open, self.brackets = (_NONE, _NONE, _NONE), brackets[np.zeros(pairs, np.bool_)]
+            self._halved(panel, a, asked[:count], b)
+            self._narrowed(brackets, asked[count : count + pairs], asked[count + pairs :])
+        panel, time, cost = (np.concatenate(parts) for parts in zip(*self.found, strict=True))
+        return Breaks(panel, time, cost)
+
+    def _close(self) -> None:
+        """Write down the brackets that are short enough, and drop those on which the gradient turned out smooth."""
+        points, b = self.points, self.brackets
+        change, length = points.change(b.left, b.right), points.time[b.right] - points.time[b.left]
+        smooth = change < ALONE * b.jump
+        cost = 0.5 * change * length
+        rise = 0.5 * length * np.abs(points.speed[b.right] - points.speed[b.left]).max(axis=1, initial=0.0)
+        done = ~smooth & ((np.maximum(cost, rise) <= self.limit[b.panel]) | (length <= 4.0 * SHORTEST))
+        self.found.append((b.panel[done], 0.5 * (points.time[b.left] + points.time[b.right])[done], cost[done]))
+        self.brackets = b[~(smooth | done)]
+
+    def _beside(self) -> tuple[Array, Array]:
+        """Two times in every bracket, close to where its kink is expected."""
+        points, b = self.points, self.brackets
+        low, high = points.time[b.left], points.time[b.right]
+        length = high - low
+        straight, curved = self._meeting(bent=False), self._meeting(bent=True)
+        known = (b.before >= 0) & (b.after >= 0)
+        guess = np.where(known, curved, straight)
+        width = np.where(known & ~b.missed, 0.1 * np.abs(curved - straight), 0.1 * length)
+        width = np.clip(width, SHORTEST, 0.1 * length)
+        return np.maximum(guess - width, low + 0.2 * width), np.minimum(guess + width, high - 0.2 * width)
+
+    def _meeting(self, bent: bool) -> Array:
+        """When both sides of each bracket meet: those of the column whose speed changes most.
+
+        With `bent` set the curvature is taken from the points outside.
+        """
+        points, b = self.points, self.brackets
+        rows = np.arange(len(b.panel))
+        column = np.abs(points.speed[b.right] - points.speed[b.left]).argmax(axis=1) if len(rows) else _NONE
+        time = points.time
+
+        def speed(at: Ints) -> Array:
+            return np.asarray(points.speed[at, column])
+
+        length = time[b.right] - time[b.left]
+        change = speed(b.right) - speed(b.left)
+        rise = points.value[b.right, column] - points.value[b.left, column] - speed(b.right) * length
+        with np.errstate(all="ignore"):
+            way = -rise / change
+            if bent:
+                turn_left = (speed(b.left) - speed(b.before)) / (time[b.left] - time[b.before])
+                turn_right = (speed(b.after) - speed(b.right)) / (time[b.after] - time[b.right])
+                for _ in range(3):  # the curvatures are small corrections
+                    rest = 0.5 * (turn_left * way**2 - turn_right * (length - way) ** 2)
+                    way = (rest - rise) / change
+            part = np.nan_to_num(way / length, nan=0.5, posinf=0.5, neginf=0.5)
+        return np.asarray(time[b.left] + np.where((part > 0.0) & (part < 1.0), part, 0.5) * length)
+
+    def _halved(self, panel: Ints, a: Ints, middle: Ints, b: Ints) -> None:
+        """Sort stretches by what their middles say: smooth, with one kink on one half, or to be halved again."""
+        points = self.points
+        whole, first, last = points.change(a, b), points.change(a, middle), points.change(middle, b)
+        mean = 0.5 * (points.parts[a] + points.parts[b])
+        uneven = np.abs(points.parts[middle] - mean).max(axis=1, initial=0.0)
+        size = np.abs(mean).max(axis=1, initial=0.0)
+        rough = (uneven > EVEN * whole) & (uneven > NOISE * size)
+        most, least = np.maximum(first, last), np.minimum(first, last)
+        one = rough & (least < ALONE * most)
+        left = one & (first > last)
+        right = one & ~left
+        none = np.full(len(panel), -1)
+        self._bracket(panel[left], a[left], middle[left], none[left], b[left])
+        self._bracket(panel[right], middle[right], b[right], a[right], none[right])
+        again_left = (rough & ~one) | right
+        again_right = (rough & ~one) | left
+        self._again(panel[again_left], a[again_left], middle[again_left])
+        self._again(panel[again_right], middle[again_right], b[again_right])
+
+    def _bracket(self, panel: Ints, left: Ints, right: Ints, before: Ints, after: Ints) -> None:
+        new = _Brackets(
+            panel, left, right, before, after, self.points.change(left, right), np.zeros(len(panel), np.bool_)
+        )
+        self.brackets = _Brackets.joined([self.brackets, new])
+
+    def _again(self, panel: Ints, a: Ints, b: Ints) -> None:
+        """Halve stretches once more, where what changes on them matters for the panels that they belong to."""
+        points = self.points
+        matters = points.change(a, b) * self.panels.length[panel] > self.limit[panel]
+        matters &= points.time[b] - points.time[a] > SHORTEST
+        self.open = tuple(
+            np.concatenate([old, new[matters]]) for old, new in zip(self.open, (panel, a, b), strict=True)
+        )  # type: ignore[assignment]
+
+    def _narrowed(self, brackets: _Brackets, low: Ints, high: Ints) -> None:
+        """Keep the part of each bracket on which the gradient changes most; look at the others again if they may have
+        kinks of their own."""
+        points = self.points
+        edges = np.stack([brackets.before, brackets.left, low, high, brackets.right, brackets.after])
+        changes = np.stack([points.change(edges[i], edges[i + 1]) for i in (1, 2, 3)])
+        which = changes.argmax(axis=0)
+        rows = np.arange(len(which))
+        ends = (edges[which + i, rows] for i in (1, 2, 0, 3))
+        new = _Brackets(brackets.panel, *ends, brackets.jump, which != 1)
+        self.brackets = _Brackets.joined([self.brackets, new])
+        for part, outside in ((0, (0, 1)), (1, None), (2, (4, 5))):
+            a, b = edges[part + 1], edges[part + 2]
+            more = changes[part] > ALONE * changes.max(axis=0)
+            if outside is not None:
+                more |= self._departs(a, b, edges[outside[0]], edges[outside[1]])
+            more &= which != part
+            self._again(brackets.panel[more], a[more], b[more])
+
+    def _departs(self, a: Ints, b: Ints, c: Ints, d: Ints) -> Bools:
+        """Whether the gradient changes otherwise from a to b than it does from c to d, next to it, or that is unknown.
+
+        Of the latter two one may be -1 for no point.
+        """
+        points, time = self.points, self.points.time
+        here = points.parts[b] - points.parts[a]
+        share = (time[b] - time[a]) / np.where((c >= 0) & (d >= 0), time[d] - time[c], 1.0)
+        there = (points.parts[d] - points.parts[c]) * share[:, None]
+        most = np.maximum(np.abs(here).max(axis=1), np.abs(there).max(axis=1))
+        return np.asarray((c < 0) | (d < 0) | (np.abs(here - there).max(axis=1) > DEPARTS * most))
