@@ -8,13 +8,15 @@ all panels take every step together, so that the function is asked for many poin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..graph import Array
 from .paths import Bools, Ints
+from .quadrature import gauss
 from .roles import pull_back
 
 if TYPE_CHECKING:
@@ -109,9 +111,18 @@ class _Points:
             self._tables[name][self.count : end] = table
         self.count = end
 
-    def change(self, a: Ints, b: Ints) -> Array:
-        """The largest change of a part from one point to the other, (n,)."""
-        return np.asarray(np.abs(self.parts[b] - self.parts[a]).max(axis=1, initial=0.0))
+    def change(self, a: Ints, b: Ints, drift: Array | None = None) -> Array:
+        """The largest change of a part from one point to the other, (n,), apart from a steady drift (n, numbers)."""
+        change = self.parts[b] - self.parts[a]
+        if drift is not None:
+            change -= drift * (self.time[b] - self.time[a])[:, None]
+        return np.asarray(np.abs(change).max(axis=1, initial=0.0))
+
+    def rate(self, a: Ints, b: Ints) -> Array:
+        """How fast the parts change from one point to the other, (n, numbers); 0 where one of them is -1 for none."""
+        known = (a >= 0) & (b >= 0)
+        length = np.where(known, self.time[b] - self.time[a], np.inf)
+        return np.asarray((self.parts[b] - self.parts[a]) / length[:, None])
 
 
 def curves_at(patch: Patch, panel: Ints, time: Array) -> tuple[Array, Array]:
@@ -180,10 +191,28 @@ class _Search:
     def __init__(self, patch: Patch, some: Ints, limit: Array) -> None:
         self.points = _Points(patch)
         self.limit, self.panels = limit, patch.panels
-        ends = [self.points.ask(some, time) for time in (patch.panels.low[some], patch.panels.high[some])]
-        self.open = (some, *ends)  # stretches to be halved: panel, left, right
         self.brackets = _Brackets(*(_NONE,) * 5, np.zeros(0), np.zeros(0, np.bool_))
         self.found: list[tuple[Ints, Array, Array]] = [(_NONE, np.zeros(0), np.zeros(0))]
+        some = some[~self._single(patch, some)]
+        ends = [self.points.ask(some, time) for time in (patch.panels.low[some], patch.panels.high[some])]
+        self.open = (some, ends[0], ends[1])  # stretches to be halved: panel, left, right
+
+    def _single(self, patch: Patch, some: Ints) -> Bools:
+        """Panels whose nodes show one kink, too small to be seen beside what else changes; makes brackets of them."""
+        size, points = patch.rule.size, self.points
+        time = patch.middle[some, None] + patch.half[some, None] * patch.rule.nodes
+        at = points.ask(np.repeat(some, size), time.ravel()).reshape(len(some), size)
+        rest, steps = _leftovers(size)
+        left = np.matmul(rest, points.parts[at])  # (panels, size, numbers)
+        heights = np.matmul(steps, left)
+        told, total = np.square(heights).sum(axis=2), np.square(left).sum(axis=(1, 2))
+        gap = told.argmax(axis=1)
+        one = np.asarray(told.max(axis=1) > (1.0 - ALONE**2) * total)
+        places = np.concatenate([np.full((len(some), 1), -1), at, np.full((len(some), 1), -1)], axis=1)
+        rows = np.nonzero(one)[0]
+        before, a, b, after = (places[rows, gap[rows] + i] for i in range(4))
+        self._bracket(some[rows], a, b, before, after)
+        return one
 
     def run(self, most: int) -> Breaks:
         """Search until nothing is left to be asked, or `most` points have been."""
@@ -209,13 +238,19 @@ class _Search:
     def _close(self) -> None:
         """Write down the brackets that are short enough, and drop those on which the gradient turned out smooth."""
         points, b = self.points, self.brackets
-        change, length = points.change(b.left, b.right), points.time[b.right] - points.time[b.left]
-        smooth = change < ALONE * b.jump
-        cost = 0.5 * change * length
+        length = points.time[b.right] - points.time[b.left]
+        smooth = points.change(b.left, b.right, self._drift(b)) < ALONE * b.jump
+        cost = 0.5 * length * points.change(b.left, b.right)
         rise = 0.5 * length * np.abs(points.speed[b.right] - points.speed[b.left]).max(axis=1, initial=0.0)
         done = ~smooth & ((np.maximum(cost, rise) <= self.limit[b.panel]) | (length <= 4.0 * SHORTEST))
         self.found.append((b.panel[done], 0.5 * (points.time[b.left] + points.time[b.right])[done], cost[done]))
         self.brackets = b[~(smooth | done)]
+
+    def _drift(self, b: _Brackets) -> Array:
+        """How fast the gradient changes beside brackets, (n, numbers): what is smooth about it inside of them."""
+        sides = 1.0 * (b.before >= 0) + (b.after >= 0)
+        both = self.points.rate(b.before, b.left) + self.points.rate(b.right, b.after)
+        return np.asarray(both / np.maximum(sides, 1.0)[:, None])
 
     def _beside(self) -> tuple[Array, Array]:
         """Two times in every bracket, close to where its kink is expected."""
@@ -242,19 +277,19 @@ class _Search:
         def speed(at: Ints) -> Array:
             return np.asarray(points.speed[at, column])
 
+        # The left side less the right one is low + slope t + turn t^2.
         length = time[b.right] - time[b.left]
-        change = speed(b.right) - speed(b.left)
-        rise = points.value[b.right, column] - points.value[b.left, column] - speed(b.right) * length
+        low = points.value[b.left, column] - points.value[b.right, column] + speed(b.right) * length
+        slope, turn = speed(b.left) - speed(b.right), np.zeros(len(rows))
         with np.errstate(all="ignore"):
-            way = -rise / change
             if bent:
-                turn_left = (speed(b.left) - speed(b.before)) / (time[b.left] - time[b.before])
-                turn_right = (speed(b.after) - speed(b.right)) / (time[b.after] - time[b.right])
-                for _ in range(3):  # the curvatures are small corrections
-                    rest = 0.5 * (turn_left * way**2 - turn_right * (length - way) ** 2)
-                    way = (rest - rise) / change
-            part = np.nan_to_num(way / length, nan=0.5, posinf=0.5, neginf=0.5)
-        return np.asarray(time[b.left] + np.where((part > 0.0) & (part < 1.0), part, 0.5) * length)
+                left = (speed(b.left) - speed(b.before)) / (time[b.left] - time[b.before])
+                right = (speed(b.after) - speed(b.right)) / (time[b.after] - time[b.right])
+                low, slope, turn = low - 0.5 * right * length**2, slope + right * length, 0.5 * (left - right)
+            root = -0.5 * (slope + np.copysign(np.sqrt(np.maximum(slope**2 - 4.0 * turn * low, 0.0)), slope))
+            near, far = (np.nan_to_num(way / length, nan=-1.0) for way in (low / root, root / turn))
+        part = np.where((near > 0.0) & (near < 1.0), near, np.where((far > 0.0) & (far < 1.0), far, 0.5))
+        return np.asarray(time[b.left] + part * length)
 
     def _halved(self, panel: Ints, a: Ints, middle: Ints, b: Ints) -> None:
         """Sort stretches by what their middles say: smooth, with one kink on one half, or to be halved again."""
@@ -277,9 +312,8 @@ class _Search:
         self._again(panel[again_right], middle[again_right], b[again_right])
 
     def _bracket(self, panel: Ints, left: Ints, right: Ints, before: Ints, after: Ints) -> None:
-        new = _Brackets(
-            panel, left, right, before, after, self.points.change(left, right), np.zeros(len(panel), np.bool_)
-        )
+        new = _Brackets(panel, left, right, before, after, np.zeros(len(panel)), np.zeros(len(panel), np.bool_))
+        new = replace(new, jump=self.points.change(left, right, self._drift(new)))
         self.brackets = _Brackets.joined([self.brackets, new])
 
     def _again(self, panel: Ints, a: Ints, b: Ints) -> None:
@@ -287,20 +321,24 @@ class _Search:
         points = self.points
         matters = points.change(a, b) * self.panels.length[panel] > self.limit[panel]
         matters &= points.time[b] - points.time[a] > SHORTEST
-        self.open = tuple(
-            np.concatenate([old, new[matters]]) for old, new in zip(self.open, (panel, a, b), strict=True)
-        )  # type: ignore[assignment]
+        panels, lefts, rights = self.open
+        self.open = (
+            np.concatenate([panels, panel[matters]]),
+            np.concatenate([lefts, a[matters]]),
+            np.concatenate([rights, b[matters]]),
+        )
 
     def _narrowed(self, brackets: _Brackets, low: Ints, high: Ints) -> None:
         """Keep the part of each bracket on which the gradient changes most; look at the others again if they may have
         kinks of their own."""
         points = self.points
         edges = np.stack([brackets.before, brackets.left, low, high, brackets.right, brackets.after])
-        changes = np.stack([points.change(edges[i], edges[i + 1]) for i in (1, 2, 3)])
+        drift = self._drift(brackets)
+        changes = np.stack([points.change(edges[i], edges[i + 1], drift) for i in (1, 2, 3)])
         which = changes.argmax(axis=0)
         rows = np.arange(len(which))
-        ends = (edges[which + i, rows] for i in (1, 2, 0, 3))
-        new = _Brackets(brackets.panel, *ends, brackets.jump, which != 1)
+        left, right, before, after = (edges[which + i, rows] for i in (1, 2, 0, 3))
+        new = _Brackets(brackets.panel, left, right, before, after, brackets.jump, which != 1)
         self.brackets = _Brackets.joined([self.brackets, new])
         for part, outside in ((0, (0, 1)), (1, None), (2, (4, 5))):
             a, b = edges[part + 1], edges[part + 2]
@@ -315,9 +353,21 @@ class _Search:
 
         Of the latter two one may be -1 for no point.
         """
-        points, time = self.points, self.points.time
+        points = self.points
         here = points.parts[b] - points.parts[a]
-        share = (time[b] - time[a]) / np.where((c >= 0) & (d >= 0), time[d] - time[c], 1.0)
-        there = (points.parts[d] - points.parts[c]) * share[:, None]
+        there = points.rate(c, d) * (points.time[b] - points.time[a])[:, None]
         most = np.maximum(np.abs(here).max(axis=1), np.abs(there).max(axis=1))
         return np.asarray((c < 0) | (d < 0) | (np.abs(here - there).max(axis=1) > DEPARTS * most))
+
+
+@cache
+def _leftovers(size: int) -> tuple[Array, Array]:
+    """What a polynomial leaves of values at the nodes of a rule, and each step between two nodes less that.
+
+    Gives the projection (size, size), and such steps, (gaps, size) of length 1.
+    """
+    nodes = gauss(size).nodes
+    smooth, _ = np.linalg.qr(np.polynomial.legendre.legvander(nodes, size - 4))
+    rest = np.eye(size) - smooth @ smooth.T
+    steps = np.tril(np.ones((size, size)), -1)[:, :-1].T @ rest  # 1 after the gap
+    return rest, steps / np.linalg.norm(steps, axis=1)[:, None]

@@ -23,7 +23,7 @@ from .integrate import Integral, Moments
 from .jumps import EndValues, find_corners, step_values
 from .lines import Legs, Lines
 from .losses import Losses
-from .panels import HIGHEST, Panels, Patch, first_orders, first_panels
+from .panels import Panels, Patch, first_orders, first_panels
 from .paths import WHOLE, Block, Bools, Chosen, Ints, Paths
 from .quadrature import ROUNDING, tails
 from .roles import Roles
