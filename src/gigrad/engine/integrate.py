@@ -225,6 +225,9 @@ class Integral:
     def _quadrature(self, settled: Settled, last: bool) -> Segments:
         """Add the integrals over segments; gives back the halves of those that must be looked at again."""
         segments = settled.segments
+        if self.roles.joints == self.roles.head_lines and sum(n.width for n in self.roles.joints) == 1:
+            self._chords(settled)
+            return segments[np.zeros(0, np.int64)]
         order = np.searchsorted(self.limits, segments.high - segments.low)
         ends = np.zeros((2, len(segments), *self.moments.sway.shape[1:]))  # the derivatives at first and last nodes
         bad = np.zeros(0, np.int64)
@@ -272,6 +275,23 @@ class Integral:
                     lines[node][..., k_] = back[node].reshape(n, size, -1)
         joints = {node: values[node].reshape(n, size, -1) for node in self.roles.joints}
         return Slopes(curves, lines), Inside(values[output].reshape(n, size, k), joints)
+
+    def _chords(self, settled: Settled) -> None:
+        """A head over one line: every column moves the score by its part of the line's way, whatever lies in between.
+
+        The slope of the chord is exact, where it is not a small difference of large numbers.
+        """
+        (node,) = self.roles.joints
+        slopes, _ = self._slopes(settled, 1)
+        low, high = settled.ends[node]
+        way, rise, slope = high - low, settled.last - settled.first, slopes.lines[node][:, 0, 0]
+        rest = rise - way * slope
+        with np.errstate(divide="ignore", invalid="ignore"):
+            chord = rise / way
+        better = (np.abs(rest) > ROUNDING * self._sizes(settled, slopes)) & np.isfinite(chord)
+        slope = np.where(better, chord, slope)
+        self.moments.add_segments(self.head, settled.segments, slopes.curves[:, 0], {node: slope[:, None]})
+        _add_at(self.moments.lost, settled.segments.panel, np.where(better, 0.0, np.abs(rest)))
 
     def _steady(self, settled: Settled, slopes: Slopes, inside: Inside) -> Bools:
         """Short segments: derivatives are taken as constant, the polynomials are integrated exactly.

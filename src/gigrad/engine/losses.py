@@ -49,6 +49,11 @@ class Losses:
         self.largest_turn += size * speed.largest_turn[:, :, None]
         self.total_turn += size * speed.total_turn[:, :, None]
 
+    @property
+    def moved(self) -> Array:
+        """How much all joints together move the score on each panel, (panels, k)."""
+        return np.asarray(np.abs(self.total[0]))
+
     def of(self, moments: Moments) -> Array:
         """What may be lost of one column's credit, (panels, k)."""
         # How fast the joints are where they do not turn back. What hardly moves has derivatives that hardly change, and

@@ -22,7 +22,7 @@ from .head import Head
 from .integrate import Integral, Moments
 from .jumps import EndValues, find_corners, step_values
 from .lines import Legs, Lines
-from .losses import Losses
+from .losses import SLOWEST, Losses
 from .panels import Panels, Patch, first_orders, first_panels
 from .paths import WHOLE, Block, Bools, Chosen, Ints, Paths
 from .quadrature import ROUNDING, tails
@@ -221,7 +221,7 @@ class Walk:
             jumps = np.bincount(flat, self.corner_credit[:, output], len(out) * width)
             out[:, :, output] += jumps.reshape(len(out), width)
         out = out.reshape(n, pieces, width, self.k)
-        return out, np.maximum(self.error, np.abs(self.gain - out.sum(axis=(1, 2))))
+        return out, self.error + np.abs(self.gain - out.sum(axis=(1, 2)))
 
     # ------------------------------------------------------------ between the corners
 
@@ -231,6 +231,7 @@ class Walk:
         pieces = len(self.lines.grid.left)
         self.sums = {n: np.zeros((self.k, pieces, n.width)) for n in roles.line_ends}
         self.line_parts: dict[Node, Array] = {}
+        self.lost, self.moved = np.zeros((2, len(self.legs), self.k))
         self.rough = any(isinstance(n, Opaque) for n in roles.curves)
         panels = self._first_panels()
         if self.table is not None:
@@ -245,6 +246,18 @@ class Walk:
             panels = Panels.joined(again)
         for output in range(self.k):
             self.leg_credit[:, :, output] = self.lines.pull_back({n: s[output] for n, s in self.sums.items()})
+        kernels.add_rows(self.error, self.legs.path, self.lost * self._to_and_fro())
+
+    def _to_and_fro(self) -> Array:
+        """How many times as much as the score one column may lose on a leg, (legs, k).
+
+        Where lines have kinks their speed was not taken apart by columns on the way. What the columns have earned tells
+        by how much more than their sum they move the score.
+        """
+        if self.lines.straight:
+            return np.ones_like(self.lost)
+        largest = np.abs(self.leg_credit).max(axis=1, initial=0.0)
+        return np.asarray(np.clip(largest / np.maximum(self.moved, np.finfo(np.float64).tiny), 1.0, 1.0 / SLOWEST))
 
     def _first_panels(self) -> Panels:
         panels = first_panels(self.lines, self.corners)
@@ -305,12 +318,12 @@ class Walk:
             moments = integral.run()
             allowed = self._floor(path, integral.tallest)
             unsure = head.unsure
-            sums, error, lost = self._credit(patch, moments)
-            error, lost = CAUTION * error, CAUTION * lost
+            sums, error, losses = self._credit(patch, moments)
+            error, lost, moved = CAUTION * error, CAUTION * losses.of(moments), losses.moved
         else:
             unsure = patch.unsure
             sums, error = self._credit_alone(patch)
-            error, lost = CAUTION * error, np.zeros_like(error)
+            error, lost, moved = CAUTION * error, np.zeros_like(error), np.zeros_like(error)
         bad = self._too_far_off(panels, (error / allowed).max(axis=1))
         # The share of a short panel may lie below rounding. Halving only makes that worse: slopes are differences of
         # values at nodes, over ever shorter distances.
@@ -323,7 +336,9 @@ class Walk:
         for node, table in sums.items():
             for output in range(self.k):
                 kernels.add_rows(self.sums[node][output], panels.piece[good], table[output, good])
-        kernels.add_rows(self.error, path[good], error[good] + lost[good])
+        kernels.add_rows(self.error, path[good], error[good])
+        kernels.add_rows(self.lost, panels.leg[good], lost[good])
+        kernels.add_rows(self.moved, panels.leg[good], moved[good])
         if self.rough and order >= BETWEEN_KINKS and bad.any():
             again.append(self._broken(patch, bad, path, allowed))
         again.append(panels[bad].finer(self.corners, self.legs))
@@ -367,10 +382,10 @@ class Walk:
         bad[order] = total > 0.5 * np.add.reduceat(share, begin)[number]
         return bad
 
-    def _credit(self, patch: Patch, moments: Moments) -> tuple[dict[Node, Array], Array, Array]:
+    def _credit(self, patch: Patch, moments: Moments) -> tuple[dict[Node, Array], Array, Losses]:
         """For each line the integral of the score's derivative over each panel, and the error of their credit.
 
-        The third array, (panels, k), is what the integration of the head may have lost of one column's credit.
+        The third tells what the integration of the head may have lost of one column's credit.
         """
         sums = {n: np.zeros((self.k, len(patch.panels), n.width)) for n in self.roles.line_ends}
         error = np.zeros((len(patch.panels), self.k))
@@ -391,7 +406,7 @@ class Walk:
                 error += patch.doubt[:, column, None] * np.sqrt(moments.sway[:, column])
                 error += (patch.astray[:, column] / patch.panels.length)[:, None] * np.abs(moment[:, :, 0]).T
                 column += 1
-        return sums, error, losses.of(moments)
+        return sums, error, losses
 
     def _line_parts(self, node: Node, panels: Panels) -> tuple[Array, Array]:
         """The most that one column moves each column of a line, and how that moves, by time: (panels, width) each."""

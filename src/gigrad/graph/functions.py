@@ -137,7 +137,7 @@ FUNCTIONS: dict[str, Function] = {
     "expm1": Function(lambda x, _: np.expm1(x), lambda x, _: np.exp(x), bends_over_one=True),
     "sqrt": Function(lambda x, _: np.sqrt(x), lambda x, _: np.asarray(0.5 / np.sqrt(x))),
     "square": Function(lambda x, _: x * x, lambda x, _: 2.0 * x),
-    "signed_square": Function(lambda x, _: np.sign(x) * x * x, lambda x, _: 2.0 * np.abs(x)),
+    "signed_square": Function(lambda x, _: np.sign(x) * x * x, lambda x, _: 2.0 * np.abs(x), (0.0,)),
     "reciprocal": Function(lambda x, _: np.asarray(1.0 / x), lambda x, _: np.asarray(-1.0 / (x * x))),
     "abs": Function(lambda x, _: np.abs(x), lambda x, _: np.sign(x), (0.0,), True),
     "box_cox": Function(_box_cox, lambda x, a: np.asarray(x ** (a - 1.0))),
