@@ -258,12 +258,10 @@ def joined(rng: Rng, parts: list[Node]) -> Node:
     return net(rng, every)
 
 
-def composition(number: int, pair_count: int = 2) -> Composition:
-    """The composition of that number."""
-    rng = np.random.default_rng([18, number])
-    of = columns(rng)
-    source = Input(len(of))
-    sample = rows(rng, of, 60)
+def model(rng: Rng, of: tuple[Column, ...], source: Input) -> Node:
+    """A model over rows of columns `of`; any further columns of `source` are not read."""
+    sample = np.zeros((60, source.width))
+    sample[:, : len(of)] = rows(rng, of, 60)
 
     def part(depth: int) -> Node:
         draw = rng.random()
@@ -278,8 +276,19 @@ def composition(number: int, pair_count: int = 2) -> Composition:
     node = part(2)
     if rng.random() < 0.05:
         node = over_scores(rng, node)
-    node = link(rng, node, sample, source)
-    graph = Graph(of, source, node, node, ("score",))
+    return link(rng, node, sample, source)
+
+
+def graph_of(of: tuple[Column, ...], source: Input, node: Node) -> Graph:
+    return Graph(of, source, node, node, ("score",))
+
+
+def composition(number: int, pair_count: int = 2) -> Composition:
+    """The composition of that number."""
+    rng = np.random.default_rng([18, number])
+    of = columns(rng)
+    source = Input(len(of))
+    graph = graph_of(of, source, model(rng, of, source))
     return Composition(graph, *pairs(rng, of, pair_count))
 
 
