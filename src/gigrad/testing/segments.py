@@ -15,6 +15,9 @@ from .times import UNITS
 
 _MOST_PIECES = 1 << 16
 
+_LONGEST = 1 / 24
+"""How long a piece may be at most, in time."""
+
 
 def segment_credit(path: Path, node: Node, low: Array, high: Array) -> Array:
     """Integrated gradients (p, k) over segments, from times to times of neighbouring jumps, in units of 2^-30.
@@ -24,7 +27,7 @@ def segment_credit(path: Path, node: Node, low: Array, high: Array) -> Array:
     to is the change of the score, since a steep stretch may hide between two nodes. Pieces are asked all at once.
     """
     total = np.zeros((len(path.start), node.width))
-    a, b = low / UNITS, high / UNITS
+    a, b = _cut(low / UNITS, high / UNITS)
     found = _pieces(path, node, a, b)
     asked = 0
     while len(a):
@@ -44,6 +47,16 @@ def segment_credit(path: Path, node: Node, low: Array, high: Array) -> Array:
         found = halves.part(np.append(again, n + again))
         a, b = np.append(a[again], middle[again]), np.append(middle[again], b[again])
     return total
+
+
+def _cut(low: Array, high: Array) -> tuple[Array, Array]:
+    """Segments in parts of no more than `_LONGEST`: a dip that is made up for at once must not hide between nodes."""
+    parts = np.maximum(np.ceil((high - low) / _LONGEST), 1).astype(np.int64)
+    segment = np.repeat(np.arange(len(parts)), parts)
+    number = np.arange(len(segment)) - np.repeat(np.cumsum(parts) - parts, parts)
+    step = ((high - low) / parts)[segment]
+    last = number == parts[segment] - 1
+    return low[segment] + number * step, np.where(last, high[segment], low[segment] + (number + 1) * step)
 
 
 @dataclass(frozen=True)
