@@ -50,6 +50,19 @@ def test_an_ordered_category_is_explained_as_its_code() -> None:
     assert check_importer(model, X).rows > len(X)
 
 
+def test_a_split_that_only_tells_missing_values_apart_is_no_threshold_between_codes() -> None:
+    X = table()
+    X.loc[X.index % 5 == 0, "size"] = np.nan
+    y = 3.0 * X["size"].isna() + X["income"]
+    model = lightgbm.LGBMRegressor(n_estimators=8, verbose=-1, min_child_samples=5, n_jobs=1).fit(X, y)
+    lines = model.booster_.model_to_string().splitlines()
+    thresholds = [float(t) for line in lines if line.startswith("threshold=") for t in line[10:].split()]
+    assert max(thresholds) > 1e300
+    explained = gig.explain(model, X[:20], X[20:50])
+    np.testing.assert_allclose(explained.predictions, model.predict(X[:20]), rtol=1e-12)
+    assert np.abs(explained.gap).max() < 1e-12
+
+
 def fitted_like(codes: pd.DataFrame, model: Any) -> Any:
     """The same trees, trained on the codes as numbers."""
     return lightgbm.LGBMRegressor(**model.get_params()).fit(codes, _target(codes))

@@ -90,8 +90,12 @@ def _thresholds(trees: Sequence[Mapping[str, str]]) -> dict[int, list[float]]:
 
 
 def _between_codes(thresholds: Sequence[float]) -> bool:
-    """Whether thresholds are such as LightGBM puts between whole numbers: half-way, or right beside zero."""
-    twice = 2.0 * np.asarray(thresholds, np.float64)
+    """Whether thresholds are such as LightGBM puts between whole numbers: half-way, or right beside zero.
+
+    The largest number there is only tells missing values apart.
+    """
+    finite = np.asarray(thresholds, np.float64)
+    twice = 2.0 * finite[np.abs(finite) < 1e300]
     return bool((np.abs(twice - np.round(twice)) < 1e-9).all())
 
 
