@@ -20,6 +20,9 @@ from ..graph import Array, Choice, Evidence, Graph, decide
 
 Bools = NDArray[np.bool_]
 
+_AT_ONCE = 256
+"""Columns of a reference that are looked at together."""
+
 _HELD_BY = 10
 """Rows that hold each value on average where a column is taken for one of few values: a short table proves nothing."""
 
@@ -29,12 +32,18 @@ def choose(graph: Graph, references: Sequence[Rows], discrete: Any, nominal: Any
     integer, whole, flag = (np.ones(graph.input.width, np.bool_) for _ in range(3))
     for rows in references:
         integer &= _integer_types(rows)
-    for j in range(graph.input.width):
-        column = np.concatenate([rows.matrix[:, j] for rows in references])
-        present = column[np.isfinite(column)]
-        whole[j] = (present == np.rint(present)).all()
-        zero, one = present == 0.0, present == 1.0  # a column that is 0 throughout may well be an amount
-        flag[j] = (zero | one).all() and zero.any() and one.any()
+    some_zero, some_one = np.zeros((2, graph.input.width), np.bool_)
+    for rows in references:
+        for begin in range(0, graph.input.width, _AT_ONCE):  # many columns at a time, but no copy of the whole table
+            part = slice(begin, begin + _AT_ONCE)
+            numbers = rows.matrix[:, part]
+            absent = ~np.isfinite(numbers)
+            zero, one = numbers == 0.0, numbers == 1.0
+            whole[part] &= (absent | (numbers == np.rint(numbers))).all(axis=0)
+            flag[part] &= (absent | zero | one).all(axis=0)
+            some_zero[part] |= zero.any(axis=0)
+            some_one[part] |= one.any(axis=0)
+    flag &= some_zero & some_one  # a column that is 0 throughout may well be an amount
     choice = decide(graph, references[0].names, Evidence(integer, whole, flag), discrete, nominal)
     if choice.flags and (discrete is None or len(discrete)):
         warn(

@@ -69,9 +69,8 @@ def _add_differences(
     """Add the credit of a term of which every output reads one column alone: its difference is that column's."""
     ends, starts = (value_of(term, {source: rows}) for rows in (paths.ends, paths.starts))
     change = ends - paths.base(starts)
-    for output, column in enumerate(own.tolist()):
-        player = column if settings.players is None else settings.players[column]
-        values[:, player] += change[:, output, None] * matrix[:, output]
+    player = own if settings.players is None else settings.players[own]
+    np.add.at(values.swapaxes(0, 1), player, (change[:, :, None] * matrix.T).swapaxes(0, 1))
 
 
 def as_outputs(matrix: Array, term: Node) -> tuple[Array, Node]:
