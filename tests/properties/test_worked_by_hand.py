@@ -14,33 +14,10 @@ import pytest
 from forests import graph_of, random_forest, random_rows
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_graphs import E1, E2, E3, FIRST, NAN, NUMBERS, SECOND, TOGETHER, exponential, lookup, stump
 
 import gigrad as gig
-from gigrad.graph import Column, Elementwise, Fill, Graph, Input, Lookup, Node, Product, Select, Sum, Tree, assemble
-
-E1, E2, E3 = np.exp([1.0, 2.0, 3.0])
-FIRST = [E1 - 1, E3 - E1]
-SECOND = [E3 - E2, E2 - 1]
-TOGETHER = [(E1 - 1 + E3 - E2) / 2, (E2 - 1 + E3 - E1) / 2]
-NAN = np.nan
-NUMBERS = (Column("a"), Column("b"), Column("c"))
-
-
-def stump(column: int, threshold: float, height: float, missing_left: bool = True) -> Tree:
-    """`height` beyond a threshold, 0 at or below it."""
-    return Tree(
-        np.array([column, -1, -1]), np.array([threshold, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1]),
-        np.array([missing_left, False, False]), np.array([0.0, 0.0, height]),
-    )  # fmt: skip
-
-
-def exponential(trees: list[Tree], columns: tuple[Column, ...], engine: str) -> Graph:
-    """exp of a sum of trees, for the fused walk; the mixed engine gets a third column on top, which never moves."""
-    source = Input(3)
-    margin: Node = assemble(source, trees, np.zeros(1))
-    if engine == "mixed":
-        margin = Sum((margin, Select(source, (2,))))
-    return graph_of(columns, source, Elementwise(margin, "exp"))
+from gigrad.graph import Column, Elementwise, Fill, Graph, Input, Product, Select, Tree, assemble
 
 
 def both_ways(graph: Graph, start: Any, end: Any) -> np.ndarray:
@@ -115,10 +92,6 @@ def test_a_corner_is_valued_where_the_path_is() -> None:
     score = Product(assemble(source, [both], np.zeros(1)), Select(source, (2,)))
     values = both_ways(graph_of(NUMBERS, source, score), [0, 0, 1], [1, 1, 5])
     np.testing.assert_allclose(values, [1.5, 1.5, 2.0], rtol=0, atol=1e-12)
-
-
-def lookup(source: Input, column: int, *numbers: float) -> Lookup:
-    return Lookup(source, column, np.array(numbers)[:, None], np.array([0.0]), np.array([10.0]))
 
 
 def test_a_category_also_changes_inside_the_rows() -> None:

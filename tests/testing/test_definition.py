@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from forests import graph_of, random_columns, random_forest, random_rows
-from test_worked_by_hand import E1, E2, E3, FIRST, NUMBERS, SECOND, TOGETHER, exponential, lookup, stump
+from small_graphs import E1, E2, E3, FIRST, NUMBERS, SECOND, TOGETHER, exponential, lookup, stump
 
 import gigrad as gig
 from gigrad import kernels
