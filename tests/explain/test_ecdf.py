@@ -121,3 +121,9 @@ def test_knots_one_rounding_apart_show_in_the_error() -> None:
     assert abs(e.gap[0]) <= e.error[0] + 1e-12
     assert e.error[0] > 0.05
     assert any(issubclass(w.category, gig.AccuracyWarning) for w in said)
+
+
+def test_means_of_leaves_that_differ_by_rounding_are_tied() -> None:
+    """0 and 2.8e-17 are one score of a forest, but two of a sigmoid."""
+    assert gig.SmoothedECDF.fit([0.0, 2.8e-17, 0.25, 1.0]).x.tolist() == [0.0, 0.25, 1.0]
+    assert gig.SmoothedECDF.fit([1e-20, 2.8e-17, 0.25, 0.9]).x.tolist() == [1e-20, 2.8e-17, 0.25, 0.9]

@@ -299,8 +299,10 @@ def _apart(values: Array, first: NDArray[np.int64]) -> tuple[Array, NDArray[np.i
     with np.errstate(over="ignore"):
         single = np.array_equal(values, values.astype(np.float32))  # a library that adds up in float32
     unit = 2.0**-24 if single else 2.0**-53
-    # A probability is known to a share of itself, a sum to a share of the largest that it may be.
-    sizes = np.abs(values) if values.min() >= 0 and values.max() <= 1 else np.full(len(values), np.abs(values).max())
+    # A sigmoid is known to a share of itself, a sum to a share of the largest that it may be. A sigmoid is never 0, so
+    # numbers from 0 to 1 of which one is 0 are means of leaves.
+    sigmoid = values.min() > 0 and values.max() <= 1
+    sizes = np.abs(values) if sigmoid else np.full(len(values), np.abs(values).max())
     near = _ROUNDINGS * unit * sizes
     if (np.diff(values) > near[1:]).all():
         return values, first
