@@ -33,5 +33,7 @@ Numpy<T> make(std::initializer_list<size_t> shape, Fill fill) {
 
 // Doors to what the smooth parts of a model need.
 void bind_smooth(nb::module_& m);
+// Doors to the games at corners of the mixed engine.
+void bind_corners(nb::module_& m);
 
 }  // namespace gigrad

@@ -169,10 +169,34 @@ class PrefixMargins {
     std::vector<double> signed_;
 };
 
+// Random orders of w players in groups of four: one, its second half before its first, and both backwards. The mean over
+// a group varies less than that over four orders drawn alone.
+class OrderGroups {
+  public:
+    OrderGroups(size_t w, uint64_t seed) : joins_(w), seed_(seed) {
+        for (size_t i = 0; i < w; ++i) joins_[i] = static_cast<uint32_t>(i);
+    }
+
+    // Calls each(players in the order in which they join) for the four orders of the next group.
+    template <class Each>
+    void next(Each each) {
+        const size_t w = joins_.size();
+        for (size_t j = w; j-- > 1;) std::swap(joins_[j], joins_[next_random(seed_) % (j + 1)]);
+        for (int turn = 0; turn < 4; ++turn) {
+            each(joins_);
+            std::reverse(joins_.begin(), joins_.end());
+            if (turn == 1) std::rotate(joins_.begin(), joins_.begin() + static_cast<std::ptrdiff_t>(w / 2), joins_.end());
+        }
+    }
+
+  private:
+    std::vector<uint32_t> joins_;
+    uint64_t seed_;
+};
+
 // What sampled orders of one corner tell.
 //
-// Orders come in groups of four: one, its second half before its first, and both backwards. Every group gives credits that
-// add up. What the margins explain of a group is left out of the mean: the game is link(margin) - slopes * margin, with
+// Every group of orders gives credits that add up. What the margins explain of a group is left out of the mean: the game is link(margin) - slopes * margin, with
 // slopes that depend on the corner alone, and Shapley's value of the margins is known.
 class CornerSample {
   public:
@@ -186,18 +210,12 @@ class CornerSample {
         squares.assign(cells, 0.0);
         low_.assign(cells, std::numeric_limits<double>::infinity());
         high_.assign(cells, -std::numeric_limits<double>::infinity());
-        joins_.resize(w);
         rank_.resize(w);
-        for (size_t i = 0; i < w; ++i) joins_[i] = static_cast<uint32_t>(i);
+        OrderGroups orders(w, seed);
         for (size_t i = 0; i < count; ++i) {
             check_interrupt();
-            for (size_t j = w; j-- > 1;) std::swap(joins_[j], joins_[next_random(seed) % (j + 1)]);
             group_.assign(cells, 0.0);
-            for (int turn = 0; turn < 4; ++turn) {
-                follow(margin, strong, terms.n_margins());
-                std::reverse(joins_.begin(), joins_.end());
-                if (turn == 1) std::rotate(joins_.begin(), joins_.begin() + static_cast<std::ptrdiff_t>(w / 2), joins_.end());
-            }
+            orders.next([&](const std::vector<uint32_t>& joins) { follow(joins, margin, strong, terms.n_margins()); });
             take(i + 1);
         }
         for (size_t c = 0; c < cells; ++c)
@@ -213,8 +231,8 @@ class CornerSample {
     const size_t outputs_;
     LinkedFold fold_;
     PrefixMargins prefixes_;
-    std::vector<int32_t> order_;          // players, the strongest first
-    std::vector<uint32_t> joins_, rank_;  // the others in the order in which they join, and the place of each in it
+    std::vector<int32_t> order_;  // players, the strongest first
+    std::vector<uint32_t> rank_;  // of the others: when each of them joins
     std::vector<double> shares_, slopes_, low_, high_, group_, ends_, linked_;
 
     // Who is strong, and the slopes: fitted to the coalitions of the strong, with none and with all of the others.
@@ -237,9 +255,9 @@ class CornerSample {
         fit_slopes(ends_.data(), linked, 2 * cells / width, width, outputs_, slopes_);
     }
 
-    void follow(const double* margin, size_t strong, size_t width) {
-        const size_t w = joins_.size();
-        for (size_t t = 0; t < w; ++t) rank_[joins_[t]] = static_cast<uint32_t>(t);
+    void follow(const std::vector<uint32_t>& joins, const double* margin, size_t strong, size_t width) {
+        const size_t w = joins.size();
+        for (size_t t = 0; t < w; ++t) rank_[joins[t]] = static_cast<uint32_t>(t);
         fold_.begin(strong, w, margin, width);
         prefixes_.follow(rank_.data(), [&](size_t t, const double* margins) {
             fold_.begin_prefix(t);
@@ -247,7 +265,7 @@ class CornerSample {
             fold_.end_prefix();
         });
         fold_.finish([&](size_t player, size_t output, double value) {
-            const auto who = static_cast<size_t>(order_[player < strong ? player : strong + joins_[player - strong]]);
+            const auto who = static_cast<size_t>(order_[player < strong ? player : strong + joins[player - strong]]);
             group_[who * outputs_ + output] += 0.25 * value;
         });
     }

@@ -40,6 +40,19 @@ class CornerTerms {
         return players_.size();
     }
 
+    // Numbers the given variables in their order, whether a term has them or not. All others stay before the corner.
+    void set_players(const int32_t* variables, size_t n) {
+        std::vector<char> is_out(player_of_.size(), 0);
+        for (const int32_t variable : players_) is_out[static_cast<size_t>(variable)] = 1;
+        forget_players();
+        for (size_t i = 0; i < n; ++i) {
+            note(variables[i]);
+            player_of_[variables[i]] = static_cast<int32_t>(i);
+            if (static_cast<size_t>(variables[i]) < is_out.size()) is_out[static_cast<size_t>(variables[i])] = 0;
+        }
+        if (std::any_of(is_out.begin(), is_out.end(), [](char out) { return out; })) leave_out(is_out);
+    }
+
     const std::vector<int32_t>& players() const { return players_; }  // the variable of each
     const std::vector<CornerTerm>& all() const { return terms_; }
     size_t n_margins() const { return n_margins_; }
@@ -72,24 +85,12 @@ class CornerTerms {
         bool any = false;
         for (size_t i = 0; i < n; ++i) any |= idle[i] = idle[i] && is_idle(static_cast<int32_t>(i));
         if (!any) return n;
-        std::vector<CornerTerm> kept;
-        size_t room = 0;
-        for (const CornerTerm& t : terms_) room += t.n_past + t.n_before;
-        members_.clear();
-        members_.reserve(room);  // terms point into it
-        for (CornerTerm t : terms_) {
-            const int32_t *const from = t.members, *const middle = from + t.n_past, *const end = middle + t.n_before;
-            const auto is_out = [&](int32_t variable) { return idle[player_of_[variable]]; };
-            if (std::any_of(from, middle, is_out)) continue;  // all of them stay out
-            t.members = members_.data() + members_.size();
-            members_.insert(members_.end(), from, middle);
-            std::copy_if(middle, end, std::back_inserter(members_), [&](int32_t variable) { return !is_out(variable); });
-            t.n_before = static_cast<uint32_t>(members_.data() + members_.size() - t.members) - t.n_past;
-            if (t.n_past + t.n_before) kept.push_back(t);
-        }
+        std::vector<char> is_out(player_of_.size(), 0);
+        for (size_t i = 0; i < n; ++i) is_out[static_cast<size_t>(players_[i])] = idle[i];
         forget_players();
-        terms_.clear();
-        for (const CornerTerm& t : kept) add(t);
+        leave_out(is_out);
+        for (const CornerTerm& t : terms_)
+            for (uint32_t i = 0; i < t.n_past + t.n_before; ++i) note(t.members[i]);
         return name_players();
     }
 
@@ -104,6 +105,27 @@ class CornerTerms {
     void forget_players() {
         for (const int32_t variable : players_) player_of_[variable] = -1;
         players_.clear();
+    }
+
+    // Removes the terms that need one of some variables past the corner, and these variables from all others.
+    void leave_out(const std::vector<char>& is_out) {
+        std::vector<CornerTerm> kept;
+        std::vector<int32_t> members;
+        size_t room = 0;
+        for (const CornerTerm& t : terms_) room += t.n_past + t.n_before;
+        members.reserve(room);  // terms point into it
+        const auto stays = [&](int32_t variable) { return !is_out[static_cast<size_t>(variable)]; };
+        for (CornerTerm t : terms_) {
+            const int32_t *const from = t.members, *const middle = from + t.n_past, *const end = middle + t.n_before;
+            if (!std::all_of(from, middle, stays)) continue;
+            t.members = members.data() + members.size();
+            members.insert(members.end(), from, middle);
+            std::copy_if(middle, end, std::back_inserter(members), stays);
+            t.n_before = static_cast<uint32_t>(members.data() + members.size() - t.members) - t.n_past;
+            if (t.n_past + t.n_before) kept.push_back(t);
+        }
+        terms_.swap(kept);
+        members_.swap(members);
     }
 
     // Players who change nothing when they are the first to join, and nothing when they are the last: few of those who matter.

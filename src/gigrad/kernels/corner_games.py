@@ -1,0 +1,79 @@
+"""Games at corners whose score is more than a link over trees: what the trees give to coalitions, and Shapley's value.
+
+Bit i of a coalition's number says whether player i is in it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import Array, _native, _rows, threads
+
+Ints = NDArray[np.int64]
+
+STRONG_PLAYERS: int = _native.STRONG_PLAYERS
+"""Players of a sampled corner that are enumerated for every order of the others, at most."""
+
+TABLE_NUMBERS: int = _native.TABLE_NUMBERS
+"""Numbers that a table of coalitions may have: larger games are enumerated in parts."""
+
+ROW_NUMBERS: float = _native.ROW_NUMBERS
+"""Numbers that may be computed for a row in corners that are enumerated, and again in those that are sampled."""
+
+CornerLeaves = _native.CornerLeaves
+"""What trees give to coalitions at one corner: `CornerLeaves(forest, start (1, p), end (1, p), time)`.
+
+`variables()` are those that matter to the trees there, `coefficients` is what a table costs beside its size. First
+`set_players(variables)` names the players, some of whom may matter elsewhere. Then `table(bits, part)` gives the scores
+of all coalitions of the first `bits` players, (2^bits, outputs), with those of the others that are in `part`; parts are
+asked for in order. `shares()` is Shapley's value of the trees' sum, (players, outputs). For sampled orders
+`set_order(order, strong)` lists the players by strength; `follow(joins)` then gives, for orders (n, weak) of the weak
+players, numbered by their places after the strong ones, the scores of all coalitions of the strong with none, one, ...
+all of the others: (n, weak + 1, 2^strong, outputs).
+"""
+
+CoalitionFold = _native.CoalitionFold
+"""Shapley's value of a game: `CoalitionFold(players, outputs)`.
+
+`add` takes the values of the next coalitions, (n, outputs), n a multiple of 256 or all of them; `finish` gives
+(players, outputs).
+"""
+
+
+def coalition_scores(
+    forest: Any, starts: Array, ends: Array, pair: Ints, time: Array, players: Ints, n_threads: int | None = None
+) -> Array:
+    """What the trees give to all coalitions of the players (n, k) of n corners: (n, 2^k, outputs).
+
+    Corner i is that at `time[i]` of the path from `starts[pair[i]]` to `ends[pair[i]]`.
+    """
+    return _native.coalition_scores(
+        forest, _rows(starts), _rows(ends), np.ascontiguousarray(pair, np.int64), _rows(time),
+        np.ascontiguousarray(players, np.int32), threads(n_threads),
+    )  # fmt: skip
+
+
+def fold_orders(values: Array) -> Array:
+    """What players earn, from the scores of coalitions less that of nobody, (orders, w + 1, 2^q, outputs).
+
+    q players are enumerated, with none, one, ... all of w others, who join in an order. The result (orders, q + w,
+    outputs) has the mean of what each player adds over all orders that keep that of the w, who come in that order.
+    """
+    return _native.fold_orders(_rows(values))
+
+
+def order_groups(players: int, count: int, seed: int) -> Ints:
+    """Random orders in groups of four, (count, 4, players): who joins first, second, ..."""
+    return _native.order_groups(players, count, seed)
+
+
+def enumerates(players: int, numbers: int, others: float, references: int, target: float) -> bool:
+    """Whether to ask all coalitions of a corner, by the rule of `corner_policy.hpp`.
+
+    A coalition costs `numbers`, and `others` come once; a row's answer is a mean over `references`, and `target` is
+    what sampling would have to reach.
+    """
+    return _native.enumerates(players, others, numbers, references, target)
