@@ -306,7 +306,8 @@ class Case:
         end, row = np.ones((1, columns)), np.repeat(np.arange(self.rows), len(self.starts))
         exact = kernels.linked_credits(self.forest, SIGMOID, self.starts, self.weights, end, target=0.0).values[0]
         weight, known = np.tile(self.weights, self.rows), np.zeros((self.rows, columns, 1))
-        found, error = sampling.estimate(self.draw, row, weight, known, target, 1e-3)
+        cost = np.full(len(row), 1e4)
+        found, error = sampling.estimate(self.draw, row, weight, cost, known, target, 1e-3)
         return int((np.abs(found - exact).max(axis=1) > error + 1e-13).any(axis=1).sum())
 
 

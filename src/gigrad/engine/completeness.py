@@ -96,6 +96,8 @@ def _walk_again(
         better = has < had
         rows = some[better]
         found.values[rows], found.error[rows], gap[rows] = new.values[better], new.error[better], left[better]
+        if isinstance(found.sampled, np.ndarray):
+            found.sampled[rows] = np.broadcast_to(new.sampled, new.error.shape)[better]
         if not (has < 0.5 * had).any():
             return
 

@@ -1,28 +1,70 @@
-"""The jump at a corner, shared by Shapley value among the variables that cross there.
+"""Shapley's value of the games at corners: all coalitions asked, or orders of the weaker players sampled.
 
-All subsets are asked, in one batch, up to `EXACT` players. Above, permutations are drawn in antithetic pairs with a
-fixed seed; every one of them shares out the whole jump, and the standard error of their mean is reported.
+With few players the score of every coalition is asked, which is the definition. Where there are too many, a few
+*strong* players are enumerated, and the others join in random orders: the score is asked for every coalition of the
+strong ones after each of them, and `fold_orders` turns that into the mean over all orders in which the strong ones may
+join as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cache
 from math import factorial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..graph import Array
+from ..kernels import DEFAULT_TARGET
+from ..kernels.corner_games import STRONG_PLAYERS, CoalitionFold, enumerates, fold_orders, order_groups
+from .sampling import PILOT, Sums, bound
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-EXACT = 12
-"""The largest number of players for which all subsets are asked."""
+PART = 1 << 13
+"""Coalitions whose score is asked at once: their numbers stay in a cache."""
 
-Game = Callable[[Ints, Bools], Array]
-"""`game(corner, past)`: the score, (q, k), at the corners (q,) with the players of `past` (q, players) past them."""
+ORDER = 1 << 17
+"""Numbers that the coalitions of one order may cost; where they cost more, fewer players are enumerated."""
+
+
+class Game(Protocol):
+    """A game at a corner.
+
+    Attributes
+    ----------
+    players, outputs : int
+        How many players there are, and how many numbers a score has.
+    numbers : int
+        What the score of one coalition costs, in numbers of about 4 ns.
+    """
+
+    players: int
+    outputs: int
+    numbers: int
+
+    def values(self, past: Bools) -> Array:
+        """Scores (n, outputs) of some coalitions (n, players)."""
+
+    def tables(self) -> Iterator[Array]:
+        """Scores of all coalitions in order, some at a time, (n, outputs): bit i of a place is player i."""
+
+    def set_order(self, order: Ints, strong: int) -> None:
+        """Name the players by strength, (players,): the first `strong` are enumerated from now on."""
+
+    def follow(self, joins: Ints) -> tuple[Array, list[Array]]:
+        """Scores of all coalitions of the strong players, with none, one, ... all of the others.
+
+        `joins` (n, weak) are orders of the others, numbered by their places after the strong. Gives (n, weak + 1,
+        2^strong, outputs), and some (n, weak + 1, 2^strong, l): scores whose own Shapley value is known.
+        """
+
+    def shares(self) -> Array:
+        """Shapley's value of the latter, side by side, (players, sum of l)."""
 
 
 @cache
@@ -42,34 +84,128 @@ def weights(players: int) -> Array:
     return out
 
 
-def shapley(game: Game, corners: Ints, players: int, outputs: int, seed: int) -> tuple[Array, Array]:
-    """Shapley values (n, players, k) of the games at `corners` (n,), all with the same number of players.
+def exact(game: Game) -> Array:
+    """Shapley values, (players, outputs), from the scores of all coalitions."""
+    fold = CoalitionFold(game.players, game.outputs)
+    for values in game.tables():
+        fold.add(np.ascontiguousarray(values))
+    return fold.finish()
 
-    The second array, (n, k), is the largest standard error of a corner's values: zero where all subsets were asked.
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """What some groups of orders tell, all (players, outputs).
+
+    The mean, the sum of squared differences from it, and the largest difference of two groups.
     """
-    if players > EXACT:
-        return _sampled(game, corners, players, outputs, seed)
-    member = subsets(players)
-    values = game(np.repeat(corners, len(member)), np.tile(member, (len(corners), 1)))
-    values = values.reshape(len(corners), len(member), outputs)
-    return np.matmul(weights(players), values), np.zeros((len(corners), outputs))
+
+    mean: Array
+    squares: Array
+    range: Array
 
 
-def _sampled(game: Game, corners: Ints, players: int, outputs: int, seed: int) -> tuple[Array, Array]:
-    pairs = max(2**EXACT // (2 * players), 16)
-    rng = np.random.default_rng([seed, players])
-    forth = np.argsort(rng.random((pairs, players)), axis=1)
-    order = np.concatenate([forth, forth[:, ::-1]])
-    # rank of a player in its permutation; after s steps those of rank < s are past
-    past = np.argsort(order, axis=1)[:, None, :] < np.arange(players + 1)[None, :, None]
-    flat = past.reshape(-1, players)
-    credit = np.zeros((len(corners), players, outputs))
-    error = np.zeros((len(corners), outputs))
-    for i in range(len(corners)):
-        values = game(np.repeat(corners[i : i + 1], len(flat)), flat).reshape(2 * pairs, players + 1, outputs)
-        gain = np.zeros((2 * pairs, players, outputs))
-        np.put_along_axis(gain, order[:, :, None], np.diff(values, axis=1), axis=1)
-        each = 0.5 * (gain[:pairs] + gain[pairs:])
-        credit[i] = each.mean(axis=0)
-        error[i] = (each.std(axis=0, ddof=1) / np.sqrt(pairs)).max(axis=0)
-    return credit, error
+def sample(game: Game, count: int, seed: int) -> Sample:
+    """Draw `count` groups of four orders each, from `seed`.
+
+    What the scores with known Shapley values explain is left out of what is sampled: the game is score - slopes *
+    known, with slopes that depend on the game alone, not on the orders that are drawn.
+    """
+    n, k, q = game.players, game.outputs, strong_players(game)
+    order = by_strength(game)
+    strong, weak = order[:q], order[q:]
+    game.set_order(order, q)
+    values, known = game.follow(np.arange(n - q)[None])
+    ends = [x[0, [0, -1]].reshape(2 * 2**q, x.shape[-1]) for x in (values, *known)]
+    nobody = ends[0][0].copy()
+    slopes = _slopes(np.concatenate([ends[0][:, :0], *ends[1:]], axis=1), ends[0])
+    groups = np.empty((count, n, k))
+    for i, joins in enumerate(order_groups(n - q, count, seed)):
+        values, known = game.follow(joins)
+        values -= nobody
+        first = 0
+        for one, end in zip(known, ends[1:], strict=True):
+            one = one - end[0]
+            last = first + one.shape[-1]
+            values -= one * slopes[first] if last == first + 1 else one @ slopes[first:last]
+            first = last
+        found = fold_orders(values)
+        groups[i, strong] = found[:, :q].mean(axis=0)
+        each = np.empty((4, n - q, k))
+        np.put_along_axis(each, joins[:, :, None], found[:, q:], axis=1)
+        groups[i, weak] = each.mean(axis=0)
+    mean = groups.mean(axis=0)
+    squares, reach = np.square(groups - mean).sum(axis=0), np.ptp(groups, axis=0)
+    return Sample(mean + game.shares() @ slopes, squares, reach)
+
+
+class AskedGame:
+    """A game whose score is asked for each coalition by itself: `ask(past)`, (n, outputs), for members (n, players)."""
+
+    def __init__(self, players: int, outputs: int, numbers: int, ask: Callable[[Bools], Array]) -> None:
+        self.players, self.outputs, self.numbers, self.values = players, outputs, numbers, ask
+        self.order, self.strong = np.arange(players), 0
+
+    def tables(self) -> Iterator[Array]:
+        """As in `Game`."""
+        for first in range(0, 2**self.players, PART):
+            place = np.arange(first, min(first + PART, 2**self.players))
+            yield self.values((place[:, None] >> np.arange(self.players)) & 1 == 1)
+
+    def set_order(self, order: Ints, strong: int) -> None:
+        """As in `Game`."""
+        self.order, self.strong = order, strong
+
+    def follow(self, joins: Ints) -> tuple[Array, list[Array]]:
+        """As in `Game`; no score is known."""
+        past = prefixes(self.order, self.strong, joins)
+        values = self.values(past.reshape(-1, self.players)).reshape(*past.shape[:3], self.outputs)
+        return values, []
+
+    def shares(self) -> Array:
+        """As in `Game`."""
+        return np.zeros((self.players, 0))
+
+
+def prefixes(order: Ints, strong: int, joins: Ints) -> Bools:
+    """The coalitions that `Game.follow` is asked for, (n, weak + 1, 2^strong, players)."""
+    weak = len(order) - strong
+    rank = np.empty_like(joins)
+    np.put_along_axis(rank, joins, np.arange(weak)[None], axis=1)
+    out = np.zeros((len(joins), weak + 1, 2**strong, len(order)), np.bool_)
+    out[..., order[strong:]] = (rank[:, None] < np.arange(weak + 1)[:, None])[:, :, None]
+    out[..., order[:strong]] = subsets(strong)
+    return out
+
+
+def solve(game: Game, seed: int, miss: float) -> tuple[Array, Array]:
+    """Shapley values (players, outputs) and a bound on their error, (outputs,), which is zero where they are exact."""
+    if enumerates(game.players, game.numbers, 0.0, 1, DEFAULT_TARGET):
+        return exact(game), np.zeros(game.outputs)
+    found, n = sample(game, PILOT, seed), float(PILOT)
+    variance = found.squares / (n * (n - 1.0))
+    sums = Sums(*(x[None] for x in (found.mean, variance, variance**2 / (n - 1.0), found.range / n)))
+    return found.mean, bound(sums, miss)[0]
+
+
+def strong_players(game: Game) -> int:
+    """How many players are enumerated for every order of the others: fewer where a coalition costs much."""
+    most = max(ORDER // ((game.players + 1) * game.numbers), 1)
+    return min(most.bit_length() - 1, STRONG_PLAYERS, game.players)
+
+
+def by_strength(game: Game) -> Ints:
+    """The players, those first that change the score most when they are the first or the last to join."""
+    n = game.players
+    past = np.concatenate([np.zeros((1, n)), np.eye(n), np.ones((1, n)), 1.0 - np.eye(n)]) > 0
+    values = game.values(past)
+    first, last = values[1 : n + 1] - values[0], values[n + 1] - values[n + 2 :]
+    return np.argsort(-(np.abs(first) + np.abs(last)).sum(axis=1), kind="stable")
+
+
+def _slopes(known: Array, values: Array) -> Array:
+    """Slopes (l, outputs) of the plane that fits values (n, outputs) to known scores (n, l) best."""
+    if not known.shape[1]:
+        return np.zeros((0, values.shape[1]))
+    x, y = known - known.mean(axis=0), values - values.mean(axis=0)
+    out: Array = np.linalg.lstsq(x, y, rcond=1e-9)[0]
+    return out

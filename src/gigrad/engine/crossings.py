@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..graph import Array, Node
-from .corners import shapley
+from .corners import AskedGame, solve
 from .head import Crossings, Head, Settled
-from .paths import Bools, Ints
+from .paths import Bools
+from .settings import Settings
 
 if TYPE_CHECKING:
     from .integrate import Moments
@@ -23,14 +24,14 @@ Place = tuple[Settled, int]
 """A segment: the list it is in, and its place there."""
 
 
-def share_out(head: Head, crossings: Crossings, kept: list[Settled], moments: Moments, seed: int) -> None:
+def share_out(head: Head, crossings: Crossings, kept: list[Settled], moments: Moments, settings: Settings) -> None:
     """Add the jumps of all crossings to the moments, as derivatives by the joints that a variable can earn from."""
     before, after = _neighbours(kept)
     for mark, columns in enumerate(crossings.columns):
         levels = [head.roles.head_levels[number] for number, _ in columns]
         players = list(dict.fromkeys((one.node, column) for one, (_, column) in zip(levels, columns, strict=True)))
         if len(players) > 1:
-            shares, error = _shares(head, players, before[mark], after[mark], seed)
+            shares, error = _shares(head, players, before[mark], after[mark], settings)
             moments.lost[crossings.panel[mark]] += error
         else:
             (left, i), (right, j) = before[mark], after[mark]
@@ -50,7 +51,9 @@ def _neighbours(kept: list[Settled]) -> tuple[dict[int, Place], dict[int, Place]
     return before, after
 
 
-def _shares(head: Head, players: list[tuple[Node, int]], before: Place, after: Place, seed: int) -> tuple[Array, Array]:
+def _shares(
+    head: Head, players: list[tuple[Node, int]], before: Place, after: Place, settings: Settings
+) -> tuple[Array, Array]:
     """Shapley shares (players, k) of columns that pass thresholds at one time, and their error, (k,)."""
     output, nodes = head.roles.output, tuple(dict.fromkeys(node for node, _ in players))
     sides = []
@@ -60,7 +63,7 @@ def _shares(head: Head, players: list[tuple[Node, int]], before: Place, after: P
         sides.append(head.at(nodes, s.panel, s.state, 0.5 * (s.low + s.high), one.held))
     segment = before[0].segments[np.array([before[1]])]
 
-    def game(_: Ints, past: Bools) -> Array:
+    def ask(past: Bools) -> Array:
         many = segment[np.zeros(len(past), np.int64)]
         panel, state, time = many.panel, many.state, many.high
         held: dict[Node, Array] = {}
@@ -73,8 +76,8 @@ def _shares(head: Head, players: list[tuple[Node, int]], before: Place, after: P
             held[tree] = tree.forward(inputs)
         return head.at((output,), panel, state, time, held)[output]
 
-    shares, error = shapley(game, np.zeros(1, np.int64), len(players), output.width, seed)
-    return np.asarray(shares[0]), np.asarray(error[0])
+    numbers = sum(n.width for n in head.roles.head)
+    return solve(AskedGame(len(players), output.width, numbers, ask), settings.seed, settings.miss)
 
 
 def _along(head: Head, node: Node, column: int, share: Array, before: Place, moments: Moments) -> None:

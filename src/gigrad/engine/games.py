@@ -8,14 +8,19 @@ import numpy as np
 
 from .. import kernels
 from ..graph import Array, Node
-from .corners import EXACT, shapley
+from ..kernels.corner_games import coalition_scores
+from .corners import exact, subsets, weights
 from .jumps import Corners, step_values
+from .large_games import LargeCorner, LargeGame
 from .paths import Block, Bools, Ints
 from .roles import Roles
 from .settings import Settings
 
+SMALL = 8
+"""Corners of up to this many players are done many at once; larger ones are worth a game of their own."""
+
 QUERIES = 1 << 16
-"""How many cells are asked at once, at most, unless a single corner has more."""
+"""How many coalitions are asked at once, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +90,26 @@ class Sides:
         return cls(output[before], output[before + 1], np.full(len(corners), -1), {}, {})
 
 
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """What corners give.
+
+    Attributes
+    ----------
+    credit : (players of all corners, k)
+        Zero at those that are too large.
+    error, unshared : (paths, k)
+        What doubtful joints may cost; the jumps of the corners that are too large.
+    large : list of LargeCorner
+        Those.
+    """
+
+    credit: Array
+    error: Array
+    unshared: Array
+    large: list[LargeCorner]
+
+
 class Games:
     """The games at the corners of a block of paths."""
 
@@ -94,87 +119,129 @@ class Games:
         self.roles, self.block, self.corners, self.players = roles, block, corners, players
         self.sides, self.settings = sides, settings
 
-    def credit(self, allowed: Array) -> tuple[Array, Array, Array]:
-        """What each player of each corner earns, (players of all corners, k), and two errors of each path, (paths, k).
-
-        The first is what doubtful joints may cost, the second the standard error of corners that were sampled.
+    def credit(self, allowed: Array) -> Shared:
+        """What each player of each corner earns.
 
         `allowed` (paths, k) is the error that each path may have: where interpolated joints might cost more than a
         tenth of it at a corner, the joints are asked for there.
         """
         players, corners, k = self.players, self.corners, self.roles.output.width
-        out = np.zeros((len(players.player), k))
-        error, sampled = (np.zeros((len(self.block), k)) for _ in range(2))
+        error, unshared = (np.zeros((len(self.block), k)) for _ in range(2))
+        out = Shared(np.zeros((len(players.player), k)), error, unshared, [])
         alone = (players.size == 1) & ~corners.broken
-        out[players.offsets[:-1][alone]] = (self.sides.after - self.sides.before)[alone]
+        out.credit[players.offsets[:-1][alone]] = (self.sides.after - self.sides.before)[alone]
         shared = ~alone & (players.size > 0)
-        for size in np.unique(players.size[shared]).tolist():
+        for size in np.unique(players.size[shared & (players.size <= SMALL)]).tolist():
             which = np.nonzero(shared & (players.size == size))[0]
-            step = max(1, QUERIES >> min(size, EXACT))
+            step = max(1, QUERIES >> size)
             for first in range(0, len(which), step):
                 some = which[first : first + step]
                 path = corners.path[some]
-                credit, doubt, spread = self._solve(some, size)
+                credit, doubt = self._solve(some, size)
                 poor = np.nonzero((doubt > 0.1 * allowed[path]).any(axis=1))[0]
                 if len(poor):
                     self._ask(some[poor])
-                    credit[poor], doubt[poor], spread[poor] = self._solve(some[poor], size)
-                out[players.offsets[some][:, None] + np.arange(size)] = credit
-                np.add.at(error, path, doubt)
-                np.add.at(sampled, path, spread)
-        return out, error, sampled
+                    credit[poor], doubt[poor] = self._solve(some[poor], size)
+                out.credit[players.offsets[some][:, None] + np.arange(size)] = credit
+                np.add.at(out.error, path, doubt)
+        for corner in np.nonzero(shared & (players.size > SMALL))[0].tolist():
+            self._solve_large(corner, out)
+        return out
 
-    def _solve(self, some: Ints, size: int) -> tuple[Array, Array, Array]:
-        """Shapley values (n, size, k) at some corners; what doubtful joints may cost and the standard error, (n, k)."""
+    def _solve(self, some: Ints, size: int) -> tuple[Array, Array]:
+        """Shapley values (n, size, k) at some corners, and what doubtful joints may cost, (n, k)."""
         k = self.roles.output.width
-        credit, spread = shapley(self._values, some, size, 2 * k, self.settings.seed)
+        values = self._values(some, size)
+        credit = np.matmul(weights(size), values - values[:, :1])
         doubt = np.abs(credit[:, :, k:] - credit[:, :, :k]).max(axis=1)
-        return credit[:, :, :k], doubt, spread[:, :k]
+        return credit[:, :, :k], doubt
 
-    def _values(self, corner: Ints, member: Bools) -> Array:
-        """The score in cells, (q, 2 k): with the joints as they are, and as far off as they may be."""
-        players, corners, block, roles = self.players, self.corners, self.block, self.roles
-        flags = np.zeros((len(corner), players.count), np.bool_)
-        who = players.player[players.offsets[corner][:, None] + np.arange(member.shape[1])]
-        np.put_along_axis(flags, who, member, axis=1)
-        past = flags[:, players.of_column]
-        path, time = corners.path[corner], corners.time[corner]
-        threads = self.settings.n_threads
-        trees: dict[Node, Array] = {
-            t: kernels.cells(t.forest, block.starts, block.ends, path, time, past, threads) for t in roles.trees
-        }
+    def _solve_large(self, corner: int, out: Shared) -> None:
+        """Enumerate the game at one corner, or list it with those that are too large."""
+        self._ask(np.array([corner]))
+        first, last = self.players.offsets[corner : corner + 2]
+        joints = None
+        if not self.corners.broken[corner]:
+            place = self.sides.place[corner]
+            joints = {n: self.sides.joints[n][place] for n in self.roles.joints}
+        path, who = int(self.corners.path[corner]), self.players.player[first:last]
+        time, alone = float(self.corners.time[corner]), self.block[np.array([path])]
+        large = LargeCorner(alone, path, time, who, self.players.of_column, joints)
+        game = LargeGame(self.roles, large, self.settings)
+        if game.enumerable(self.settings.corner_tol):
+            out.credit[first + np.searchsorted(who, game.who)] = exact(game)
+        else:
+            large.players, large.cost = game.players, game.cost
+            out.large.append(large)
+            out.unshared[path] += game.jump()
+
+    def _values(self, some: Ints, size: int) -> Array:
+        """The score of all coalitions, (n, 2^size, 2 k): with the joints as they are, and as far off as they may be."""
+        corners, block, roles, cells = self.corners, self.block, self.roles, 2**size
+        who = self.players.player[self.players.offsets[some][:, None] + np.arange(size)]
+        path, time, threads = corners.path[some], corners.time[some], self.settings.n_threads
+        trees: dict[Node, Array] = {}
+        for tree in roles.trees:
+            if roles.exact_trees:
+                past = self._past(np.repeat(who, cells, axis=0), np.tile(subsets(size), (len(some), 1)))
+                path_, time_ = np.repeat(path, cells), np.repeat(time, cells)
+                trees[tree] = kernels.cells(tree.forest, block.starts, block.ends, path_, time_, past, threads)
+            else:
+                forest = tree.grouped_forest(self.settings.players)
+                scores = coalition_scores(forest, block.starts, block.ends, path, time, who, threads)
+                trees[tree] = scores.reshape(-1, tree.width)
         known = step_values(roles, trees)
-        joints, doubts = self._joints(corner, past)
+        joints, doubts = self._joints(some, who)
         value = roles.evaluate((roles.output,), {**known, **joints})[roles.output]
-        if not any(d.any() for d in doubts.values()):
-            return np.concatenate([value, value], axis=1)
-        off = {n: joints[n] + doubts[n] for n in joints}
-        return np.concatenate([value, roles.evaluate((roles.output,), {**known, **off})[roles.output]], axis=1)
+        other = value
+        if any(d.any() for d in doubts.values()):
+            off = {n: joints[n] + doubts[n] for n in joints}
+            other = roles.evaluate((roles.output,), {**known, **off})[roles.output]
+        return np.concatenate([value, other], axis=1).reshape(len(some), cells, -1)
 
-    def _joints(self, corner: Ints, past: Bools) -> tuple[dict[Node, Array], dict[Node, Array]]:
-        """The joints and their doubts: kept from the panels, or asked anew where jumping columns change them."""
-        broken, roles = self.corners.broken[corner], self.roles
-        joints, doubts = ({n: np.zeros((len(corner), n.width)) for n in roles.joints} for _ in range(2))
-        kept, asked = np.nonzero(~broken)[0], np.nonzero(broken)[0]
-        place = self.sides.place[corner[kept]]
+    def _past(self, who: Ints, member: Bools) -> Bools:
+        """Which columns are past, (n, p), for coalitions: `member` (n, k) of the players `who` (n, k)."""
+        flags = np.zeros((len(who), self.players.count), np.bool_)
+        np.put_along_axis(flags, who, member, axis=1)
+        return flags[:, self.players.of_column]
+
+    def _joints(self, some: Ints, who: Ints) -> tuple[dict[Node, Array], dict[Node, Array]]:
+        """The joints and their doubts for all coalitions: kept from the panels, or asked anew where they jump."""
+        roles, (n, size) = self.roles, who.shape
+        cells = 2**size
+        joints, doubts = ({node: np.zeros((n, cells, node.width)) for node in roles.joints} for _ in range(2))
+        broken = self.corners.broken[some]
+        place = self.sides.place[some[~broken]]
         for node in roles.joints:
-            joints[node][kept] = self.sides.joints[node][place]
-            doubts[node][kept] = self.sides.doubts[node][place]
-        if len(asked):
-            # Cells that differ only in columns that no joint reads have the same joints.
-            key = np.concatenate([corner[asked, None], past[asked][:, roles.moved_columns]], axis=1)
-            _, first, same = np.unique(key, axis=0, return_index=True, return_inverse=True)
-            some = asked[first]
-            path, half = self.corners.path[corner[some]], np.full(len(some), 0.5)
-            early, late = (self.block.at(path, half, np.full(len(some), flag)) for flag in (False, True))
-            values = roles.evaluate(roles.joints, {roles.source: np.where(past[some], late, early)})
+            joints[node][~broken] = self.sides.joints[node][place][:, None]
+            doubts[node][~broken] = self.sides.doubts[node][place][:, None]
+        if broken.any() and roles.joints:
+            asked, path = who[broken], self.corners.path[some[broken]]
+            # Coalitions that differ only in players that no joint reads have the same joints.
+            moved = np.zeros((len(asked), self.players.count), np.bool_)
+            at, column = np.nonzero(self.block.jumping[path] & roles.moved_columns)
+            moved[at, self.players.of_column[column]] = True
+            mask = (np.take_along_axis(moved, asked, axis=1) << np.arange(size)).sum(axis=1)
+            place = np.arange(cells)
+            corner, coalition = np.nonzero((place & ~mask[:, None]) == 0)
+            number = np.zeros((len(asked), cells), np.int64)
+            number[corner, coalition] = np.arange(len(corner))
+            same = np.take_along_axis(number, place & mask[:, None], axis=1)
+            past = self._past(asked[corner], subsets(size)[coalition])
+            half = np.full(len(corner), 0.5)
+            early, late = (self.block.at(path[corner], half, np.full(len(corner), flag)) for flag in (False, True))
+            values = roles.evaluate(roles.joints, {roles.source: np.where(past, late, early)})
             for node in roles.joints:
-                joints[node][asked] = values[node][same.ravel()]
-        return joints, doubts
+                joints[node][broken] = values[node][same]
+        flat = ({node: table.reshape(n * cells, -1) for node, table in d.items()} for d in (joints, doubts))
+        first, second = flat
+        return first, second
 
     def _ask(self, corner: Ints) -> None:
         """Replace interpolated joints at corners by what the model itself gives there."""
         corner = corner[~self.corners.broken[corner]]
+        if not len(corner) or not self.roles.joints:
+            return
         path, time = self.corners.path[corner], self.corners.time[corner]
         values = self.roles.evaluate(self.roles.joints, {self.roles.source: self.block.at(path, time, time > 0.5)})
         for node in self.roles.joints:

@@ -160,7 +160,7 @@ class Integral:
             if not len(segments):
                 break
         if crossings.time:
-            share_out(self.head, crossings, kept, self.moments, self.settings.seed)
+            share_out(self.head, crossings, kept, self.moments, self.settings)
         return self.moments
 
     def _first(self) -> Segments:

@@ -9,7 +9,6 @@ import numpy as np
 
 from .. import kernels
 from ..graph import Array, Node, TreeEnsemble
-from .corners import EXACT
 from .paths import Block, Bools, Chosen, Ints, Paths
 from .roles import Roles
 
@@ -54,6 +53,9 @@ class Corners:
         """How many columns cross at each corner."""
         return np.diff(self.offsets)
 
+
+FEW = 8
+"""So many columns that jump at once are players, whether they have an effect or not."""
 
 ASKED = 1 << 22
 """How many numbers the model's steps may give at once where all starts and ends are asked."""
@@ -128,11 +130,11 @@ def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | N
 def _jumping(roles: Roles, block: Block) -> Bools:
     """Which columns of which paths change at once and may change a line or a curve, (paths, p).
 
-    Where there are so many that their corner could not be asked in full, those without effect are left out: columns of
-    which every step that works on columns one by one, or adds them up, makes the same on both sides.
+    Where there are many, those without effect are left out: columns of which every step that works on columns one by
+    one, or adds them up, makes the same on both sides.
     """
     out = block.jumping & roles.moved_columns
-    many = np.nonzero(out.sum(axis=1) > EXACT)[0]
+    many = np.nonzero(out.sum(axis=1) > FEW)[0]
     path, column = np.nonzero(out[many])
     if not len(path):
         return out

@@ -9,6 +9,7 @@ import numpy as np
 from .. import kernels
 from ..graph import Array, Input, Node, TreeEnsemble
 from ..kernels import Stage
+from ..kernels.corner_games import STRONG_PLAYERS
 from .paths import Ints, Pairs, Paths
 from .sampling import Sums, estimate, row_hashes, seeds
 from .settings import Credits, Settings
@@ -81,4 +82,5 @@ def _sampled(
         sums = kernels.sample_corners(forest, link, paths.starts, paths.ends, some, len(rows), settings.n_threads)
         return Sums(*sums)
 
-    return estimate(draw, row, weight, known, settings.corner_tol, settings.miss)
+    cost = 4.0 * (large.players[first] - STRONG_PLAYERS + 1.0) * 2.0**STRONG_PLAYERS * known.shape[2]
+    return estimate(draw, row, weight, cost, known, settings.corner_tol, settings.miss)

@@ -21,11 +21,13 @@ from .games import CornerPlayers, Games, Sides
 from .head import Head
 from .integrate import Integral, Moments
 from .jumps import EndValues, find_corners, step_values
+from .large_games import LargeCorner, sample_rows
 from .lines import Legs, Lines
 from .losses import SLOWEST, Losses
 from .panels import Panels, Patch, first_orders, first_panels
 from .paths import WHOLE, Block, Bools, Chosen, Ints, Paths
 from .quadrature import ROUNDING, tails
+from .retries import FINEST, improve
 from .roles import Roles
 from .settings import Credits, Settings
 from .slopes import pulled
@@ -34,17 +36,11 @@ from .table import Table
 CAUTION = 3.0
 """An estimate of what is not there is multiplied by this."""
 
-FINEST = 1e-12
-"""No error is asked to be below this share of the largest score on a path."""
-
 NOISE = 1e-13
 """What rounding may make of one panel, as a share of the numbers that are added up there."""
 
 MOST = 16
 """How many times the first number of panels, and 64 a leg, may be looked at."""
-
-RETRIES = 2
-"""How often paths that were not accurate enough are walked again."""
 
 KINK = 1e-4
 """What the place of a kink of an opaque function may cost, as a share of what a path may be off by."""
@@ -79,18 +75,25 @@ def attribute(
     """
     players = np.arange(source.width) if settings.players is None else settings.players
     values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, term.width))
-    error, finest = (np.zeros((len(paths.ends), term.width)) for _ in range(2))
-    for walk, credit, lost in walks(term, source, paths, categories, allowed, settings):
+    error, finest, sampled = (np.zeros((len(paths.ends), term.width)) for _ in range(3))
+    most, large = np.zeros(len(paths.ends), np.int64), list[LargeCorner]()
+    roles = Roles.of(term, source)
+    for walk, credit, lost in walks(roles, paths, categories, allowed, settings):
         block = walk.block
         np.add.at(values, block.row, credit[:, 0] * block.weight[:, None, None])
         np.add.at(error, block.row, lost * block.weight[:, None])
         np.add.at(finest, block.row, FINEST * walk.tallest * block.weight[:, None])
-    return Credits(values, error, finest)
+        # The last row of a block may go on in the next one; of all others every path is known now.
+        large += walk.large
+        done = [c for c in large if c.row != block.row[-1]]
+        large = [c for c in large if c.row == block.row[-1]]
+        sample_rows(roles, done, values, sampled, most, settings)
+    sample_rows(roles, large, values, sampled, most, settings)
+    return Credits(values, error + sampled, finest, sampled, most)
 
 
 def walks(
-    term: Node,
-    source: Input,
+    roles: Roles,
     paths: Paths | Chosen,
     categories: Bools,
     allowed: Array,
@@ -100,18 +103,18 @@ def walks(
     """Walk all paths block by block.
 
     Gives each block's walk, the credit (paths, pieces, players, k) gathered between any two neighbours of `edges`, and
-    its estimated error (paths, k). The other arguments are those of `attribute`.
+    its estimated error (paths, k), both without the corners that are left to be sampled, which are `large` of the walk.
+    The other arguments are those of `attribute`.
     """
     _keep_freed_memory()
-    roles = Roles.of(term, source)
-    players = np.arange(source.width) if settings.players is None else settings.players
+    players = np.arange(roles.source.width) if settings.players is None else settings.players
     ends = EndValues.of(roles, paths)
     table = Table.of(roles, ends)
     for block in paths.blocks(_block_size(roles, settings, len(edges) - 1), categories):
         limit, careful = allowed[block.row], settings.careful
         walk = Walk(roles, block, ends, table, limit, players, settings, edges, careful=careful)
         credit, lost = walk.credits()
-        _improve(walk, ends, allowed, credit, lost)
+        improve(walk, ends, allowed, credit, lost)
         yield walk, credit, lost
 
 
@@ -123,29 +126,6 @@ def _keep_freed_memory() -> None:
     anew page by page: a fifth of the time of a single row. It learns from blocks of up to 32 MB; others do not mind.
     """
     np.empty(31 << 17)
-
-
-def _improve(walk: Walk, ends: EndValues, allowed: Array, credit: Array, lost: Array) -> None:
-    """Walk the worst paths of rows that may be too far off once more, with more care; keeps what became better."""
-    block = walk.block
-    for turn in range(1, RETRIES + 1):
-        mean, share = np.zeros_like(allowed), np.zeros((len(allowed), 1))
-        curable = lost - walk.sampled
-        np.add.at(mean, block.row, curable * block.weight[:, None])
-        np.add.at(share, block.row, block.weight[:, None])
-        over = np.asarray((mean > allowed * share).any(axis=1))
-        worth = curable > np.maximum(0.5 * allowed[block.row], FINEST * walk.tallest)
-        again = np.nonzero(over[block.row] & worth.any(axis=1))[0]
-        if not len(again):
-            return
-        some = block[again]
-        limit = allowed[some.row] * 8.0**-turn
-        new, left = walk.again(some, ends, limit).credits()
-        had, has = lost[again].max(axis=1), left.max(axis=1)
-        better = has < had
-        credit[again[better]], lost[again[better]] = new[better], left[better]
-        if not (has < 0.5 * had).any():  # what is left is no matter of panels, such as crossings taken as one
-            return
 
 
 def _block_size(roles: Roles, settings: Settings, pieces: int) -> int:
@@ -160,8 +140,8 @@ class Walk:
     """One block of paths walked from start to end.
 
     After construction `legs` and `leg_credit` (legs, p, k) hold the continuous credit, `corners` and `corner_credit`
-    the credit of the players of each corner, and `error` (paths, k) the estimated error, of which `sampled` (paths, k)
-    is the standard error of corners too large to be asked in full.
+    the credit of the players of each corner, and `error` (paths, k) the estimated error. `large` are corners that are
+    too large to be enumerated, and `unshared` (paths, k) their jumps, which are in nobody's credit yet.
     """
 
     def __init__(
@@ -195,8 +175,9 @@ class Walk:
         else:
             self.sides = Sides.of_steps(roles, self.corners, self.states)
         games = Games(roles, block, self.corners, self.corner_players, self.sides, settings)
-        self.corner_credit, error, self.sampled = games.credit(allowed)
-        self.error += error + self.sampled
+        shared = games.credit(allowed)
+        self.corner_credit, self.large, self.unshared = shared.credit, shared.large, shared.unshared
+        self.error += shared.error
 
     def again(self, block: Block, ends: EndValues, allowed: Array) -> Walk:
         """Some of the paths once more, with care."""
@@ -221,7 +202,7 @@ class Walk:
             jumps = np.bincount(flat, self.corner_credit[:, output], len(out) * width)
             out[:, :, output] += jumps.reshape(len(out), width)
         out = out.reshape(n, pieces, width, self.k)
-        return out, self.error + np.abs(self.gain - out.sum(axis=(1, 2)))
+        return out, self.error + np.abs(self.gain - self.unshared - out.sum(axis=(1, 2)))
 
     # ------------------------------------------------------------ between the corners
 

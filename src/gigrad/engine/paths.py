@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -85,7 +85,7 @@ class Population(Ends):
         for first in range(0, len(self.ends) * each, size):
             path = np.arange(first, min(first + size, len(self.ends) * each))
             row, start = path // each, path % each
-            yield Block(self.starts[start], self.ends[row], start, row, self.weights[start], categories)
+            yield Block(self.starts[start], self.ends[row], start, row, self.weights[start], categories, each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,24 +123,30 @@ class Chosen(Ends):
     row : (n,)
         The row of each path's end.
     weights : (n,)
+    references : int
+        How many paths a row's answer is a mean over, picked or not.
     """
 
     starts: Array
     ends: Array
     row: Ints
     weights: Array
+    references: int = 1
 
     @classmethod
-    def of(cls, paths: Population | Pairs, block: Block, which: Bools) -> Chosen:
-        """The paths of a block for which `which` (n,) is set."""
-        return cls(block.starts[which], paths.ends, block.row[which], block.weight[which])
+    def of(cls, ends: Array, parts: Sequence[Block]) -> Chosen:
+        """The paths of some blocks, to some of `ends`."""
+        if not parts:
+            return cls(ends[:0], ends, np.zeros(0, np.int64), np.zeros(0))
+        starts, row, weight = (np.concatenate([getattr(b, f) for b in parts]) for f in ("starts", "row", "weight"))
+        return cls(starts, ends, row, weight, parts[0].references)
 
     def blocks(self, size: int, categories: Bools) -> Iterator[Block]:
         """All paths, at most `size` at a time."""
         for first in range(0, len(self.row), size):
             path = np.arange(first, min(first + size, len(self.row)))
             row = self.row[path]
-            yield Block(self.starts[path], self.ends[row], path, row, self.weights[path], categories)
+            yield Block(self.starts[path], self.ends[row], path, row, self.weights[path], categories, self.references)
 
 
 Paths = Population | Pairs
@@ -159,6 +165,8 @@ class Block:
         What it counts there.
     categories : (p,)
         The columns that change at once.
+    references : int
+        How many paths a row's answer is a mean over.
     """
 
     starts: Array
@@ -167,6 +175,7 @@ class Block:
     row: Ints
     weight: Array
     categories: Bools
+    references: int = 1
 
     def __len__(self) -> int:
         return len(self.row)
@@ -179,6 +188,7 @@ class Block:
             self.row[index],
             self.weight[index],
             self.categories,
+            self.references,
         )
 
     @cached_property

@@ -103,11 +103,21 @@ def _walked(
 ) -> Iterator[Part]:
     """Any term, walked as a whole."""
     from . import mixed  # half of the engine, which trees need not wait for
+    from .large_games import LargeCorner, sample_rows
 
-    for walk, credit, _ in mixed.walks(term, source, paths, categories, allowed, settings, edges):
+    roles, large = Roles.of(term, source), list[LargeCorner]()
+    total = np.zeros((1, _players(source, settings), term.width))
+    for walk, credit, _ in mixed.walks(roles, paths, categories, allowed, settings, edges):
         weight, table, corners = walk.block.weight, walk.corner_players, walk.corners
         size = walk.corner_credit * weight[corners.path[table.corner], None]
-        yield np.einsum("nqpk,n->qpk", credit, weight), Jumps(corners.time[table.corner], table.player, size)
+        gained = np.einsum("nqpk,n->qpk", credit, weight)
+        total[0] += gained.sum(axis=0)
+        large += walk.large
+        yield gained, Jumps(corners.time[table.corner], table.player, size)
+    sample_rows(roles, large, total, np.zeros((1, term.width)), np.zeros(1, np.int64), settings)
+    for corner in large:
+        jumps = Jumps(np.full(len(corner.player), corner.time), corner.player, corner.weight * corner.credit)
+        yield _by_piece(jumps, edges, total.shape[1]), jumps
 
 
 def _listed(term: Node, source: Input, paths: Population, edges: Array, settings: Settings) -> Iterator[Part]:

@@ -142,6 +142,11 @@ class Roles:
         return tuple(t for t in self.head if isinstance(t, TreeEnsemble))
 
     @cached_property
+    def exact_trees(self) -> bool:
+        """Whether trees read what others give: thresholds would notice a sum that is off by its rounding."""
+        return any(isinstance(n, TreeEnsemble) for n in (*self.steps, *self.head))
+
+    @cached_property
     def steady_head(self) -> bool:
         """Whether the head's derivatives are constant between its kinks and the jumps of trees."""
         return all(isinstance(n, TreeEnsemble) or n.piecewise_linear for n in self.head)

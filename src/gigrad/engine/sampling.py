@@ -21,14 +21,12 @@ from numpy.typing import NDArray
 
 from ..errors import AccuracyWarning, warn
 from ..graph import Array
+from ..kernels.corner_games import ROW_NUMBERS
 from .paths import Ints
 from .settings import Credits
 
 PILOT = 48
 """Groups of orders of a row's pilot, shared out among its corners by weight; two or more for each."""
-
-BUDGET = 4096
-"""Groups of orders that a row may cost after its pilot: about a second for 25 players and 300 trees of depth 6."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +54,9 @@ class Draw(Protocol):
         """Sums over the corners `which`, for all rows."""
 
 
-def estimate(draw: Draw, row: Ints, weight: Array, known: Array, target: float, miss: float) -> tuple[Array, Array]:
+def estimate(
+    draw: Draw, row: Ints, weight: Array, cost: Array, known: Array, target: float, miss: float
+) -> tuple[Array, Array]:
     """Credit of the sampled corners of each row, (rows, players, k), and a bound on its error, (rows, k).
 
     Parameters
@@ -64,6 +64,8 @@ def estimate(draw: Draw, row: Ints, weight: Array, known: Array, target: float, 
     draw : Draw
     row, weight : (corners,)
         The row that each corner counts for, in order, and by how much.
+    cost : (corners,)
+        What a group of orders costs, in numbers: a row may cost `ROW_NUMBERS` after its pilot.
     known : (rows, players, k)
         What the rows' credits are without these corners.
     target : float
@@ -85,8 +87,9 @@ def estimate(draw: Draw, row: Ints, weight: Array, known: Array, target: float, 
         ratio = np.nan_to_num(error / (target * largest), nan=0.0, posinf=np.inf).max(axis=1)
     again = np.nonzero(ratio[row] > 1.0)[0]
     if len(again):
-        groups = np.bincount(row, count, rows)
-        growth = np.minimum(_growth(pilot, level, target * largest), np.maximum(BUDGET / np.maximum(groups, 1), 1.0))
+        spent = np.bincount(row, count * cost, rows)
+        most = np.maximum(ROW_NUMBERS / np.maximum(spent, 1.0), 1.0)
+        growth = np.minimum(_growth(pilot, level, target * largest), most)
         main = draw(again, np.ceil(count[again] * growth[row[again]]).astype(np.int64), 1)
         redone = np.unique(row[again])
         credit[redone], error[redone] = main.credit[redone], bound(main, level)[redone]
@@ -111,6 +114,10 @@ def bound(sums: Sums, level: float) -> Array:
     return np.asarray(half.max(axis=1))
 
 
+GROWTHS = 1.1 ** np.arange(140)
+"""By how much the pilot may be multiplied: up to half a million times."""
+
+
 def _growth(pilot: Sums, level: float, allowed: Array) -> Array:
     """By how much to multiply the pilot's groups to get within `allowed` (rows, k), (rows,)."""
     out = np.ones(len(allowed))
@@ -118,15 +125,15 @@ def _growth(pilot: Sums, level: float, allowed: Array) -> Array:
         some = pilot.variance[i] > 0
         if not some.any():
             continue
-        each = level / some.sum()
-        freedom = pilot.variance[i] ** 2 / np.where(some, pilot.squared[i], 1.0)
-        careful = 1.0 + 1.5 * np.sqrt(2.0 / np.maximum(freedom, 1.0))
-        spread = -NormalDist().inv_cdf(0.5 * each) * np.sqrt(pilot.variance[i] * careful)
-        reach = log(2.0 / each) / 3.0 * pilot.reach[i]
-        with np.errstate(divide="ignore", invalid="ignore"):  # spread / sqrt(growth) + reach / growth = allowed
-            root = (spread + np.sqrt(spread**2 + 4.0 * allowed[i] * reach)) / (2.0 * allowed[i])
-        # A few per cent for Student's quantile of a larger sample.
-        out[i] = max(1.0, 1.05 * float(np.nan_to_num(root[some] ** 2, nan=np.inf).max()))
+        each, limit = level / some.sum(), np.broadcast_to(allowed[i], some.shape)[some]
+        variance, reach = pilot.variance[i][some], pilot.reach[i][some]
+        freedom = variance**2 / pilot.squared[i][some]
+        careful = np.sqrt(variance * (1.0 + 1.5 * np.sqrt(2.0 / np.maximum(freedom, 1.0))))
+        # What the bound will be: the variance falls with the number of groups, and its degrees of freedom grow with it.
+        grid = GROWTHS[:, None]
+        expected = student(each, freedom * grid) * careful / np.sqrt(grid) + log(2.0 / each) / 3.0 * reach / grid
+        enough = (1.05 * expected <= limit).all(axis=1)
+        out[i] = GROWTHS[np.argmax(enough)] if enough.any() else np.inf
     return out
 
 

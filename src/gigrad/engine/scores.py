@@ -53,13 +53,26 @@ def attribute(
     """Credit of every end for `term`, a function of `score` alone; arguments as of `mixed.attribute`."""
     players = np.arange(source.width) if settings.players is None else settings.players
     values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, term.width))
-    error, finest = (np.zeros((len(paths.ends), term.width)) for _ in range(2))
+    error, finest, sampled = (np.zeros((len(paths.ends), term.width)) for _ in range(3))
+    most = np.zeros(len(paths.ends), np.int64)
     curve = Chord(term, score)
     at_starts, at_ends = (value_of(score, {source: rows})[:, 0] for rows in (paths.starts, paths.ends))
     start_noise = curve.noise(at_starts, _rounding(score, source, paths.starts))
     end_noise = curve.noise(at_ends, _rounding(score, source, paths.ends))
     slopes = _slopes(score, source, paths.ends)
     read = columns_read((score,), source)
+    waiting: list[Block] = []
+
+    def walk(parts: list[Block]) -> None:
+        chosen = Chosen.of(paths.ends, parts)
+        if len(chosen.row):
+            walked = mixed.attribute(term, source, chosen, categories, allowed, settings)
+            values[...] += walked.values
+            error[...] += walked.error
+            finest[...] += walked.finest
+            sampled[...] += walked.sampled
+            most[...] = np.maximum(most, walked.players)
+
     for block in paths.blocks(max(BLOCK // max(source.width, 1), 1), categories):
         rest = np.asarray((block.jumping & read).any(axis=1))
         if not curve.smooth:  # whether and where a jump lies on a short stretch is not a matter of slopes
@@ -70,12 +83,14 @@ def attribute(
         steep, doubt = curve.mean_slope(at_starts[block.start[some]], at_ends[block.row[some]], noise)
         _add(values, players, block, some, parts, steep)
         np.add.at(error, block.row[some], doubt * (block.weight[some] * np.abs(parts).max(axis=1, initial=0))[:, None])
-        if rest.any():
-            walked = mixed.attribute(term, source, Chosen.of(paths, block, rest), categories, allowed, settings)
-            values += walked.values
-            error += walked.error
-            finest += walked.finest
-    return Credits(values, error, finest)
+        # The last row of a block may go on in the next one, and all paths of a row are walked together.
+        waiting = [part for part in (*waiting, block[np.nonzero(rest)[0]]) if len(part)]
+        goes_on = block.row[-1]
+        walked_now = [part[np.nonzero(part.row != goes_on)[0]] for part in waiting]
+        waiting = [part[np.nonzero(part.row == goes_on)[0]] for part in waiting]
+        walk(walked_now)
+    walk(waiting)
+    return Credits(values, error, finest, sampled, most)
 
 
 def _slopes(score: Node, source: Input, rows: Array) -> Array:

@@ -1,0 +1,322 @@
+"""The game at one corner of many players: leaves of trees, what jumping columns make of smooth parts, a head over both.
+
+The trees give the scores of all coalitions at once (`CornerLeaves`). Smooth parts are asked once for each coalition of
+the players that jump inside them. Only the head is evaluated for every coalition of all players.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import kernels
+from ..graph import Array, Node
+from ..kernels.corner_games import TABLE_NUMBERS, CoalitionFold, CornerLeaves, enumerates
+from .corners import PART, prefixes, sample, strong_players, subsets
+from .jumps import step_values
+from .paths import Block, Bools, Ints
+from .roles import Roles
+from .sampling import Sums, estimate, row_hashes, seeds
+from .settings import Settings
+
+JOINTS = 1 << 14
+"""Values of smooth parts are kept for so many coalitions, at most; of more, only those of drawn orders are asked."""
+
+KNOWN = 16
+"""Scores that may be known, at most, to leave out of what is sampled what they explain."""
+
+HEAD = 4
+"""Numbers of a head that cost as much as one of the numbers that the policy counts, about 4 ns."""
+
+
+@dataclass(eq=False)
+class LargeCorner:
+    """A corner of many players, without what its game needs in memory.
+
+    Attributes
+    ----------
+    block : Block
+        Its path, alone.
+    path : int
+        Where that is in the block that is walked.
+    time : float
+    player : (n,)
+        Who crosses there.
+    of_column : (p,)
+        The player of every column.
+    joints : dict or None
+        What the head reads of smooth parts there, (width,) each; None where players jump inside them.
+    seeds : (2,)
+        From the content of its pair of rows: for the pilot, and for what is drawn after it.
+    players, cost : int, float
+        How many of those who cross have an effect, and what a group of orders costs, in numbers.
+    credit : (n, k)
+        What each earns, once it is known.
+    """
+
+    block: Block
+    path: int
+    time: float
+    player: Ints
+    of_column: Ints
+    joints: dict[Node, Array] | None
+    seeds: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, np.uint64))
+    players: int = 0
+    cost: float = 0.0
+    credit: Array = field(default_factory=lambda: np.zeros((0, 0)))
+
+    @property
+    def row(self) -> int:
+        """The row that its credit counts for."""
+        return int(self.block.row[0])
+
+    @property
+    def weight(self) -> float:
+        """By how much it does."""
+        return float(self.block.weight[0])
+
+
+def give_seeds(corners: list[LargeCorner], seed: int) -> None:
+    """Give every corner its seeds."""
+    if not corners:
+        return
+    starts, ends = (row_hashes(np.concatenate([getattr(c.block, f) for c in corners])) for f in ("starts", "ends"))
+    time = np.array([c.time for c in corners])
+    both = np.stack([seeds(starts, ends, time, seed, stage) for stage in (0, 1)], axis=1)
+    for corner, mine in zip(corners, both, strict=True):
+        corner.seeds = mine
+
+
+class LargeGame:
+    """The game at a large corner; players that jump inside smooth parts come first. See `corners.Game`."""
+
+    def __init__(self, roles: Roles, corner: LargeCorner, settings: Settings) -> None:
+        self.roles, self.corner, self.threads = roles, corner, settings.n_threads
+        block = corner.block
+        self.forests = {t: t.grouped_forest(settings.players) for t in roles.trees}
+        self.leaves: dict[Node, CornerLeaves] = {}
+        moved = np.zeros(0, np.int64)
+        if corner.joints is None:
+            columns = np.nonzero(block.jumping[0] & roles.moved_columns)[0]
+            moved = np.intersect1d(corner.player, corner.of_column[columns])
+        matter = corner.player
+        if not roles.exact_trees:
+            self.leaves = {t: CornerLeaves(f, block.starts, block.ends, corner.time) for t, f in self.forests.items()}
+            matter = np.concatenate([moved, *(leaves.variables() for leaves in self.leaves.values())])
+        others = np.setdiff1d(np.intersect1d(corner.player, matter), moved)
+        self.who = np.concatenate([moved, others])
+        self.moved, self.players, self.outputs = len(moved), len(self.who), roles.output.width
+        for leaves in self.leaves.values():
+            leaves.set_players(self.who.astype(np.int32))
+        widths = sum(n.width for n in (*roles.steps, *roles.head))
+        walked = sum(8 * len(t.roots) for t in roles.trees) if roles.exact_trees else 0
+        self.numbers = max(sum(t.width for t in roles.trees) + (widths + HEAD - 1) // HEAD + walked, 1)
+        self.order, self.strong = np.arange(self.players), 0
+
+    def enumerable(self, target: float) -> bool:
+        """Whether all coalitions are asked, by the decision that all engines share."""
+        asked = 2.0**self.moved * sum(n.width for n in (*self.roles.lines, *self.roles.curves)) if self.moved else 0.0
+        others = asked + sum(leaves.coefficients for leaves in self.leaves.values())
+        return enumerates(self.players, self.numbers, others, self.corner.block.references, target)
+
+    @property
+    def cost(self) -> float:
+        """What a group of orders costs, in numbers."""
+        q = strong_players(self)
+        return 4.0 * (self.players - q + 1) * 2.0**q * self.numbers
+
+    def jump(self) -> Array:
+        """What all of them earn together, (k,)."""
+        ends = self.values(np.array([[False], [True]]).repeat(self.players, axis=1))
+        return np.asarray(ends[1] - ends[0])
+
+    # ------------------------------------------------------------ the score of coalitions
+
+    def values(self, past: Bools) -> Array:
+        """As in `Game`."""
+        joints = self._asked(past[:, : self.moved]) if self.moved else self._fixed(len(past))
+        return self._score(self._cells(past), joints)
+
+    def tables(self) -> Iterator[Array]:
+        """As in `Game`."""
+        n = self.players
+        widest = max((t.width for t in self.roles.trees), default=1)
+        bits = min(n, (TABLE_NUMBERS // widest).bit_length() - 1)
+        step = min(PART, 2**bits)
+        for part in range(2 ** (n - bits)):
+            trees = {t: leaves.table(bits, part) for t, leaves in self.leaves.items()}
+            for first in range(0, 2**bits, step):
+                place = np.arange(first, first + step) + (part << bits)
+                some = {t: table[first : first + step] for t, table in trees.items()}
+                if not self.leaves:
+                    some = self._cells((place[:, None] >> np.arange(n)) & 1 == 1)
+                yield self._score(some, self._joints(place))
+
+    def set_order(self, order: Ints, strong: int) -> None:
+        """As in `Game`."""
+        self.order, self.strong = order, strong
+        for leaves in self.leaves.values():
+            leaves.set_order(order.astype(np.int32), strong)
+
+    def follow(self, joins: Ints) -> tuple[Array, list[Array]]:
+        """As in `Game`; known are the trees' sums, and smooth parts all of whose coalitions have been asked."""
+        shape = (len(joins), joins.shape[1] + 1, 2**self.strong)
+        if self.leaves:
+            trees = {t: leaves.follow(joins).reshape(-1, t.width) for t, leaves in self.leaves.items()}
+        else:
+            trees = self._cells(prefixes(self.order, self.strong, joins).reshape(-1, self.players))
+        joints = self._joints_of(joins)
+        values = self._score(trees, joints)
+        known = [trees[t] for t in self._known_trees] + [joints[n] for n in self._known_joints]
+        return values.reshape(*shape, self.outputs), [k.reshape(*shape, k.shape[1]) for k in known]
+
+    def shares(self) -> Array:
+        """As in `Game`."""
+        out = [np.zeros((self.players, 0)), *(self.leaves[t].shares() for t in self._known_trees)]
+        for node in self._known_joints:
+            fold = CoalitionFold(self.moved, node.width)
+            fold.add(self._all_joints[node])
+            out.append(np.concatenate([fold.finish(), np.zeros((self.players - self.moved, node.width))]))
+        return np.concatenate(out, axis=1)
+
+    @cached_property
+    def _known_trees(self) -> list[Node]:
+        known = list(self.leaves)
+        return known if sum(t.width for t in known) <= KNOWN else []
+
+    @cached_property
+    def _known_joints(self) -> list[Node]:
+        known = list(self._all_joints)
+        return known if sum(n.width for n in (*known, *self._known_trees)) <= KNOWN else []
+
+    def _score(self, trees: dict[Node, Array], joints: dict[Node, Array]) -> Array:
+        """The score, (n, outputs), PART coalitions at a time."""
+        roles, parts = self.roles, list[Array]()
+        n = max((len(v) for v in (*trees.values(), *joints.values())), default=1)
+        for first in range(0, n, PART):
+            some = slice(first, first + PART)
+            known = step_values(roles, {t: v[some] for t, v in trees.items()})
+            known.update({node: v[some] for node, v in joints.items()})
+            parts.append(roles.evaluate((roles.output,), known)[roles.output])
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+    def _cells(self, past: Bools) -> dict[Node, Array]:
+        """What the trees give to some coalitions (n, players), asked one by one."""
+        block, n = self.corner.block, len(past)
+        flags = np.zeros((n, int(self.corner.of_column.max(initial=-1)) + 1), np.bool_)
+        flags[:, self.who] = past
+        path, time = np.zeros(n, np.int64), np.full(n, self.corner.time)
+        return {
+            t: kernels.cells(f, block.starts, block.ends, path, time, flags, self.threads)
+            for t, f in self.forests.items()
+        }
+
+    # ------------------------------------------------------------ what the head reads of smooth parts
+
+    @cached_property
+    def _all_joints(self) -> dict[Node, Array]:
+        """Those of all coalitions of the players that jump inside them; empty where there are none, or too many."""
+        widest = sum(n.width for n in self.roles.joints)
+        if not self.moved or 2**self.moved > JOINTS or widest << self.moved > TABLE_NUMBERS:
+            return {}
+        parts = [self._asked(subsets(self.moved)[i : i + PART]) for i in range(0, 2**self.moved, PART)]
+        return {n: np.concatenate([p[n] for p in parts]) for n in self.roles.joints}
+
+    def _joints(self, place: Ints) -> dict[Node, Array]:
+        """Those of numbered coalitions that follow each other, (n,)."""
+        if not self.moved:
+            return self._fixed(len(place))
+        if self._all_joints:
+            return {n: table.take(place & (2**self.moved - 1), axis=0) for n, table in self._all_joints.items()}
+        some = min(len(place), 2**self.moved)
+        found = self._asked((place[:some, None] >> np.arange(self.moved)) & 1 == 1)
+        return {n: np.tile(v, (len(place) // some, 1)) for n, v in found.items()}
+
+    def _joints_of(self, joins: Ints) -> dict[Node, Array]:
+        """Those of the coalitions that `follow` is asked for, in its order."""
+        weak, n = self.order[self.strong :], len(joins)
+        if not self.moved:
+            return self._fixed(n * (len(weak) + 1) * 2**self.strong)
+        member = subsets(self.strong)
+        inside = self.order[: self.strong] < self.moved
+        strong = self.order[: self.strong][inside]
+        who = weak[joins]  # (n, weak)
+        if self._all_joints:
+            bit = np.where(np.arange(self.players) < self.moved, 1 << np.minimum(np.arange(self.players), 62), 0)
+            code = np.concatenate([np.zeros((n, 1), np.int64), np.cumsum(bit[who], axis=1)], axis=1)
+            at = (code[:, :, None] + (member[:, inside] * bit[strong]).sum(axis=1)).ravel()
+            return {node: table.take(at, axis=0) for node, table in self._all_joints.items()}
+        # Along an order they change only where one of the players joins who jump inside them.
+        new = np.concatenate([np.ones((n, 1), np.bool_), who < self.moved], axis=1)
+        order, prefix = np.nonzero(new)
+        rank = np.empty_like(who)
+        np.put_along_axis(rank, joins, np.arange(len(weak))[None], axis=1)
+        past = np.zeros((len(order), 2 ** len(strong), self.moved), np.bool_)
+        mine = weak < self.moved
+        past[:, :, weak[mine]] = (rank[order][:, mine] < prefix[:, None])[:, None]
+        past[:, :, strong] = subsets(len(strong))
+        found = [self._asked(p) for p in np.array_split(past.reshape(-1, self.moved), len(past) // 64 + 1)]
+        number = np.cumsum(new.ravel()) - 1
+        subset = (member[:, inside] << np.arange(len(strong))).sum(axis=1)
+        at = (number[:, None] * 2 ** len(strong) + subset).ravel()
+        return {node: np.concatenate([f[node] for f in found])[at] for node in self.roles.joints}
+
+    def _fixed(self, n: int) -> dict[Node, Array]:
+        joints = self.corner.joints
+        if joints is None:  # the players that jump inside have no effect
+            return {node: np.repeat(v, n, axis=0) for node, v in self._asked(np.zeros((1, 0), np.bool_)).items()}
+        return {node: np.repeat(v[None], n, axis=0) for node, v in joints.items()}
+
+    def _asked(self, past: Bools) -> dict[Node, Array]:
+        """Those of some coalitions (n, moved) of the players that jump inside them."""
+        roles, block, zero = self.roles, self.corner.block, np.zeros(1, np.int64)
+        early, late = (block.at(zero, np.array([0.5]), np.array([flag])) for flag in (False, True))
+        flags = np.zeros((len(past), int(self.corner.of_column.max(initial=-1)) + 1), np.bool_)
+        flags[:, self.who[: self.moved]] = past
+        rows = np.where(flags[:, self.corner.of_column], late, early)
+        found = roles.evaluate(roles.joints, {roles.source: rows})
+        return {n: found[n] for n in roles.joints}
+
+
+def sample_rows(
+    roles: Roles, corners: list[LargeCorner], values: Array, error: Array, players: Ints, settings: Settings
+) -> None:
+    """Sample corners; add what they give to the rows that they count for, which must be complete but for them.
+
+    `values` (n, players, k), `error` (n, k) and `players` (n,), the largest number of players, are those of all rows.
+    """
+    if not corners:
+        return
+    give_seeds(corners, settings.seed)
+    merged: dict[tuple[int, int], list[LargeCorner]] = {}
+    for corner in corners:  # references that are equal are one, with the sum of their weights
+        merged.setdefault((corner.row, int(corner.seeds[0])), []).append(corner)
+    some = [merged[key] for key in sorted(merged)]
+    weight = np.array([sum(c.weight for c in same) for same in some])
+    rows, row = np.unique([same[0].row for same in some], return_inverse=True)
+    cost = np.array([same[0].cost for same in some])
+    np.maximum.at(players, rows[row], [same[0].players for same in some])
+
+    def draw(which: Ints, count: Ints, stage: int) -> Sums:
+        sums = Sums(*(np.zeros_like(values[rows]) for _ in range(4)))
+        for i, n in zip(which.tolist(), count.tolist(), strict=True):
+            game = LargeGame(roles, some[i][0], settings)
+            found = sample(game, n, int(some[i][0].seeds[stage]))
+            at, variance = (row[i], game.who), weight[i] ** 2 * found.squares / (n * (n - 1.0))
+            sums.credit[at] += weight[i] * found.mean
+            sums.variance[at] += variance
+            sums.squared[at] += variance**2 / (n - 1.0)
+            sums.reach[at] = np.maximum(sums.reach[at], abs(weight[i]) * found.range / n)
+            credit = np.zeros((len(some[i][0].player), game.outputs))
+            credit[np.searchsorted(some[i][0].player, game.who)] = found.mean
+            for corner in some[i]:
+                corner.credit = credit
+        return sums
+
+    credit, bound = estimate(draw, row, weight, cost, values[rows], settings.corner_tol, settings.miss)
+    values[rows] += credit
+    error[rows] += bound
