@@ -114,12 +114,14 @@ class LargeGame:
             leaves.set_players(self.who.astype(np.int32))
         widths = sum(n.width for n in (*roles.steps, *roles.head))
         walked = sum(8 * len(t.roots) for t in roles.trees) if roles.exact_trees else 0
-        self.numbers = max(sum(t.width for t in roles.trees) + (widths + HEAD - 1) // HEAD + walked, 1)
+        if self.moved and not self._tabulated:
+            widths += self._smooth_numbers
+        self.numbers = max(sum(t.width for t in roles.trees) + -(-widths // HEAD) + walked, 1)
         self.order, self.strong = np.arange(self.players), 0
 
     def enumerable(self, target: float) -> bool:
         """Whether all coalitions are asked, by the decision that all engines share."""
-        asked = 2.0**self.moved * sum(n.width for n in (*self.roles.lines, *self.roles.curves)) if self.moved else 0.0
+        asked = 2.0**self.moved * self._smooth_numbers if self.moved else 0.0
         others = asked + sum(leaves.coefficients for leaves in self.leaves.values())
         return enumerates(self.players, self.numbers, others, self.corner.block.references, target)
 
@@ -133,6 +135,17 @@ class LargeGame:
         """What all of them earn together, (k,)."""
         ends = self.values(np.array([[False], [True]]).repeat(self.players, axis=1))
         return np.asarray(ends[1] - ends[0])
+
+    @property
+    def _smooth_numbers(self) -> int:
+        """What smooth parts compute for a coalition of the players that jump inside them."""
+        return sum(n.width for n in (*self.roles.lines, *self.roles.curves))
+
+    @property
+    def _tabulated(self) -> bool:
+        """Whether smooth parts are asked once for all of their coalitions, and not along every order."""
+        widths = sum(n.width for n in self.roles.joints)
+        return 2**self.moved <= JOINTS and widths << self.moved <= TABLE_NUMBERS
 
     # ------------------------------------------------------------ the score of coalitions
 
@@ -220,8 +233,7 @@ class LargeGame:
     @cached_property
     def _all_joints(self) -> dict[Node, Array]:
         """Those of all coalitions of the players that jump inside them; empty where there are none, or too many."""
-        widest = sum(n.width for n in self.roles.joints)
-        if not self.moved or 2**self.moved > JOINTS or widest << self.moved > TABLE_NUMBERS:
+        if not self.moved or not self._tabulated:
             return {}
         parts = [self._asked(subsets(self.moved)[i : i + PART]) for i in range(0, 2**self.moved, PART)]
         return {n: np.concatenate([p[n] for p in parts]) for n in self.roles.joints}
