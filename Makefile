@@ -82,7 +82,7 @@ models: $(STAMPS)/test
 
 # Every claim about speed, as ratios in one run on this machine.
 bench: $(STAMPS)/test
-	cd benchmarks && ../$(PY) run.py && ../$(PY) mixed.py
+	cd benchmarks && ../$(PY) run.py && ../$(PY) mixed.py && ../$(PY) corners.py
 
 # The pages, in docs/_build/html. A warning is an error; nothing on them is fetched when they are read.
 docs: $(STAMPS)/docs

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "corner_credits.hpp"
-#include "corner_credits.hpp"
+#include "corner_leaves.hpp"
 #include "corner_orders.hpp"
 #include "jumps.hpp"
 #include "linked.hpp"
@@ -154,6 +154,45 @@ void walk_everything(const Forest& forest, bool extreme) {
     cells(forest, S, E, pair.data(), time.data(), past.data(), pair.size(), 2, out.data());
 }
 
+// The same corners as games of their own: tables, folds and orders tell the same.
+void play_corners(const Forest& forest, const Rows& S, const Rows& E, const std::vector<int64_t>& pair, const std::vector<double>& time) {
+    const size_t width = forest.n_outputs();
+    for (size_t i = 0; i < pair.size(); ++i) {
+        CornerLeaves leaves(forest, S.row(pair[i]), E.row(pair[i]), time[i]);
+        std::vector<int32_t> players = leaves.variables();
+        players.push_back(static_cast<int32_t>(forest.n_variables()) + 3);  // one who plays elsewhere
+        const size_t n = players.size(), cells = (size_t{1} << n) * width, strong = n / 2, weak = n - strong;
+        leaves.set_players(players.data(), n);
+        std::vector<double> table(cells), batch(cells), shares(n * width), folded(n * width);
+        for (uint32_t part = 0; part < 2; ++part) leaves.table(n - 1, part, table.data() + part * cells / 2);
+        coalition_scores(forest, S, E, &pair[i], &time[i], players.data(), 1, n, 1, batch.data());
+        for (size_t c = 0; c < cells; ++c) must(std::abs(table[c] - batch[c]) < 1e-9, "parts of a table differ from the whole");
+        CoalitionFold fold(n, width);
+        fold.add(table.data(), size_t{1} << n);
+        fold.finish(folded.data());
+        leaves.shares(shares.data());
+        for (size_t c = 0; c < n * width; ++c) must(std::abs(folded[c] - shares[c]) < 1e-9, "a fold differs from the shares of leaves");
+        std::vector<int32_t> order(n);
+        std::vector<int64_t> joins(weak);
+        for (size_t j = 0; j < n; ++j) order[j] = static_cast<int32_t>(n - 1 - j);
+        for (size_t j = 0; j < weak; ++j) joins[j] = static_cast<int64_t>(weak - 1 - j);
+        leaves.set_order(order, strong);
+        const size_t each = (size_t{1} << strong) * width;
+        std::vector<double> prefixes((weak + 1) * each), gains(n * width);
+        leaves.follow(joins.data(), prefixes.data());
+        for (size_t c = 0; c < width; ++c)
+            must(std::abs(prefixes[weak * each + each - width + c] - table[cells - width + c]) < 1e-9, "all players differ by their order");
+        const std::vector<double> nobody(prefixes.begin(), prefixes.begin() + static_cast<std::ptrdiff_t>(width));
+        for (size_t c = 0; c < prefixes.size(); ++c) prefixes[c] -= nobody[c % width];
+        fold_orders(prefixes.data(), 1, strong, weak, width, gains.data());
+        for (size_t c = 0; c < width; ++c) {
+            double left = prefixes[weak * each + each - width + c];
+            for (size_t j = 0; j < n; ++j) left -= gains[j * width + c];
+            must(std::abs(left) < 1e-9, "a drawn order does not add up");
+        }
+    }
+}
+
 // Under a link, with corners enumerated and sampled: still everything adds up.
 void walk_linked(const Forest& forest) {
     const size_t p = forest.n_inputs(), k = forest.n_outputs(), n = static_cast<size_t>(1 + below(70));
@@ -180,6 +219,7 @@ void walk_linked(const Forest& forest) {
     std::vector<uint64_t> seeds(pair.size(), 5);
     std::vector<double> ones(pair.size(), 1.0);
     corner_credits(forest, link, S, E, pair.data(), time.data(), pair.size(), 2, corner.data(), large.data());
+    play_corners(forest, S, E, pair, time);
     const size_t each = n * p * 2;
     sample_corners(forest, link, S, E, {pair.size(), pair.data(), pair.data(), pair.data(), time.data(), ones.data(), groups.data(), seeds.data()},
                    n, 2, {sums.data(), sums.data() + each, sums.data() + 2 * each, sums.data() + 3 * each});

@@ -41,3 +41,14 @@ def test_the_mixed_benchmarks_run(tmp_path: Path) -> None:
     record = json.loads((tmp_path / "mixed.json").read_text())
     for line in record["joined"]:
         assert float(line[1]) < float(line[2]), line
+
+
+@pytest.mark.slow
+def test_the_benchmarks_of_corners_run(tmp_path: Path) -> None:
+    command = [sys.executable, BENCHMARKS / "corners.py", "--quick", "--folder", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads((tmp_path / "corners.json").read_text())
+    assert len(record["curve"]) == 20
+    assert all(line["error"] < 0.1 for line in record["stacks"])
+    assert "| ms a pair |" in (tmp_path / "corners.md").read_text()
