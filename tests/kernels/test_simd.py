@@ -53,6 +53,24 @@ def close(plain, rng):
     return lambda n: rng.integers(0, 5, size=(n, plain.n_columns)).astype(float)
 
 
+def categories(plain, rng):
+    """Two thirds of the columns hold a few levels, mostly the same, with gaps: many variables change at one half."""
+    a, p = plain.arrays, plain.n_columns
+    for node, column in enumerate(a["feature"]):
+        if column > 0 and column % 3:
+            a["category_set"][node] = len(a["set_start"]) - 1
+            a["set_words"].append(int(rng.integers(1, 16)))
+            a["set_start"].append(len(a["set_words"]))
+
+    def rows(n):
+        levels = rng.choice([0.0, 1.0, 2.0, 3.0, 40.0, -1.0], size=(n, p), p=[0.5, 0.2, 0.1, 0.1, 0.05, 0.05])
+        x = np.where(np.arange(p) % 3 > 0, levels, rng.normal(size=(n, p)) * 2 + 2)
+        x[rng.random(x.shape) < 0.05] = np.nan
+        return x
+
+    return rows
+
+
 KINDS = {
     "ties": lambda plain, rng: lambda n: random_rows(rng, n, plain),
     "continuous": continuous,
@@ -60,6 +78,7 @@ KINDS = {
     "apart": apart,
     "near": near,
     "close": close,
+    "categories": categories,
 }
 
 
@@ -124,8 +143,11 @@ def test_population_is_the_same_but_for_rounding(shape, kind, weighted, n_starts
         np.testing.assert_allclose(result, results["portable"], rtol=0, atol=1e-12)
 
 
-def test_a_row_is_answered_the_same_in_any_company_and_by_any_number_of_threads():
-    rng, forest, rows = both("large subtrees", "ties", 3)
+@pytest.mark.parametrize(
+    ("shape", "kind"), [("large subtrees", "ties"), ("shallow", "categories"), ("shallow", "histogram")]
+)
+def test_a_row_is_answered_the_same_in_any_company_and_by_any_number_of_threads(shape, kind):
+    rng, forest, rows = both(shape, kind, 3)
     s, e = rows(2500), rows(12)
     weights = rng.dirichlet(np.ones(len(s)))
     for _ in every_simd():

@@ -140,6 +140,7 @@ class Forest {
     std::vector<double> values;
     std::vector<int32_t> roots, tree_output;
     std::vector<double> base;
+    bool at_once = false;      // whether some split has nothing between its values
     std::vector<size_t> uses;  // of each column: how many nodes lie below its splits. A call must not ask every node
 
     // Values from low to high are read as the place of a split.
@@ -205,6 +206,7 @@ inline Forest::Forest(const ForestArrays& a) {
         if (!nodes[i].is_leaf()) {
             nodes[i].below = static_cast<uint8_t>(std::min(255, 2 + nodes[nodes[i].left].below + nodes[nodes[i].right].below));
             uses[nodes[i].feature] += nodes[i].below;
+            at_once |= nodes[i].at_once;
         }
     set_start.assign(a.set_start.data, a.set_start.data + a.set_start.size);
     set_words.assign(a.set_words.data, a.set_words.data + a.set_words.size);

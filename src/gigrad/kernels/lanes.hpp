@@ -26,7 +26,9 @@ constexpr int16_t TURN_NONE = 14;                       // the path's own end
 constexpr int16_t CODE_END = -32768 + TURN_NONE;        // before every crossing
 constexpr int16_t CODE_START = 0x7fc0 + TURN_NONE;      // after every crossing
 constexpr int16_t CODE_HALF = CODE_ORIGIN + 16 * 2000;  // r = 1/2, without its turn
-constexpr int MAX_TURNS = 14;    // deeper nodes go to the exact walk
+constexpr int16_t TURN_AT_ONCE = 13;                    // all turns at one half of columns without values between
+constexpr int16_t CODE_AT_ONCE = CODE_HALF + TURN_AT_ONCE;
+constexpr int MAX_TURNS = 13;    // deeper nodes go to the exact walk
 constexpr int MAX_VECTORS = 64;  // of a block: one bit of a word for each
 constexpr int SLOT_CODES = 2 * MAX_VECTORS + 6;  // vectors of codes that the walk keeps for each level
 
@@ -110,6 +112,8 @@ struct LaneWalkJob {
     size_t first, width;         // of the outputs that the present tree adds to
     const double* weight_sums;   // (row_vectors, LANES / 8, 256): sums of weights by bits; null: all are `weight`
     double weight;
+    bool at_once;                // whether any pair of the block may cross a split at one half
+    const Shares* shares;        // (2, 16, 16): at one corner or not; variables that open; variables that close
 
     // Where visits go instead, for those who need the jumps themselves: one list for each lane, in any order.
     Visits* visits;

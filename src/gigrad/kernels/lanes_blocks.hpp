@@ -31,6 +31,7 @@ class LaneBlock {
         job_.tree_output = forest.tree_output.data();
         job_.weight_sums = nullptr;
         job_.weight = 1.0;
+        job_.shares = leaf_.shares();
         if (forest.nodes.size() <= MOST_NODES && forest.split_ids().repeat()) splits_ = &forest.split_ids();
         if (splits_) job_.split_ids = splits_->of_node.data();
     }
@@ -47,6 +48,7 @@ class LaneBlock {
         credit_to(credit, step);
         weights_ = weights;
         weigh(n_starts);
+        job_.at_once = any_at_once();
         kernel_.population(job_);
     }
 
@@ -105,6 +107,7 @@ class LaneBlock {
     Trace* trace_ = nullptr;
     const SplitIds* splits_ = nullptr;  // null: too many of them, or too few nodes for each
     std::vector<float> natural_;        // inverses of one row, by start
+    std::vector<int16_t> sides_;        // of a category split, by place of the value
 
     void credit_to(double* credit, size_t step) {
         job_.credit = credit;
@@ -119,6 +122,22 @@ class LaneBlock {
         job_.split_ids = splits.of_node.data();
         job_.no_split = splits.none();
         splits_ = &splits;
+    }
+
+    // Whether a split has nothing between its values, or a value of the block is not finite. The answer for a pair that has
+    // neither is the same to the bit.
+    bool any_at_once() {
+        if (forest_.at_once) return true;
+        const auto finite = [](const double* x, size_t n) {
+            double sum = 0.0;  // not a number where one of them is not finite
+            for (size_t i = 0; i < n; ++i) sum += x[i] - x[i];
+            return sum == 0.0;
+        };
+        for (size_t j = 0; j < forest_.n_columns(); ++j)
+            if (!finite(block_.starts + j * block_.start_step, n_starts_)) return true;
+        for (size_t r = 0; r < n_rows_; ++r)
+            if (!finite(block_.ends + r * block_.end_step, forest_.n_columns())) return true;
+        return false;
     }
 
     void begin(const Block& block, size_t n_starts, size_t n_rows, bool shared) {
@@ -294,13 +313,22 @@ class LaneBlock {
         column.inverse = store.inverse.data();
     }
 
-    void category(const Node& node, int16_t* starts, int16_t* ends) const {
+    // Asked once for each value that occurs in the block, and for a missing one.
+    void category(const Node& node, int16_t* starts, int16_t* ends) {
+        const LaneColumn& column = columns_[node.feature];
         const auto side = [&](double x) { return static_cast<int16_t>(!goes_left(forest_, node, x)); };
-        for (size_t i = 0; i < padded(); ++i) starts[i] = i < n_starts_ ? side(start_value(node.feature, i)) : 0;
+        const auto n = static_cast<uint16_t>(column.n_sorted);
+        sides_.resize(n + size_t{1});
+        for (size_t i = 0; i < n; ++i) sides_[i] = side(column.sorted[i]);
+        sides_[n] = !node.missing_left;
+        const auto look_up = [&](const int16_t* rank, int16_t* to) {  // the rank of a missing value is above all others
+            for (size_t i = 0; i < padded(); ++i) to[i] = sides_[std::min(static_cast<uint16_t>(rank[i]), n)];
+        };
+        look_up(column.start_rank[0], starts);
         if (shared_)
             for (size_t r = 0; r < n_rows_; ++r) ends[r] = side(end_value(node.feature, r));
         else
-            for (size_t i = 0; i < padded(); ++i) ends[i] = i < n_starts_ ? side(end_value(node.feature, i)) : 0;
+            look_up(column.end_rank[0], ends);
     }
 
     template <class Sink>

@@ -43,10 +43,12 @@ class SharedLeaf {
 
     // Adds weight times the shares of n starts to the turns' masses.
     void add(const int32_t* starts, size_t n, const double* weights) {
-        const LeafShares job{opening_, closing_, n_opening_, n_closing_, repeats_, starts, n, weights, shares_.at[0][0]};
+        const LeafShares job{opening_, closing_, n_opening_, n_closing_, repeats_, starts, n, weights, shares()};
         if (plain_ && kernel_.leaf_shares(job)) return;
         for (size_t i = 0; i < n; ++i) add(static_cast<size_t>(starts[i]), weights[starts[i]]);
     }
+
+    const Shares* shares() const { return shares_.at[0][0]; }
 
     // Gives the masses away: to(variable, mass).
     template <class To>

@@ -28,6 +28,20 @@ class LaneLeaves {
     uint8_t row_of_[MAX_VECTORS];
     uint16_t start_of_[MAX_VECTORS];  // first start of each vector
     double sign_[MAX_TURNS][MAX_VECTORS];  // of each row, where a turn opens (+) or closes (-) what is below it
+    // A split on the way, by depth, that some lanes cross at one half: bits of starts.
+    static constexpr int WORD = 64 / LANES, WORDS = (MAX_VECTORS + WORD - 1) / WORD;  // vectors of a word
+    struct Half {
+        uint64_t right[WORDS];     // starts that go right
+        uint64_t jumps[WORDS];     // starts that cross at one half, whatever the end
+        uint64_t rows, ends_left;  // vectors: those whose end makes all cross at one half; those whose end goes left
+    };
+    Half halves_[MAX_TURNS + 1];
+    // Turns on the way to a depth at which some lane may cross at one half: those of all rows, and those of rows whose end
+    // has no value between. A row's answer must not depend on the others.
+    struct Jumping {
+        uint32_t all, by_ends;
+    };
+    Jumping jumping_[MAX_TURNS + 2];
     LaneSet unclear_[MAX_VECTORS + 1];
     int n_unclear_ = 0;
 
@@ -51,6 +65,9 @@ class LaneLeaves {
     int16_t* hi(int slot) const { return lo(slot) + HI; }
     Mask open(Vec low, Vec high) const { return Isa::more(Isa::plus(high, doubt_), low); }
 
+    // Turns at one half on the way to a leaf: none; one, which then is a turn like the others; or several.
+    enum class Halves { NONE, ONE, MANY };
+
     // Lanes whose path is inside the leaf from one turn to another beyond doubt, and the turns.
     struct Inside {
         Mask clear;
@@ -58,17 +75,35 @@ class LaneLeaves {
         uint32_t unclear;
     };
 
-    Inside inside(int slot, int v) const {
+    template <Halves HALVES>
+    Inside inside(int slot, int v) {
         const Vec low = Isa::load(lo(slot) + v * LANES), high = Isa::load(hi(slot) + v * LANES);
         const Vec turn = Isa::all(TURN_MASK), unknown = Isa::all(TURN_DOUBT);
-        const Vec in = Isa::both(low, turn), out = Isa::both(high, turn);
+        Vec in = Isa::both(low, turn), out = Isa::both(high, turn);
         const Mask tied = Isa::either(Isa::same(in, unknown), Isa::same(out, unknown));
         const Mask clear = Isa::without(Isa::more(Isa::minus(high, low), doubt_), tied);
-        const Mask unclear = Isa::without(open(low, high), clear);
+        Mask unclear = Isa::without(open(low, high), clear);
+        if constexpr (HALVES != Halves::NONE) {
+            const Vec half = Isa::all(CODE_AT_ONCE);
+            const Mask closes = Isa::same(low, half), opens = Isa::same(high, half);
+            if constexpr (HALVES == Halves::ONE) {
+                const Vec mine = Isa::all(static_cast<int16_t>(joint_.turn[0]));
+                in = Isa::choose(closes, mine, in), out = Isa::choose(opens, mine, out);
+            } else if (Isa::any(Isa::either(closes, opens))) {
+                const Mask neither = Isa::differ(closes, opens), both = Isa::without(Isa::either(closes, opens), neither);
+                unclear = Isa::without(unclear, both);
+                const Mask one = Isa::without(neither, Isa::without(neither, clear));
+                const int at = v % job_.row_vectors;
+                halved_[at / WORD] |= static_cast<uint64_t>(Isa::bits(Isa::either(one, both))) << at % WORD * LANES;
+            }
+        }
         return {clear, in, out, Isa::any(unclear) ? Isa::bits(unclear) : 0};
     }
 
+    template <bool JOINED>
     void shared_leaf(const Frame& frame, const Node& leaf, int slot) {
+        const Jumping jumping = JOINED ? jumping_[frame.depth] : Jumping{0, 0};
+        if (JOINED) find_joint(jumping.all);
         size_t column[MAX_TURNS];
         find_columns(frame.depth, column);
         const double* value = job_.values + leaf.value;
@@ -77,13 +112,16 @@ class LaneLeaves {
             const int row = row_of_[lowest(rest)];
             const uint64_t mine = rest & row_mask_[row];
             rest &= ~mine;
-            double mass[MAX_TURNS + 2];
-            if (job_.weight_sums)
-                weigh(frame.depth, slot, mine, mass);
-            else if (frame.depth <= 8)
-                count<1>(slot, mine, mass);
-            else
-                count<2>(slot, mine, mass);
+            double mass[16];
+            if (JOINED && jumping.by_ends) find_joint(jumping.all | turns_of_row(jumping.by_ends, row));
+            if (!JOINED || joint_.n == 0) {
+                find_mass<Halves::NONE>(frame.depth, slot, mine, mass);
+            } else if (joint_.n == 1) {
+                find_mass<Halves::ONE>(frame.depth, slot, mine, mass);
+            } else {
+                find_mass<Halves::MANY>(frame.depth, slot, mine, mass);
+                share_halves(row, mass);
+            }
             double* credit = job_.credit + static_cast<size_t>(row) * job_.credit_step;
             if (job_.width == 1)
                 for (int d = 0; d < frame.depth; ++d) credit[column[d]] += mass[d] * sign_[d][row] * *value;
@@ -92,6 +130,107 @@ class LaneLeaves {
                     for (size_t k = 0; k < job_.width; ++k) credit[column[d] + k] += mass[d] * sign_[d][row] * value[k];
         }
         settle_unclear(frame);
+    }
+
+    template <Halves HALVES>
+    void find_mass(int depth, int slot, uint64_t vectors, double* mass) {
+        if (job_.weight_sums)
+            weigh<HALVES>(depth, slot, vectors, mass);
+        else if (depth <= 8)
+            count<1, HALVES>(slot, vectors, mass);
+        else
+            count<2, HALVES>(slot, vectors, mass);
+    }
+
+    // The turns of a leaf's way at which some lane may cross at one half. A variable that is asked twice counts once.
+    struct Joint {
+        int n;
+        int bits;  // that numbers of them take
+        int turn[MAX_TURNS];
+        int place[MAX_TURNS];  // of the first that has the same variable
+    };
+    Joint joint_;
+    uint64_t halved_[WORDS] = {};  // starts of a row for which the leaf opens or closes at one half
+
+    uint32_t turns_of_row(uint32_t turns, int row) const {
+        uint32_t out = 0;
+        for (; turns; turns &= turns - 1)
+            if (halves_[__builtin_ctz(turns)].rows & row_mask_[row]) out |= turns & (0 - turns);
+        return out;
+    }
+
+    void find_joint(uint32_t turns) {
+        joint_.n = 0;
+        for (; turns; turns &= turns - 1) {
+            const int n = joint_.n++, d = joint_.turn[n] = __builtin_ctz(turns);
+            joint_.place[n] = 0;
+            while (variable_at(joint_.turn[joint_.place[n]]) != variable_at(d)) ++joint_.place[n];
+        }
+        joint_.bits = joint_.n < 4 ? 2 : joint_.n < 8 ? 3 : 4;
+    }
+    int32_t variable_at(int d) const { return job_.nodes[job_.path[d].node].variable; }
+
+    // Adds what variables earn that open or close the leaf at one half. Bits of starts say who they are, and their numbers
+    // what each of them earns: no times are needed.
+    void share_halves(int row, double* mass) {
+        const int first = row * job_.row_vectors;
+        for (int w = 0; w * WORD < job_.row_vectors; ++w) {
+            uint64_t lanes = halved_[w];
+            halved_[w] = 0;
+            if (lanes == 0) continue;
+            uint64_t opens[MAX_TURNS], closes[MAX_TURNS], u[4] = {}, n[4] = {};  // bit b of each start's numbers of variables
+            for (int i = 0; i < joint_.n; ++i) opens[i] = closes[i] = 0;
+            for (int i = 0; i < joint_.n; ++i) {
+                const Half& turn = halves_[joint_.turn[i]];
+                const uint64_t jumps = turn.rows >> first & 1 ? ~uint64_t{0} : turn.jumps[w];
+                if (sign_[joint_.turn[i]][row] > 0.0)
+                    opens[joint_.place[i]] |= jumps & (turn.ends_left >> first & 1 ? turn.right[w] : ~turn.right[w]);
+                else
+                    closes[joint_.place[i]] |= jumps;  // all that meet the leaf cross it
+            }
+            for (int i = 0; i < joint_.n; ++i) {
+                lanes &= ~(opens[i] & closes[i]);  // nobody is past and before at once
+                if (opens[i]) count_one(opens[i], u);
+                if (closes[i]) count_one(closes[i], n);
+            }
+            while (lanes) lanes &= ~share_alike(lanes, u, n, opens, closes, row, w, mass);
+        }
+    }
+
+    static void count_one(uint64_t lanes, uint64_t* bits) {
+        for (; lanes; ++bits) {
+            const uint64_t carry = *bits & lanes;
+            *bits ^= lanes;
+            lanes = carry;
+        }
+    }
+
+    // Those of the starts that have as many variables on either side as the first of them; they get their shares.
+    uint64_t share_alike(uint64_t lanes, const uint64_t* u, const uint64_t* n, const uint64_t* opens, const uint64_t* closes, int row,
+                         int w, double* mass) const {
+        const int lane = __builtin_ctzll(lanes);
+        uint32_t opening = 0, closing = 0;
+        for (int b = 0; b < joint_.bits; ++b) {
+            const uint64_t more_u = 0 - (u[b] >> lane & 1), more_n = 0 - (n[b] >> lane & 1);
+            opening |= (more_u & 1) << b;
+            closing |= (more_n & 1) << b;
+            lanes &= ~(u[b] ^ more_u) & ~(n[b] ^ more_n);
+        }
+        const Shares& shares = job_.shares[(opening && closing) << 8 | opening << 4 | closing];
+        for (int i = 0; i < joint_.n; ++i) {
+            const uint64_t past = lanes & opens[i], before = lanes & closes[i];
+            if (past) mass[joint_.turn[i]] += sign_[joint_.turn[i]][row] * weight_of(w, past) * shares.past;
+            if (before) mass[joint_.turn[i]] += sign_[joint_.turn[i]][row] * weight_of(w, before) * shares.before;
+        }
+        return lanes;
+    }
+
+    double weight_of(int w, uint64_t lanes) const {
+        if (!job_.weight_sums) return __builtin_popcountll(lanes) * job_.weight;
+        const double* sums = job_.weight_sums + static_cast<size_t>(w) * 8 * 256;
+        double out = 0.0;
+        for (; lanes; lanes >>= 8, sums += 256) out += sums[lanes & 255];
+        return out;
     }
 
     void find_columns(int depth, size_t* column) const {
@@ -109,12 +248,12 @@ class LaneLeaves {
 
     // Weight of the lanes that enter or leave by each turn. A turn to the end's side can only open the leaf and any
     // other only close it, so the two need not be told apart here.
-    template <int EIGHTS>
+    template <int EIGHTS, Halves HALVES>
     void count(int slot, uint64_t vectors, double* mass) {
         typename Isa::Tally first = Isa::tally(0), second = Isa::tally(8);
         for (; vectors; vectors &= vectors - 1) {
             const int v = lowest(vectors);
-            const Inside in = inside(slot, v);
+            const Inside in = inside<HALVES>(slot, v);
             note_unclear(v, in.unclear);
             Isa::add(first, in.in, in.out, in.clear);
             if (EIGHTS > 1) Isa::add(second, in.in, in.out, in.clear);
@@ -125,11 +264,12 @@ class LaneLeaves {
         for (int d = 0; d < 8 * EIGHTS; ++d) mass[d] = n[d] * job_.weight;
     }
 
+    template <Halves HALVES>
     void weigh(int depth, int slot, uint64_t vectors, double* mass) {
         for (int d = 0; d < depth; ++d) mass[d] = 0.0;
         for (; vectors; vectors &= vectors - 1) {
             const int v = lowest(vectors);
-            const Inside in = inside(slot, v);
+            const Inside in = inside<HALVES>(slot, v);
             note_unclear(v, in.unclear);
             const double* sums = job_.weight_sums + static_cast<size_t>(start_of_[v]) / 8 * 256;
             const Vec never = Isa::all(-1), entering = Isa::choose(in.clear, in.in, never), leaving = Isa::choose(in.clear, in.out, never);
@@ -152,7 +292,7 @@ class LaneLeaves {
         n_unclear_ = 0;
         for (uint64_t rest = frame.alive; rest; rest &= rest - 1) {
             const int v = lowest(rest);
-            const Inside in = inside(slot, v);
+            const Inside in = inside<Halves::NONE>(slot, v);
             note_unclear(v, in.unclear);
             int16_t closes[LANES], opens[LANES];
             Isa::store(closes, in.in);
@@ -186,7 +326,7 @@ class LaneLeaves {
         n_unclear_ = 0;
         for (uint64_t rest = frame.alive; rest; rest &= rest - 1) {
             const int v = lowest(rest);
-            const Inside in = inside(slot, v);
+            const Inside in = inside<Halves::NONE>(slot, v);
             note_unclear(v, in.unclear);
             int16_t closes[LANES], opens[LANES];
             Isa::store(closes, in.in);

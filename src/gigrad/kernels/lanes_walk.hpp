@@ -14,10 +14,15 @@ template <class Isa>
 class LaneWalk : private LaneLeaves<Isa> {
   public:
     // All pairs of a row share their end: sides of ends are one for a row, and credit is summed over starts.
-    static void population(LaneWalkJob& job) { LaneWalk(job).all_trees<true, &Base::shared_leaf>(); }
-    static void pairs(LaneWalkJob& job) { LaneWalk(job).all_trees<false, &Base::pairs_leaf>(); }
-    static void population_visits(LaneWalkJob& job) { LaneWalk(job).all_trees<true, &Base::visit_leaf>(); }
-    static void pairs_visits(LaneWalkJob& job) { LaneWalk(job).all_trees<false, &Base::visit_leaf>(); }
+    static void population(LaneWalkJob& job) {
+        if (job.at_once)
+            LaneWalk(job).all_trees<true, true, &Base::template shared_leaf<true>>();
+        else
+            LaneWalk(job).all_trees<true, false, &Base::template shared_leaf<false>>();
+    }
+    static void pairs(LaneWalkJob& job) { LaneWalk(job).all_trees<false, false, &Base::pairs_leaf>(); }
+    static void population_visits(LaneWalkJob& job) { LaneWalk(job).all_trees<true, false, &Base::visit_leaf>(); }
+    static void pairs_visits(LaneWalkJob& job) { LaneWalk(job).all_trees<false, false, &Base::visit_leaf>(); }
 
   private:
     using Base = LaneLeaves<Isa>;
@@ -26,7 +31,7 @@ class LaneWalk : private LaneLeaves<Isa> {
     using typename Base::Vec;
     using Base::LANES, Base::HI, Base::SLOT, Base::job_, Base::doubt_, Base::n_vectors_, Base::row_mask_, Base::row_of_, Base::start_of_;
     using Base::sign_, Base::n_unclear_, Base::lo, Base::hi, Base::open, Base::first_bits, Base::lowest;
-    using Base::note_unclear, Base::settle_unclear;
+    using Base::note_unclear, Base::settle_unclear, Base::halves_, Base::jumping_;
 
     Frame stack_[MAX_TURNS + 2];
     alignas(64) int16_t start_sides_[MAX_VECTORS * LANES];
@@ -36,19 +41,21 @@ class LaneWalk : private LaneLeaves<Isa> {
 
     using Leaf = void (Base::*)(const Frame&, const Node&, int);
 
-    template <bool SHARED, Leaf LEAF>
+    // JOINED: turns at one half are one turn to the walk, and the leaf tells them apart.
+    template <bool SHARED, bool JOINED, Leaf LEAF>
     void all_trees() {
+        jumping_[0] = {0, 0};
         for (size_t t = 0; t < job_.n_trees; ++t) {
             job_.between_trees();
             const bool vector_leaves = job_.tree_output[t] < 0;
             job_.first = vector_leaves ? 0 : static_cast<size_t>(job_.tree_output[t]);
             job_.width = vector_leaves ? job_.outputs : 1;
             job_.tree = static_cast<int32_t>(t);
-            walk<SHARED, LEAF>(job_.roots[t]);
+            walk<SHARED, JOINED, LEAF>(job_.roots[t]);
         }
     }
 
-    template <bool SHARED, Leaf LEAF>
+    template <bool SHARED, bool JOINED, Leaf LEAF>
     void walk(int32_t root) {
         for (int v = 0; v < n_vectors_; ++v) {
             Isa::store(lo(0) + v * LANES, Isa::load(job_.first_code + start_of_[v]));
@@ -76,7 +83,7 @@ class LaneWalk : private LaneLeaves<Isa> {
                 leave_to_exact(frame, top, frame.alive);
             else if (node.below >= FEW_BELOW)
                 leave_to_exact(frame, top, lonely<SHARED>(frame.alive, top));
-            if (frame.alive) top = split<SHARED>(frame, node, column, top);
+            if (frame.alive) top = split<SHARED, JOINED>(frame, node, column, top);
         }
     }
 
@@ -111,7 +118,7 @@ class LaneWalk : private LaneLeaves<Isa> {
     }
 
     // Writes the left child's codes to the slot above, the right child's to the node's own, and returns the new top.
-    template <bool SHARED>
+    template <bool SHARED, bool JOINED>
     int split(const Frame& frame, const Node& node, const LaneColumn& column, int slot) {
         const int16_t *start_rank = column.start_rank[node.missing_left], *end_rank = column.end_rank[node.missing_left];
         int16_t last_left = 0;
@@ -123,14 +130,26 @@ class LaneWalk : private LaneLeaves<Isa> {
             last_left = column.last_left ? column.last_left[job_.split_ids[frame.node]]
                                          : static_cast<int16_t>(upper_bound(column, node.threshold) - 1);
         }
-        uint64_t ends_left = 0;
+        uint64_t ends_left = 0, ends_jump = 0;
         float u[MAX_VECTORS];
-        if (SHARED) ends_left = shared_ends(node, u);
-        const auto go = [&](auto jumping) {
-            return SHARED ? split_shared<decltype(jumping)::value>(frame, node, column, slot, start_rank, last_left, u, ends_left)
-                          : split_pairs<decltype(jumping)::value>(frame, node, column, slot, start_rank, end_rank, last_left);
+        if (SHARED) ends_left = shared_ends<JOINED>(node, u, ends_jump);
+        const bool by_starts = node.at_once || column.jumps, some = by_starts || (JOINED && ends_jump & frame.alive);
+        if (JOINED) {
+            if (some) set_half(halves_[frame.depth], start_rank, last_left, node.at_once ? nullptr : column.jumps);
+            halves_[frame.depth].rows = node.at_once ? ~uint64_t{0} : ends_jump;
+            halves_[frame.depth].ends_left = ends_left;
+            const auto [all, by_ends] = jumping_[frame.depth];
+            jumping_[frame.depth + 1] = {all | static_cast<uint32_t>(by_starts) << frame.depth,
+                                         by_ends | static_cast<uint32_t>(some && !by_starts) << frame.depth};
+        }
+        const auto go = [&](auto how) {
+            constexpr Jumps JUMPS = decltype(how)::value;
+            if constexpr (SHARED)
+                return split_shared<JUMPS, JOINED>(frame, column, slot, start_rank, last_left, u, ends_left);
+            else
+                return split_pairs<JUMPS>(frame, node, column, slot, start_rank, end_rank, last_left);
         };
-        const Alive alive = node.at_once || column.jumps ? go(Yes{}) : go(No{});
+        const Alive alive = !some ? go(How<Jumps::NONE>{}) : node.at_once ? go(How<Jumps::ALL>{}) : go(How<Jumps::SOME>{});
         int top = slot;
         if (alive.right) stack_[top++] = {node.right, frame.depth + 1, alive.right, {frame.node, false}, ~ends_left};
         if (alive.left) {
@@ -140,11 +159,20 @@ class LaneWalk : private LaneLeaves<Isa> {
         return top;
     }
 
-    struct Yes {
-        static constexpr bool value = true;
-    };
-    struct No {
-        static constexpr bool value = false;
+    void set_half(typename Base::Half& half, const int16_t* rank, int16_t last_left, const int16_t* jumps) const {
+        for (int w = 0; w * Base::WORD < job_.row_vectors; ++w) half.right[w] = half.jumps[w] = 0;
+        for (int v = 0; v < job_.row_vectors; ++v) {
+            const int word = v / Base::WORD, shift = v % Base::WORD * LANES;
+            half.right[word] |= static_cast<uint64_t>(Isa::bits(Isa::more(Isa::load(rank + v * LANES), Isa::all(last_left)))) << shift;
+            if (jumps) half.jumps[word] |= static_cast<uint64_t>(Isa::bits(Isa::negative(Isa::load(jumps + v * LANES)))) << shift;
+        }
+    }
+
+    // Lanes that cross a split at one half.
+    enum class Jumps { NONE, SOME, ALL };
+    template <Jumps JUMPS>
+    struct How {
+        static constexpr Jumps value = JUMPS;
     };
     struct Alive {
         uint64_t left, right;
@@ -163,8 +191,9 @@ class LaneWalk : private LaneLeaves<Isa> {
         return static_cast<int32_t>(base - column.sorted);
     }
 
-    // For each row u = e - place, and the vectors of rows whose end goes left.
-    uint64_t shared_ends(const Node& node, float* u) {
+    // For each row u = e - place, and the vectors of rows whose end goes left; `jump`: whose end has no value between.
+    template <bool JOINED>
+    uint64_t shared_ends(const Node& node, float* u, uint64_t& jump) {
         uint64_t left = 0;
         const double* e = job_.ends + node.feature;
         for (int r = 0; r < job_.n_rows; ++r, e += job_.end_step) {
@@ -173,30 +202,40 @@ class LaneWalk : private LaneLeaves<Isa> {
             const bool goes_left = node.set >= 0 ? end_sides_[r] == 0 : *e != *e ? node.missing_left : *e <= node.threshold;
             u[r] = finite ? static_cast<float>(way) : 0.5f;  // an end without a value between: every inverse is 1, at one half
             left |= goes_left ? row_mask_[r] : 0;
+            if (JOINED && !finite) jump |= *e - *e == 0.0 ? 0 : row_mask_[r];
         }
         return left;
     }
 
-    template <bool JUMPING>
-    Vec crossing_codes(Vec codes, const Node& node, const LaneColumn& column, size_t at, int depth) const {
-        if (!JUMPING) return codes;
-        const Vec half = Isa::all(static_cast<int16_t>(CODE_HALF + depth));
-        return node.at_once ? half : Isa::choose(Isa::negative(Isa::load(column.jumps + at)), half, codes);
+    // When the lanes of vector v cross, if they do; `plain` gives the codes of those that do not jump.
+    template <Jumps JUMPS, bool JOINED, class Plain>
+    Vec crossing_codes(const LaneColumn& column, size_t v, size_t at, int depth, Plain plain) const {
+        if constexpr (JUMPS == Jumps::NONE) return plain();
+        const Vec half = Isa::all(static_cast<int16_t>(JOINED ? CODE_AT_ONCE : CODE_HALF + depth));
+        if constexpr (JUMPS == Jumps::ALL) return half;
+        if (JOINED && (halves_[depth].rows >> v & 1)) return half;
+        return column.jumps ? Isa::choose(Isa::negative(Isa::load(column.jumps + at)), half, plain()) : plain();
     }
 
-    // Where two codes are too close, the turn of the result says so.
+    // Where two codes are too close, the turn of the result says so; not where both are CODE_AT_ONCE, which no others share.
+    template <bool JUMPING>
+    Mask close(Vec first, Vec last) const {
+        const Mask near = Isa::more(doubt_, Isa::minus(last, first));
+        return JUMPING ? Isa::without(near, Isa::same(first, last)) : near;
+    }
+    template <bool JUMPING>
     Vec earlier(Vec a, Vec b) const {
         const Vec first = Isa::least(a, b);
-        return Isa::doubt(first, Isa::more(doubt_, Isa::minus(Isa::largest(a, b), first)));
+        return Isa::doubt(first, close<JUMPING>(first, Isa::largest(a, b)));
     }
+    template <bool JUMPING>
     Vec later(Vec a, Vec b) const {
         const Vec last = Isa::largest(a, b);
-        return Isa::doubt(last, Isa::more(doubt_, Isa::minus(last, Isa::least(a, b))));
+        return Isa::doubt(last, close<JUMPING>(Isa::least(a, b), last));
     }
 
     struct SharedSplit {
         const Frame& frame;
-        const Node& node;
         const LaneColumn& column;
         int slot;
         const int16_t* start_rank;
@@ -205,19 +244,20 @@ class LaneWalk : private LaneLeaves<Isa> {
         uint64_t on_end_side, on_other;  // vectors that go on there
     };
 
-    template <bool JUMPING>
-    Alive split_shared(const Frame& frame, const Node& node, const LaneColumn& column, int slot, const int16_t* start_rank,
+    template <Jumps JUMPS, bool JOINED>
+    Alive split_shared(const Frame& frame, const LaneColumn& column, int slot, const int16_t* start_rank,
                        int16_t last_left, const float* u, uint64_t ends_left) {
-        SharedSplit split{frame, node, column, slot, start_rank, last_left, u, 0, 0};
-        split_rows<JUMPING, true>(split, frame.alive & ends_left);
-        split_rows<JUMPING, false>(split, frame.alive & ~ends_left);
+        SharedSplit split{frame, column, slot, start_rank, last_left, u, 0, 0};
+        split_rows<JUMPS, JOINED, true>(split, frame.alive & ends_left);
+        split_rows<JUMPS, JOINED, false>(split, frame.alive & ~ends_left);
         return {(split.on_end_side & ends_left) | (split.on_other & ~ends_left),
                 (split.on_end_side & ~ends_left) | (split.on_other & ends_left)};
     }
 
     // The rows whose ends go left, or those whose ends go right.
-    template <bool JUMPING, bool END_LEFT>
+    template <Jumps JUMPS, bool JOINED, bool END_LEFT>
     void split_rows(SharedSplit& split, uint64_t vectors) {
+        constexpr bool MEETING = JOINED && JUMPS != Jumps::NONE;
         const Vec last = Isa::all(split.last_left), never = Isa::all(CODE_NEVER);
         const int depth = split.frame.depth;
         const auto offset = static_cast<int16_t>(CODE_ORIGIN + depth);
@@ -228,10 +268,11 @@ class LaneWalk : private LaneLeaves<Isa> {
             const auto v = static_cast<size_t>(lowest(vectors)), at = v * LANES, start = static_cast<size_t>(start_of_[v]);
             int16_t *const codes = state + at, *const end_side = codes + (END_LEFT ? SLOT : 0), *const other = codes + (END_LEFT ? 0 : SLOT);
             const Vec low = Isa::load(codes), high = Isa::load(codes + HI);
-            Vec x = crossing_codes<JUMPING>(Isa::times(inverse + at, split.u[row_of_[v]], offset), split.node, split.column, start, depth);
+            Vec x = crossing_codes<JUMPS, JOINED>(split.column, v, start, depth,
+                                                  [&] { return Isa::times(inverse + at, split.u[row_of_[v]], offset); });
             const Mask start_right = Isa::more(Isa::load(split.start_rank + start), last);
             x = END_LEFT ? Isa::choose(start_right, x, never) : Isa::choose(start_right, never, x);
-            const Vec end_high = earlier(high, x), other_low = later(low, x);
+            const Vec end_high = earlier<MEETING>(high, x), other_low = later<MEETING>(low, x);
             on_end_side |= static_cast<uint64_t>(Isa::any(open(low, end_high))) << v;
             on_other |= static_cast<uint64_t>(Isa::any(open(other_low, high))) << v;
             if (END_LEFT) Isa::store(end_side, low);
@@ -243,7 +284,7 @@ class LaneWalk : private LaneLeaves<Isa> {
         split.on_other = on_other;
     }
 
-    template <bool JUMPING>
+    template <Jumps JUMPS>
     Alive split_pairs(const Frame& frame, const Node& node, const LaneColumn& column, int slot, const int16_t* start_rank,
                       const int16_t* end_rank, int16_t last_left) {
         const Vec last = Isa::all(last_left), never = Isa::all(CODE_NEVER);
@@ -252,12 +293,12 @@ class LaneWalk : private LaneLeaves<Isa> {
         for (uint64_t rest = frame.alive; rest; rest &= rest - 1) {
             const size_t v = static_cast<size_t>(__builtin_ctzll(rest)), at = v * LANES;
             const Vec low = Isa::load(lo(slot) + at), high = Isa::load(hi(slot) + at);
-            Vec x = crossing_codes<JUMPING>(Isa::times(column.inverse + at, column.ends + at, node.place, offset), node, column,
-                                            at, frame.depth);
+            Vec x = crossing_codes<JUMPS, false>(column, v, at, frame.depth,
+                                                 [&] { return Isa::times(column.inverse + at, column.ends + at, node.place, offset); });
             const Mask start_right = Isa::more(Isa::load(start_rank + at), last);
             const Mask end_right = Isa::more(Isa::load(end_rank + at), last);
             x = Isa::choose(Isa::differ(start_right, end_right), x, never);
-            const Vec end_high = earlier(high, x), other_low = later(low, x);
+            const Vec end_high = earlier<false>(high, x), other_low = later<false>(low, x);
             const Vec left_low = Isa::choose(end_right, other_low, low), left_high = Isa::choose(end_right, high, end_high);
             const Vec right_low = Isa::choose(end_right, low, other_low), right_high = Isa::choose(end_right, end_high, high);
             alive.left |= static_cast<uint64_t>(Isa::any(open(left_low, left_high))) << v;
