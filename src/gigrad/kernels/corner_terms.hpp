@@ -61,7 +61,10 @@ class CornerTerms {
     // Sum over the terms of 2^(players before), or of 2^(players past) where those are fewer.
     double n_coefficients(bool fewer) const {
         double sum = 0.0;
-        for (const CornerTerm& t : terms_) sum += std::ldexp(1.0, static_cast<int>(fewer ? std::min(t.n_past, t.n_before) : t.n_before));
+        for (const CornerTerm& t : terms_) {
+            const uint32_t n = fewer ? std::min(t.n_past, t.n_before) : t.n_before;
+            sum += n < 63 ? static_cast<double>(uint64_t{1} << n) : std::ldexp(1.0, static_cast<int>(n));
+        }
         return sum;
     }
 

@@ -53,7 +53,8 @@ inline void predict_by_rows(const Forest& forest, const Rows& x, double* out) {
 }
 
 // Which child each test sends a row to (0 left, 1 right), by test; the last one, of leaves, is 0.
-inline void set_sides(const Forest& forest, const SweepTrees& trees, const double* x, const uint16_t* rank, uint8_t* right) {
+inline void set_sides(const Forest& forest, const SweepTrees& trees, const double* x, const uint16_t* rank, const uint16_t* level,
+                      uint8_t* right) {
     for (size_t j = 0; j < forest.n_columns(); ++j) {
         const int32_t begin = trees.column_begin[j], categories = trees.categories_begin[j], stop = trees.column_begin[j + 1];
         if (std::isnan(x[j])) {
@@ -63,7 +64,13 @@ inline void set_sides(const Forest& forest, const SweepTrees& trees, const doubl
             std::fill(right + begin, right + middle, uint8_t{1});
             std::fill(right + middle, right + categories, uint8_t{0});
         }
-        for (int32_t t = categories; t < stop; ++t) right[t] = !goes_left(forest, trees.tests[t], x[j]);
+        const SweepTrees::Levels& levels = trees.levels[j];
+        if (levels.left.empty()) {
+            for (int32_t t = categories; t < stop; ++t) right[t] = !goes_left(forest, trees.tests[t], x[j]);
+            continue;
+        }
+        const uint8_t* const left = levels.sides(level[j]);
+        for (int32_t t = categories; t < stop; ++t) right[t] = !left[t - categories];
     }
     right[trees.none()] = 0;
 }
@@ -80,7 +87,7 @@ inline void predict_by_trees(const Forest& forest, const SweepTrees& trees, cons
         const size_t place = i % SweepRows::TOGETHER;
         if (place == 0)
             rows.set(trees, std::min(SweepRows::TOGETHER, x.n_rows - i), x.n_columns, [&](size_t j, size_t r) { return x.row(i + r)[j]; });
-        set_sides(forest, trees, rows.row(place), rows.rank(place), right.data());
+        set_sides(forest, trees, rows.row(place), rows.rank(place), rows.level(place), right.data());
         const uint8_t* const sides = right.data();
         std::copy(forest.base.begin(), forest.base.end(), to);
         for (size_t begin = 0; begin < n_trees; begin += together) {

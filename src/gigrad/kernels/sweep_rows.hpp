@@ -8,7 +8,8 @@ namespace gigrad {
 // Row by row, and each value's place among its column's thresholds.
 struct SweepRows {
     std::vector<double> values;
-    std::vector<uint16_t> ranks;  // thresholds below the value
+    std::vector<uint16_t> ranks;   // thresholds below the value
+    std::vector<uint16_t> levels;  // see SweepTrees::Levels
     size_t n_columns = 0;
 
     template <class Value>
@@ -16,6 +17,7 @@ struct SweepRows {
         n_columns = columns;
         values.resize(n_rows * columns);
         ranks.resize(n_rows * columns);
+        levels.resize(n_rows * columns);
         for (size_t begin = 0; begin < n_rows; begin += TOGETHER) {
             const size_t n = std::min(TOGETHER, n_rows - begin);
             for (size_t j = 0; j < columns; ++j) {
@@ -27,6 +29,8 @@ struct SweepRows {
                     values[(begin + i) * columns + j] = x[i];
                     ranks[(begin + i) * columns + j] = rank[i];
                 }
+                if (trees.levels[j].n_tests)
+                    for (size_t i = 0; i < n; ++i) levels[(begin + i) * columns + j] = trees.levels[j].of(x[i]);
             }
         }
     }
@@ -34,6 +38,7 @@ struct SweepRows {
 
     const double* row(size_t i) const { return values.data() + i * n_columns; }
     const uint16_t* rank(size_t i) const { return ranks.data() + i * n_columns; }
+    const uint16_t* level(size_t i) const { return levels.data() + i * n_columns; }
 };
 
 }  // namespace gigrad

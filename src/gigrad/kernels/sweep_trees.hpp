@@ -52,6 +52,20 @@ class SweepTrees {
     std::vector<double> least_way;  // of each column: longer ways have plain codes; none has in a column without values between
     std::vector<char> in_order;     // of each column: thresholds in order have places in order
 
+    // Which way the category tests of a column send each of its levels: looked up, where there are not too many.
+    struct Levels {
+        size_t n = 0;             // levels that some set can have; then one for missing values, one for all others
+        size_t n_tests = 0;
+        std::vector<uint8_t> left;  // (n + 2, tests); empty: too many
+
+        uint16_t of(double x) const {
+            if (x != x) return static_cast<uint16_t>(n);
+            return x > -1.0 && x < static_cast<double>(n) ? static_cast<uint16_t>(x) : static_cast<uint16_t>(n + 1);
+        }
+        const uint8_t* sides(size_t level) const { return left.data() + level * n_tests; }
+    };
+    std::vector<Levels> levels;     // of each column
+
     std::vector<uint32_t> nodes;             // place 0 is a leaf that no tree has
     std::vector<int32_t> roots;
     std::vector<VisitValue> gives;           // of leaves, by place
@@ -61,6 +75,7 @@ class SweepTrees {
 
   private:
     static constexpr size_t MOST_TESTS = 32;  // for each tree: some eleven nodes of a tree of depth 6 are met
+    static constexpr size_t MOST_LEVELS = 1 << 12, MOST_SIDES = 1 << 18;  // of a column
     bool fits_ = true;
     size_t n_leaves_ = 0, depth_ = 0;
 
@@ -112,7 +127,29 @@ class SweepTrees {
             least_way.push_back(column.at_once ? std::numeric_limits<double>::infinity() : 8.0 * column.least_way);
             in_order.push_back(std::is_sorted(place_of.data() + column_begin[j], place_of.data() + categories_begin[j]));
         }
+        set_levels(forest);
         return of_node;
+    }
+
+    void set_levels(const Forest& forest) {
+        levels.resize(forest.n_columns());
+        for (size_t j = 0; j < levels.size(); ++j) {
+            Levels& mine = levels[j];
+            const auto begin = static_cast<size_t>(categories_begin[j]), stop = static_cast<size_t>(column_begin[j + 1]);
+            mine.n_tests = stop - begin;
+            for (size_t t = begin; t < stop; ++t)
+                mine.n = std::max(mine.n, 32 * static_cast<size_t>(forest.set_start[tests[t].set + 1] - forest.set_start[tests[t].set]));
+            if (mine.n > MOST_LEVELS || (mine.n + 2) * mine.n_tests > MOST_SIDES) {
+                mine.n = 0;
+                continue;
+            }
+            mine.left.resize((mine.n + 2) * mine.n_tests);
+            constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+            for (size_t level = 0; level < mine.n + 2; ++level)
+                for (size_t t = begin; t < stop; ++t)
+                    mine.left[level * mine.n_tests + t - begin] =
+                        goes_left(forest, tests[t], level < mine.n ? static_cast<double>(level) : level == mine.n ? nan : -1.0);
+        }
     }
 
     void find_ways() {

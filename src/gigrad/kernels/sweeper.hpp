@@ -23,6 +23,14 @@ GIGRAD_WIDE inline void clipped_codes(const double* place, size_t n, double s, d
     }
 }
 
+// Codes of category tests, by the sides of the two levels (1: left).
+GIGRAD_WIDE inline void level_codes(const uint8_t* s, const uint8_t* e, size_t n, int16_t* out) {
+    for (size_t i = 0; i < n; ++i) {
+        const auto same = static_cast<int16_t>(s[i] ? SWEEP_NEVER[1] : SWEEP_NEVER[0]);
+        out[i] = s[i] == e[i] ? same : static_cast<int16_t>(SWEEP_UNITS / 2 * 2 - SWEEP_ORIGIN + 1 - s[i]);
+    }
+}
+
 // When they are crossed; way is e - s.
 GIGRAD_WIDE inline void plain_times(const double* place, size_t n, double s, double way, double* out) {
     for (size_t i = 0; i < n; ++i) out[i] = rounded_time((place[i] - s) / way);
@@ -58,7 +66,7 @@ class Sweeper {
     void sweep(const SweepRows& starts, size_t start, const SweepRows& ends, size_t end) {
         s_ = starts.row(start);
         e_ = ends.row(end);
-        set_codes(starts.rank(start), ends.rank(end));
+        set_codes(starts.rank(start), ends.rank(end), starts.level(start), ends.level(end));
         kernel_.sweep(job_);
     }
 
@@ -145,7 +153,7 @@ class Sweeper {
     SweepJob job_;
     const double *s_ = nullptr, *e_ = nullptr;  // the pair
 
-    void set_codes(const uint16_t* s_rank, const uint16_t* e_rank) {
+    void set_codes(const uint16_t* s_rank, const uint16_t* e_rank, const uint16_t* s_level, const uint16_t* e_level) {
         const double *s = s_, *e = e_;
         crossed_.clear();
         plain_ = true;
@@ -159,7 +167,7 @@ class Sweeper {
                 jump_codes(begin, categories, move);
             else
                 odd_codes(begin, categories, move);
-            if (categories < stop) odd_codes(categories, stop, move);
+            if (categories < stop) category_codes(categories, stop, move, s_level[j], e_level[j]);
         }
     }
 
@@ -202,6 +210,13 @@ class Sweeper {
                 codes_[t] = static_cast<int16_t>(2 * static_cast<int32_t>(crossing_time(forest_, node, move.s, move.e) * SWEEP_UNITS) - SWEEP_ORIGIN + !s_left);
         }
         add_odd(begin, stop, move.column);
+    }
+
+    void category_codes(int32_t begin, int32_t stop, const Move& move, size_t s_level, size_t e_level) {
+        const SweepTrees::Levels& levels = trees_.levels[move.column];
+        if (levels.left.empty()) return odd_codes(begin, stop, move);
+        level_codes(levels.sides(s_level), levels.sides(e_level), levels.n_tests, codes_.data() + begin);
+        if (s_level != e_level) add_odd(begin, stop, move.column);
     }
 
     void add_odd(int32_t begin, int32_t stop, int32_t column) {
