@@ -174,27 +174,69 @@ class LaneLeaves {
     // what each of them earns: no times are needed.
     void share_halves(int row, double* mass) {
         const int first = row * job_.row_vectors;
+        int opening[MAX_TURNS], closing[MAX_TURNS], n_opening = 0, n_closing = 0;
+        bool whole = true, twice = false;  // every start jumps at all of the turns; a variable is asked twice
+        for (int i = 0; i < joint_.n; ++i) {
+            if (sign_[joint_.turn[i]][row] > 0.0)
+                opening[n_opening++] = joint_.turn[i];
+            else
+                closing[n_closing++] = joint_.turn[i];
+            whole &= halves_[joint_.turn[i]].rows >> first & 1;
+            twice |= joint_.place[i] != i;
+        }
         for (int w = 0; w * WORD < job_.row_vectors; ++w) {
-            uint64_t lanes = halved_[w];
+            const uint64_t lanes = halved_[w];
             halved_[w] = 0;
             if (lanes == 0) continue;
-            uint64_t opens[MAX_TURNS], closes[MAX_TURNS], u[4] = {}, n[4] = {};  // bit b of each start's numbers of variables
-            for (int i = 0; i < joint_.n; ++i) opens[i] = closes[i] = 0;
-            for (int i = 0; i < joint_.n; ++i) {
-                const Half& turn = halves_[joint_.turn[i]];
-                const uint64_t jumps = turn.rows >> first & 1 ? ~uint64_t{0} : turn.jumps[w];
-                if (sign_[joint_.turn[i]][row] > 0.0)
-                    opens[joint_.place[i]] |= jumps & (turn.ends_left >> first & 1 ? turn.right[w] : ~turn.right[w]);
-                else
-                    closes[joint_.place[i]] |= jumps;  // all that meet the leaf cross it
-            }
-            for (int i = 0; i < joint_.n; ++i) {
-                lanes &= ~(opens[i] & closes[i]);  // nobody is past and before at once
-                if (opens[i]) count_one(opens[i], u);
-                if (closes[i]) count_one(closes[i], n);
-            }
-            while (lanes) lanes &= ~share_alike(lanes, u, n, opens, closes, row, w, mass);
+            if (whole && !twice)
+                share_whole(lanes, opening, n_opening, closing, n_closing, w, first, mass);
+            else
+                share_some(lanes, row, w, mass);
         }
+    }
+
+    // All turns are crossed at one half, those that close the leaf by all lanes that meet it, and all are of different
+    // variables: only the numbers of those who open it differ.
+    void share_whole(uint64_t lanes, const int* opening, int n_opening, const int* closing, int n_closing, int w, int first,
+                     double* mass) const {
+        uint64_t opens[MAX_TURNS], u[4] = {};
+        for (int i = 0; i < n_opening; ++i) {
+            const Half& turn = halves_[opening[i]];
+            opens[i] = lanes & (turn.right[w] ^ ((turn.ends_left >> first & 1) - 1));
+            count_one(opens[i], u);
+        }
+        double closed = 0.0;
+        for (int n = n_closing == 0; lanes; ++n) {
+            uint64_t alike = lanes;
+            for (int b = 0; b < joint_.bits; ++b) alike &= u[b] ^ ((static_cast<uint64_t>(n) >> b & 1) - 1);
+            if (alike == 0) continue;
+            lanes &= ~alike;
+            const Shares& shares = job_.shares[(n > 0 && n_closing > 0) << 8 | n << 4 | n_closing];
+            if (n_closing) closed -= weight_of(w, alike) * shares.before;
+            if (n == 0) continue;
+            for (int i = 0; i < n_opening; ++i) mass[opening[i]] += weight_of(w, alike & opens[i]) * shares.past;
+        }
+        for (int i = 0; i < n_closing; ++i) mass[closing[i]] += closed;
+    }
+
+    void share_some(uint64_t lanes, int row, int w, double* mass) const {
+        const int first = row * job_.row_vectors;
+        uint64_t opens[MAX_TURNS], closes[MAX_TURNS], u[4] = {}, n[4] = {};  // bit b of each start's numbers of variables
+        for (int i = 0; i < joint_.n; ++i) opens[i] = closes[i] = 0;
+        for (int i = 0; i < joint_.n; ++i) {
+            const Half& turn = halves_[joint_.turn[i]];
+            const uint64_t jumps = turn.rows >> first & 1 ? ~uint64_t{0} : turn.jumps[w];
+            if (sign_[joint_.turn[i]][row] > 0.0)
+                opens[joint_.place[i]] |= jumps & (turn.ends_left >> first & 1 ? turn.right[w] : ~turn.right[w]);
+            else
+                closes[joint_.place[i]] |= jumps;  // all that meet the leaf cross it
+        }
+        for (int i = 0; i < joint_.n; ++i) {
+            lanes &= ~(opens[i] & closes[i]);  // nobody is past and before at once
+            if (opens[i]) count_one(opens[i], u);
+            if (closes[i]) count_one(closes[i], n);
+        }
+        while (lanes) lanes &= ~share_alike(lanes, u, n, opens, closes, row, w, mass);
     }
 
     static void count_one(uint64_t lanes, uint64_t* bits) {
