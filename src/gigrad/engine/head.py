@@ -16,6 +16,7 @@ from ..graph import Array, Node, TreeEnsemble
 from .jumps import Corners
 from .panels import Patch, may_pass
 from .paths import Ints
+from .program import HeadProgram, empty_table, head_program
 from .roles import Levels, Roles, pull_back
 from .roots import MARGIN, Bools, solve
 from .table import Rows, Table
@@ -108,10 +109,30 @@ class Segments:
 class Head:
     """The head of a model on one patch of panels, with the trees' states known."""
 
-    def __init__(self, roles: Roles, patch: Patch, states: dict[Node, Array], table: Table | None) -> None:
+    def __init__(
+        self, roles: Roles, patch: Patch, states: dict[Node, Array], constants: Array, table: Table | None
+    ) -> None:
         self.roles, self.patch, self.states = roles, patch, states
         self.narrow = None if table is None else NarrowHead.of(table, patch, states)
+        # what the head reads of trees and steps in every state, (states, columns); a table knows it already
+        self.constants = constants if self.narrow is None else np.zeros((0, 0))
         self.unsure = patch.unsure.copy()
+
+    def program(self) -> HeadProgram | None:
+        """The head as a program of the native core, if it knows all of its nodes."""
+        known, part = self.roles.programs, None if self.narrow is None else self.narrow.part
+        key = None if part is None else part.node
+        if key not in known:
+            known[key] = head_program(self.roles) if part is None else head_program(self.roles, tuple(part.above), key)
+        return known[key]
+
+    def table_rows(self, state: Ints) -> tuple[Ints, tuple[Array, Array, float, float]]:
+        """The rows of the table for the first states of panels, and the table itself."""
+        if self.narrow is None:
+            return np.zeros(len(state), np.int64), empty_table()
+        rows = self.narrow.rows
+        table = rows.values, rows.slopes, float(rows.middle[-1]), float(rows.scale[-1])
+        return np.searchsorted(self.narrow.states, state), table
 
     def at(
         self,

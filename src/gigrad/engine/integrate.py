@@ -20,6 +20,7 @@ from .games import Sides
 from .head import SHORTEST, Crossings, Head, Segments, Settled
 from .jumps import Corners
 from .paths import Bools, Ints
+from .program import HeadProgram
 from .quadrature import ROUNDING, gauss, legendre
 from .roles import Roles
 from .settings import Settings
@@ -143,6 +144,9 @@ class Integral:
 
     def run(self) -> Moments:
         """All moments of the patch; the sides of its corners are written to `sides`."""
+        program = self.head.program() if self.settings.native else None
+        if program is not None:
+            return self._native(program)
         crossings, kept = Crossings(), list[Settled]()
         segments = self._first()
         most = MOST * (len(segments) + len(self.patch.panels))
@@ -162,6 +166,37 @@ class Integral:
         if crossings.time:
             share_out(self.head, crossings, kept, self.moments, self.settings)
         return self.moments
+
+    def _native(self, program: HeadProgram) -> Moments:
+        """The same by the native core."""
+        roles, patch, panels, sides = self.roles, self.patch, self.patch.panels, self.sides
+        grid, head_lines = patch.lines.grid, roles.head_lines
+        left = grid.left[panels.piece]
+        start = grid.time[left]
+        state = panels.begin + patch.lines.legs.path[panels.leg]
+        row, table = self.head.table_rows(state)
+        lines = patch.lines.head_ends if head_lines else np.zeros((0, 0))
+        found = kernels.head_moments(
+            program.native,
+            [panels.low, panels.high, start, grid.time[left + 1] - start],
+            [panels.begin, panels.end, state, row, left],
+            (patch.coefficients, patch.steepness, patch.doubt),
+            lines, self.corners.time, sides.place, self.head.constants, self.allowed,
+            _segment_rules(patch.rule.size + 2), np.array(self.limits), table, sides.before, sides.after,
+            kernels.threads(self.settings.n_threads),
+        )  # fmt: skip
+        self.tallest = found.tallest
+        self.head.unsure |= found.unsure.astype(np.bool_)
+        place, first = sides.place[found.corner], 0
+        doubts = patch.split(patch.doubt[found.panel], {})
+        for node in roles.joints:
+            sides.joints[node][place] = found.joints[:, first : first + node.width]
+            first += node.width
+            if node in doubts:
+                sides.doubts[node][place] = doubts[node]
+        edges = np.cumsum([0, *(n.width for n in head_lines)])
+        by_line = {n: found.lines[:, a:b] for n, a, b in zip(head_lines, edges[:-1], edges[1:], strict=True)}
+        return Moments(found.curves, by_line, found.lost, found.wander, found.sway)
 
     def _first(self) -> Segments:
         segments = self._bumps(Segments.of(self.patch, self.corners))
@@ -374,6 +409,17 @@ class Integral:
             size = np.maximum(*(np.abs(v) for v in settled.ends[node]))
             out += np.einsum("nw,nwk->nk", size, np.abs(slope).max(axis=1))
         return out
+
+
+@cache
+def _segment_rules(degrees: int) -> list[tuple[Array, ...]]:
+    """The rules of segments on panels with so many moments, as `kernels.head_moments` takes them."""
+    out = []
+    for size in ORDERS:
+        rule, finer = gauss(size), gauss((degrees + size) // 2)
+        refine = np.polynomial.legendre.legvander(finer.nodes, size - 1) @ rule.to_coefficients
+        out.append((rule.nodes, finer.nodes, finer.weights, refine, _up_to_nodes(size, finer.size)))
+    return out
 
 
 @cache

@@ -248,6 +248,11 @@ class Lines:
         """Values on the finest grid of the lines that others read."""
         return {n: self._lifted(n, len(self.grids) - 1) for n in self.roles.line_ends}
 
+    @cached_property
+    def head_ends(self) -> Array:
+        """The same of those that the head reads, side by side, (points, columns)."""
+        return np.concatenate([self.ends[n] for n in self.roles.head_lines], axis=1)
+
     def pull_back(self, cotangents: dict[Node, Array]) -> Array:
         """Credit of every column on every leg, (legs, p).
 

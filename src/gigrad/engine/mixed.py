@@ -164,6 +164,8 @@ class Walk:
         self.error = np.zeros((len(block), self.k))
         self.corners = find_corners(roles, block, ends, settings.n_threads)
         self.states = step_values(roles, self.corners.trees)
+        none = np.zeros((len(self.corners) + len(block), 0))
+        self.constants = np.concatenate([none, *(self.states[n] for n in roles.step_ends)], axis=1)
         broken = np.zeros(len(block), np.bool_)
         broken[self.corners.path[self.corners.broken]] = True
         self.legs = Legs.of(len(block), broken, edges)
@@ -290,7 +292,7 @@ class Walk:
             tall = np.abs(patch.values[self.roles.output]).reshape(len(panels), order, -1).max(axis=1)
         allowed = self._floor(path, tall)
         if self.roles.head:
-            head = Head(self.roles, patch, self.states, self.table)
+            head = Head(self.roles, patch, self.states, self.constants, self.table)
             if head.narrow is None and len(panels) > 1 and self._numbers(panels, order, False).sum() > 2 * BATCH:
                 # no table after all, and too much for the head itself
                 again += [self._panels(panels[slice(*batch)], order) for batch in self._batches(panels, order, False)]

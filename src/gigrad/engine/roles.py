@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ from ..graph import (
 )
 from ..graph.node import Columns, union
 from .roots import passed
+
+if TYPE_CHECKING:
+    from .program import HeadProgram
 
 
 @dataclass(frozen=True)
@@ -166,6 +170,11 @@ class Roles:
         others = [n for n in (*self.lines, *self.curves, *self.head) if n not in additive]
         wanted = {p for n in others for p in n.parents} | {self.output}
         return tuple(n for n in self.lines if n in additive and n in wanted)
+
+    @cached_property
+    def programs(self) -> dict[Node | None, HeadProgram | None]:
+        """The head as programs of the native core, once they are made: the whole, or above a tabulated node."""
+        return {}
 
     @cached_property
     def _plans(self) -> dict[tuple[tuple[Node, ...], frozenset[Node]], list[Node]]:

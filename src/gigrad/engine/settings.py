@@ -37,6 +37,8 @@ class Settings:
     careful : bool
         Every term is walked by the mixed engine, and curves are also asked at the ends of panels: slow, for rows whose
         credits did not add up.
+    native : bool
+        Heads that the native core knows are integrated there; else in Python, which tests hold the core to.
     """
 
     tol: float = 1e-6
@@ -48,6 +50,7 @@ class Settings:
     players: NDArray[np.int64] | None = None
     quiet: bool = False
     careful: bool = False
+    native: bool = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
+from .heads import PROGRAM_FUNCTIONS as PROGRAM_FUNCTIONS
+from .heads import HeadMoments as HeadMoments
+from .heads import Program as Program
+from .heads import head_moments as head_moments
 
 Array = NDArray[np.float64]
 

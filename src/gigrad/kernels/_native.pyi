@@ -170,3 +170,32 @@ def units_back(
     at: NDArray[np.int64],
     share: Array,
 ) -> tuple[Array, Array, Array]: ...
+
+class Program:
+    def __init__(
+        self, joints: int, constants: int, steps: list[tuple[Any, ...]], output: int, outputs: int
+    ) -> None: ...
+
+def program_functions() -> list[str]: ...
+def head_moments(
+    program: Program,
+    times: list[Array],
+    places: list[NDArray[np.int64]],
+    coefficients: Array,
+    steepness: Array,
+    doubt: Array,
+    line_rows: Array,
+    corner_time: Array,
+    place: NDArray[np.int64],
+    constants: Array,
+    allowed: Array,
+    rules: list[tuple[Array, ...]],
+    limits: Array,
+    table: Array,
+    table_slopes: Array,
+    middle: float,
+    scale: float,
+    before: Array,
+    after: Array,
+    n_threads: int,
+) -> tuple[Any, ...]: ...

@@ -35,5 +35,6 @@ Numpy<T> make(std::initializer_list<size_t> shape, Fill fill) {
 void bind_smooth(nb::module_& m);
 // Doors to the games at corners of the mixed engine.
 void bind_corners(nb::module_& m);
+void bind_head(nb::module_& m);
 
 }  // namespace gigrad

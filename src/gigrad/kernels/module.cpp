@@ -274,6 +274,7 @@ NB_MODULE(_native, m) {
     bind_forest(m);
     bind_smooth(m);
     bind_corners(m);
+    bind_head(m);
     m.def("predict", &py_predict);
     m.def("credits", &py_credits);
     m.def("credits_pairs", &py_credits_pairs);

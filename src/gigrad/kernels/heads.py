@@ -1,0 +1,97 @@
+"""The head of a model as a program, integrated over panels: see `engine.program` and `engine.integrate`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+Program = _native.Program
+
+PROGRAM_FUNCTIONS = frozenset(_native.program_functions())
+"""The elementwise functions that a program knows."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeadMoments:
+    """What `head_moments` gives: the fields of `engine.integrate.Moments`, and more.
+
+    Attributes
+    ----------
+    tallest : (panels, k)
+        The largest |score| seen.
+    unsure : (panels,)
+        Whether kinks may lie where curves are not known well enough to tell.
+    corner, panel, joints : (n,), (n,), (n, columns)
+        Corners that several players share, and what the head reads there.
+    """
+
+    curves: Array
+    lines: Array
+    lost: Array
+    wander: Array
+    sway: Array
+    tallest: Array
+    unsure: NDArray[np.uint8]
+    corner: Ints
+    panel: Ints
+    joints: Array
+
+
+def head_moments(
+    program: Any,
+    times: list[Array],
+    places: list[Ints],
+    curves: tuple[Array, Array, Array],
+    lines: Array,
+    corner_time: Array,
+    shared: Ints,
+    constants: Array,
+    allowed: Array,
+    rules: list[tuple[Array, ...]],
+    limits: Array,
+    table: tuple[Array, Array, float, float],
+    before: Array,
+    after: Array,
+    n_threads: int,
+) -> HeadMoments:
+    """Integrate a program over the segments of panels; the score beside corners is written to `before` and `after`.
+
+    Parameters
+    ----------
+    times : list of (panels,)
+        When panels begin and end, when their pieces of lines begin, and how long those are.
+    places : list of (panels,)
+        First corner, corner behind the last, state before the first, its row in the table, point of the lines.
+    curves : (panels, order, C), (panels, order, C), (panels, C)
+        Coefficients of the curves and of their slopes by time, and how far off the curves may be.
+    lines : (points, L)
+    corner_time, shared : (corners,)
+        When corners are; at least zero where several players share one.
+    constants : (states, columns)
+    allowed : (panels, k)
+    rules, limits
+        Rules of segments with 1, 2, 4, 8 nodes, and the lengths up to which the first three are tried first.
+    table
+        A tabulated part of the head: series (rows, degrees, width), those of its slopes, and the scale of its score.
+    before, after : (corners, k)
+    """
+    arrays = [_rows(v) for v in (*curves, lines)]
+    rules_ = [tuple(_rows(v) for v in rule) for rule in rules]
+    found = _native.head_moments(
+        program, [_rows(t) for t in times], [np.ascontiguousarray(p, np.int64) for p in places], *arrays,
+        _rows(corner_time), shared, _rows(constants), _rows(allowed), rules_, _rows(limits),
+        _rows(table[0]), _rows(table[1]), table[2], table[3], before, after, n_threads,
+    )  # fmt: skip
+    return HeadMoments(*found)
+
+
+def _rows(x: Array) -> Array:
+    return np.ascontiguousarray(x, dtype=np.float64)

@@ -1,0 +1,418 @@
+// The head integrated over the segments of panels: moments of the score's derivatives by what the head reads, and the
+// score beside every corner. The score's change over a segment is known from its ends, so what the quadrature of a
+// segment loses is known too: segments that lose too much get more nodes, then are halved.
+#pragma once
+
+#include "settle.hpp"
+
+namespace gigrad {
+
+constexpr size_t SIZES = 4;                                         // rules with 1, 2, 4 and 8 nodes
+constexpr int ROUNDS = 40;                                          // how often segments are halved
+constexpr size_t MOST_SEGMENTS = 16;                                // times the first number of them
+constexpr double ROUNDING = 16.0 * 2.220446049250313e-16;           // errors below this share of their terms are rounding
+constexpr size_t TASK = 512;                                        // segments that are worked on together, about
+
+// Gauss's rule on a segment, and how to go on from its nodes to those of a finer one, which integrates the product with
+// the panel's Legendre polynomials exactly.
+struct SegmentRule {
+    size_t size = 0, finer = 0;
+    const double *nodes = nullptr, *finer_nodes = nullptr, *finer_weights = nullptr;
+    const double* refine = nullptr;  // (finer, size) values at the finer nodes from those at the nodes
+    const double* up_to = nullptr;   // (size, finer) integrals up to the nodes from what each finer node adds
+};
+
+// What the continuous credit needs to know, as the engine's Moments; all begin at zero.
+struct HeadMoments {
+    double *curves, *lines;        // (panels, order + 2, C, k), (panels, L, k)
+    double *lost, *wander, *sway;  // (panels, k), (SIZES, panels, k), (panels, C, k)
+    double* tallest;               // (panels, k) the largest |score|
+    uint8_t* unsure;               // (panels,)
+    double *before, *after;        // (corners, k) the score on either side of corners
+};
+
+// The joints at corners that several players share.
+struct SharedJoints {
+    std::vector<int64_t> corner, panel;
+    std::vector<double> joints;  // (n, joints)
+};
+
+// One thread's work on some panels at a time.
+class HeadIntegral {
+  public:
+    HeadIntegral(const Program& program, const SeriesTable& table, const PanelsView& view, const std::array<SegmentRule, SIZES>& rules,
+                 const std::array<double, SIZES - 1>& limits, const int64_t* place, const HeadMoments& out)
+        : program_(program), view_(view), rules_(rules), limits_(limits), place_(place), out_(out), points_(program, table, view),
+          settler_(program, view, points_), k_(program.outputs), joints_(program.joints), degrees_(view.order + 2) {}
+
+    // Adds the moments of the panels begin .. end-1.
+    void run(size_t begin, size_t end, SharedJoints& shared) {
+        std::vector<Segment> open = first(begin, end);
+        const size_t most = MOST_SEGMENTS * (open.size() + (end - begin));
+        for (int round = 0; round < ROUNDS && !open.empty(); ++round) {
+            const bool last = round == ROUNDS - 1 || open.size() > most;
+            settle(std::move(open));
+            if (round == 0) write_corners(shared);
+            quadrature(last);
+            open = halves();
+        }
+    }
+
+  private:
+    const Program& program_;
+    const PanelsView& view_;
+    const std::array<SegmentRule, SIZES>& rules_;
+    const std::array<double, SIZES - 1>& limits_;
+    const int64_t* place_;
+    const HeadMoments& out_;
+    HeadPoints points_;
+    Settler settler_;
+    const size_t k_, joints_, degrees_;
+
+    // The settled segments of a round, and what is known of each.
+    std::vector<Segment> list_;
+    std::vector<double> first_, last_;              // (n, k) the score at both ends
+    std::vector<double> from_, to_;                 // (n, joints) the joints at both ends
+    std::vector<double> begin_slope_, end_slope_;   // (n, C, k) derivatives at the first and the last node
+    std::vector<uint8_t> number_;                   // (n,) the rule in use; SIZES: none was enough
+
+    // Derivatives of the score at points of the last run: (joints, k, POINTS), and the score, (k, POINTS).
+    std::vector<double> slopes_, scores_, inside_;
+
+    // ------------------------------------------------------------ segments
+
+    std::vector<Segment> first(size_t begin, size_t end) {
+        std::vector<Segment> out;
+        for (size_t p = begin; p < end; ++p) {
+            double low = view_.low[p];
+            int64_t left = -1;
+            for (int64_t c = view_.begin[p]; c < view_.end[p]; ++c) {
+                const double time = std::min(std::max(view_.corner_time[c], view_.low[p]), view_.high[p]);
+                out.push_back({p, view_.state[p] + (c - view_.begin[p]), low, time, left, c});
+                low = time, left = c;
+            }
+            out.push_back({p, view_.state[p] + (view_.end[p] - view_.begin[p]), low, view_.high[p], left, -1});
+        }
+        return settler_.kinks() ? without_turns(in_parts(out)) : out;
+    }
+
+    // A level that is passed and passed back goes unseen at the ends: long segments are looked at in parts. What few nodes
+    // describe does not turn back often, and a kink that was missed shows in what a segment loses.
+    std::vector<Segment> in_parts(const std::vector<Segment>& list) const {
+        std::vector<Segment> out;
+        const double most = 0.8 * (static_cast<double>(view_.order) - 3.0);
+        for (const Segment& s : list) {
+            const double parts = std::ceil(most * (s.length() / view_.length(s.panel)));
+            std::vector<double> times;
+            for (double part = 1.0; part < parts; part += 1.0) times.push_back(s.low + s.length() * part / parts);
+            cut(s, times, out);
+        }
+        return out;
+    }
+
+    std::vector<Segment> without_turns(const std::vector<Segment>& list) {
+        std::vector<std::pair<size_t, double>> found;
+        settler_.turns(list, out_.unsure, [&](size_t segment, double time) { found.emplace_back(segment, time); });
+        if (found.empty()) return list;
+        std::sort(found.begin(), found.end());
+        std::vector<Segment> out;
+        size_t at = 0;
+        for (size_t i = 0; i < list.size(); ++i) {
+            std::vector<double> times;
+            for (; at < found.size() && found[at].first == i; ++at)
+                if (times.empty() || found[at].second - times.back() > SHORTEST) times.push_back(found[at].second);
+            cut(list[i], times, out);
+        }
+        return out;
+    }
+
+    // Adds a segment, cut at times inside it, to a list.
+    static void cut(Segment s, const std::vector<double>& times, std::vector<Segment>& out) {
+        for (const double time : times) {
+            out.push_back({s.panel, s.state, s.low, time, s.left, -1});
+            s.low = time, s.left = -1, s.whole = false;
+        }
+        out.push_back(s);
+    }
+
+    // Fills the list with the given segments, cut at every kink of the head, and the score at their ends.
+    void settle(std::vector<Segment> open) {
+        list_.clear(), first_.clear(), last_.clear(), from_.clear(), to_.clear();
+        while (!open.empty()) {
+            std::vector<Passing> found;
+            for (size_t begin = 0; begin < open.size(); begin += POINTS / 2) settle_some(open, begin, found);
+            if (found.empty()) break;
+            settler_.solve(open, found);
+            std::vector<Segment> again;
+            for (size_t i = 0; i < found.size();) {
+                const size_t segment = found[i].segment;
+                std::vector<double> times;
+                for (; i < found.size() && found[i].segment == segment; ++i) {
+                    // a kink at an edge cuts nothing; rounding may let a steep function seem to pass it there
+                    const bool inside = found[i].root > open[segment].low && found[i].root < open[segment].high;
+                    if (inside && (times.empty() || found[i].root > times.back())) times.push_back(found[i].root);
+                }
+                open[segment].whole = times.empty();
+                cut(open[segment], times, again);
+            }
+            open = std::move(again);
+        }
+        number_.resize(list_.size());
+        for (size_t i = 0; i < list_.size(); ++i)
+            number_[i] = static_cast<uint8_t>(std::lower_bound(limits_.begin(), limits_.end(), list_[i].length()) - limits_.begin());
+    }
+
+    void settle_some(const std::vector<Segment>& open, size_t begin, std::vector<Passing>& found) {
+        const size_t n = std::min(POINTS / 2, open.size() - begin), had = found.size();
+        for (size_t i = 0; i < n; ++i) {
+            points_.set(i, open[begin + i], open[begin + i].low);
+            points_.set(n + i, open[begin + i], open[begin + i].high);
+        }
+        points_.load(2 * n);
+        points_.forward(2 * n);
+        settler_.find(&open[begin], n, begin, found);
+        std::array<bool, POINTS> cut{};
+        for (size_t i = had; i < found.size(); ++i) cut[found[i].segment - begin] = true;
+        for (size_t i = 0; i < n; ++i) {
+            if (cut[i]) continue;
+            list_.push_back(open[begin + i]);
+            for (size_t o = 0; o < k_; ++o) {
+                const double* score = points_.machine().value(program_.output + o);
+                first_.push_back(score[i]);
+                last_.push_back(score[n + i]);
+                double& tall = out_.tallest[open[begin + i].panel * k_ + o];
+                tall = std::max(tall, std::max(std::fabs(score[i]), std::fabs(score[n + i])));
+            }
+            for (size_t j = 0; j < joints_; ++j) {
+                from_.push_back(points_.machine().value(j)[i]);
+                to_.push_back(points_.machine().value(j)[n + i]);
+            }
+        }
+    }
+
+    void write_corners(SharedJoints& shared) const {
+        for (size_t i = 0; i < list_.size(); ++i) {
+            const Segment& s = list_[i];
+            if (s.left >= 0) std::copy_n(&first_[i * k_], k_, out_.after + static_cast<size_t>(s.left) * k_);
+            if (s.right < 0) continue;
+            std::copy_n(&last_[i * k_], k_, out_.before + static_cast<size_t>(s.right) * k_);
+            if (place_[s.right] < 0) continue;
+            shared.corner.push_back(s.right);
+            shared.panel.push_back(static_cast<int64_t>(s.panel));
+            shared.joints.insert(shared.joints.end(), to_.begin() + static_cast<std::ptrdiff_t>(i * joints_),
+                                 to_.begin() + static_cast<std::ptrdiff_t>((i + 1) * joints_));
+        }
+    }
+
+    std::vector<Segment> halves() const {
+        std::vector<Segment> out;
+        for (size_t i = 0; i < list_.size(); ++i)
+            if (number_[i] == SIZES) cut(list_[i], {0.5 * (list_[i].low + list_[i].high)}, out);
+        return out;
+    }
+
+    // ------------------------------------------------------------ quadrature
+
+    void quadrature(bool last) {
+        begin_slope_.assign(list_.size() * view_.curves * k_, 0.0);
+        end_slope_ = begin_slope_;
+        std::vector<size_t> some;
+        for (size_t number = 0; number < SIZES; ++number) {
+            some.clear();
+            for (size_t i = 0; i < list_.size(); ++i)
+                if (number_[i] == number) some.push_back(i);
+            const size_t step = POINTS / rules_[number].size;
+            for (size_t begin = 0; begin < some.size(); begin += step) {
+                const size_t n = std::min(step, some.size() - begin);
+                ask(&some[begin], n, rules_[number]);
+                number == 0 ? steady(&some[begin], n) : bent(&some[begin], n, number, last && number == SIZES - 1);
+            }
+        }
+        if (view_.curves > 0) add_sway();
+    }
+
+    // The score and its derivatives at the nodes of a rule on n segments; node q of segment i is point i * size + q.
+    void ask(const size_t* some, size_t n, const SegmentRule& rule) {
+        const size_t m = n * rule.size;
+        for (size_t i = 0; i < n; ++i) {
+            const Segment& s = list_[some[i]];
+            const double half = 0.5 * s.length();
+            for (size_t q = 0; q < rule.size; ++q) points_.set(i * rule.size + q, s, (s.low + half) + half * rule.nodes[q]);
+        }
+        points_.load(m);
+        points_.forward(m);
+        slopes_.resize(joints_ * k_ * POINTS);
+        scores_.resize(k_ * POINTS);
+        inside_.resize(joints_ * POINTS);
+        for (size_t j = 0; j < joints_; ++j) std::copy_n(points_.machine().value(j), m, &inside_[j * POINTS]);
+        for (size_t o = 0; o < k_; ++o) {
+            std::copy_n(points_.machine().value(program_.output + o), m, &scores_[o * POINTS]);
+            points_.backward(o, m);
+            for (size_t j = 0; j < joints_; ++j) std::copy_n(points_.machine().back(j), m, &slopes_[(j * k_ + o) * POINTS]);
+        }
+        for (size_t i = 0; i < n; ++i)
+            for (size_t c = 0; c < view_.curves * k_; ++c) {
+                begin_slope_[some[i] * view_.curves * k_ + c] = slopes_[c * POINTS + i * rule.size];
+                end_slope_[some[i] * view_.curves * k_ + c] = slopes_[c * POINTS + i * rule.size + rule.size - 1];
+            }
+    }
+
+    // Short segments: derivatives are taken as constant, the polynomials are integrated exactly.
+    void steady(const size_t* some, size_t n) {
+        std::array<bool, POINTS> good{};
+        std::vector<double> rest(k_), wander(k_);
+        for (size_t i = 0; i < n; ++i) {
+            const double *first = &first_[some[i] * k_], *last = &last_[some[i] * k_];
+            const double *from = &from_[some[i] * joints_], *to = &to_[some[i] * joints_];
+            for (size_t o = 0; o < k_; ++o) {
+                rest[o] = last[o] - first[o];
+                wander[o] = scores_[o * POINTS + i] - first[o];
+                for (size_t j = 0; j < joints_; ++j) {
+                    const double slope = slopes_[(j * k_ + o) * POINTS + i];
+                    rest[o] -= (to[j] - from[j]) * slope;
+                    wander[o] -= (inside_[j * POINTS + i] - from[j]) * slope;
+                }
+                wander[o] = std::fabs(wander[o]);
+            }
+            good[i] = accept(some[i], i, 0, rest, wander, false);
+        }
+        for (size_t i = 0; i < n; ++i)
+            for (size_t c = 0; c < joints_ * k_; ++c) slopes_[c * POINTS + i] = good[i] ? slopes_[c * POINTS + i] : 0.0;
+        add_steady(some, n);
+    }
+
+    // Adds derivatives that are constant on segments, one point each.
+    void add_steady(const size_t* some, size_t n) {
+        for (size_t i = 0; i < n && view_.lines > 0; ++i) {
+            double* to = out_.lines + list_[some[i]].panel * view_.lines * k_;
+            for (size_t w = 0; w < view_.lines * k_; ++w) to[w] += slopes_[(view_.curves * k_ + w) * POINTS + i] * list_[some[i]].length();
+        }
+        if (view_.curves == 0) return;
+        integrals_.resize(degrees_ * POINTS);
+        for (size_t end = 0; end < 2; ++end) {  // at the lower ends with a minus
+            const double sign = end == 0 ? -1.0 : 1.0;
+            for (size_t i = 0; i < n; ++i) points_.set(i, list_[some[i]], end == 0 ? list_[some[i]].low : list_[some[i]].high);
+            const double* basis = points_.legendre(n, degrees_ + 1);
+            if (end == 0) std::fill(integrals_.begin(), integrals_.end(), 0.0);
+            add_scaled(sign, basis + POINTS, n, integrals_.data());
+            for (size_t d = 1; d < degrees_; ++d) {  // the integral of P_d is (P_(d+1) - P_(d-1)) / (2 d + 1)
+                const double scale = sign / static_cast<double>(2 * d + 1);
+                add_scaled(scale, basis + (d + 1) * POINTS, n, &integrals_[d * POINTS]);
+                add_scaled(-scale, basis + (d - 1) * POINTS, n, &integrals_[d * POINTS]);
+            }
+        }
+        for (size_t begin = 0, end; begin < n; begin = end) {
+            const size_t panel = list_[some[begin]].panel;
+            for (end = begin + 1; end < n && list_[some[end]].panel == panel;) ++end;
+            const double half = 0.5 * view_.length(panel);
+            double* to = out_.curves + panel * degrees_ * view_.curves * k_;
+            for (size_t d = 0; d < degrees_; ++d)
+                for (size_t c = 0; c < view_.curves * k_; ++c)
+                    to[d * view_.curves * k_ + c] += half * row_product(&integrals_[d * POINTS + begin], &slopes_[c * POINTS + begin], end - begin);
+        }
+    }
+
+    // Longer segments: derivatives are interpolated from the nodes, the product is integrated exactly.
+    void bent(const size_t* some, size_t n, size_t number, bool final) {
+        const SegmentRule& rule = rules_[number];
+        std::vector<double> rest(k_), wander(k_), mass(joints_ * k_ * rule.finer), gained(rule.finer * k_), speed(joints_ * POINTS);
+        for (size_t i = 0; i < n; ++i) {
+            const Segment& s = list_[some[i]];
+            const double half = 0.5 * s.length();
+            for (size_t q = 0; q < rule.finer; ++q) points_.set(q, s, (s.low + half) + half * rule.finer_nodes[q]);
+            points_.speeds(rule.finer, speed.data());
+            std::fill(gained.begin(), gained.end(), 0.0);
+            for (size_t c = 0; c < joints_ * k_; ++c)
+                for (size_t q = 0; q < rule.finer; ++q) {
+                    const double at = row_product(rule.refine + q * rule.size, &slopes_[c * POINTS + i * rule.size], rule.size);
+                    mass[c * rule.finer + q] = at * half * rule.finer_weights[q];
+                    gained[q * k_ + c % k_] += speed[(c / k_) * POINTS + q] * mass[c * rule.finer + q];
+                }
+            for (size_t o = 0; o < k_; ++o) {
+                const double first = first_[some[i] * k_ + o];
+                rest[o] = last_[some[i] * k_ + o] - first;
+                wander[o] = 0.0;
+                for (size_t q = 0; q < rule.finer; ++q) rest[o] -= gained[q * k_ + o];
+                for (size_t q = 0; q < rule.size; ++q) {
+                    double off = scores_[o * POINTS + i * rule.size + q] - first;
+                    for (size_t r = 0; r < rule.finer; ++r) off -= rule.up_to[q * rule.finer + r] * gained[r * k_ + o];
+                    wander[o] = std::max(wander[o], std::fabs(off));
+                }
+            }
+            if (accept(some[i], i * rule.size, number, rest, wander, final)) add_bent(s, rule.finer, mass);
+        }
+    }
+
+    // Adds masses of derivatives, (joints, k, n), at the n points that were set last, all on one segment.
+    void add_bent(const Segment& s, size_t n, const std::vector<double>& mass) {
+        const size_t columns = view_.curves * k_;
+        double* lines = out_.lines + s.panel * view_.lines * k_;
+        for (size_t w = 0; w < view_.lines * k_; ++w)
+            for (size_t q = 0; q < n; ++q) lines[w] += mass[(columns + w) * n + q];
+        if (columns == 0) return;
+        const double* basis = points_.legendre(n, degrees_);
+        double* to = out_.curves + s.panel * degrees_ * columns;
+        for (size_t d = 0; d < degrees_; ++d)
+            for (size_t c = 0; c < columns; ++c) to[d * columns + c] += row_product(basis + d * POINTS, &mass[c * n], n);
+    }
+
+    // Whether a segment loses little enough of the score's change; what it loses is written down. If not, the next rule
+    // is to be tried. `point` is its first point of the last run.
+    bool accept(size_t at, size_t point, size_t number, const std::vector<double>& rest, const std::vector<double>& wander, bool final) {
+        const Segment& s = list_[at];
+        const double length = s.length();
+        bool bad = false;
+        for (size_t o = 0; o < k_; ++o) {
+            const double limit = 0.25 * view_.allowed[s.panel * k_ + o] * std::max(length, 1.0 / 4096.0);
+            if (std::fabs(rest[o]) > limit && std::fabs(rest[o]) > ROUNDING * size_of(at, point, number, o)) bad = true;
+        }
+        if (bad && length > SHORTEST && !final) {
+            number_[at] = static_cast<uint8_t>(number + 1);
+            return false;
+        }
+        double share = length / view_.length(s.panel);
+        for (size_t power = 0; power < number; ++power) share *= share;  // to the power of the number of nodes: 1, 2, 4, 8
+        for (size_t o = 0; o < k_; ++o) {
+            out_.lost[s.panel * k_ + o] += std::fabs(rest[o]);
+            out_.wander[(number * view_.panels + s.panel) * k_ + o] += wander[o] * share;
+        }
+        return true;
+    }
+
+    // How large the numbers are that a segment's loss is the small difference of.
+    double size_of(size_t at, size_t point, size_t number, size_t o) const {
+        double out = std::fabs(first_[at * k_ + o]) + std::fabs(last_[at * k_ + o]);
+        for (size_t j = 0; j < joints_; ++j) {
+            double steepest = 0.0;
+            for (size_t q = 0; q < rules_[number].size; ++q)
+                steepest = std::max(steepest, std::fabs(slopes_[(j * k_ + o) * POINTS + point + q]));
+            out += std::max(std::fabs(from_[at * joints_ + j]), std::fabs(to_[at * joints_ + j])) * steepest;
+        }
+        return out;
+    }
+
+    // How much the derivatives by curves vary: within segments, and from one to the next.
+    void add_sway() {
+        const size_t columns = view_.curves * k_;
+        for (size_t i = 0; i < list_.size(); ++i) {
+            const Segment& s = list_[i];
+            const double middle = 0.5 * (view_.low[s.panel] + view_.high[s.panel]);
+            const double u = (s.low - middle) / std::max(0.5 * view_.length(s.panel), 1e-300);
+            // the square of a Legendre polynomial of high degree is about this, apart from its waves
+            const double height = std::min(1.0, 0.64 / ((static_cast<double>(view_.order) + 0.5) * std::sqrt(std::max(1.0 - u * u, 1e-12))));
+            for (size_t c = 0; c < columns; ++c) {
+                const double within = end_slope_[i * columns + c] - begin_slope_[i * columns + c];
+                double square = within * within;
+                if (i > 0 && list_[i - 1].panel == s.panel) {
+                    const double between = begin_slope_[i * columns + c] - end_slope_[(i - 1) * columns + c];
+                    square += between * between;
+                }
+                out_.sway[s.panel * columns + c] += square * height;
+            }
+        }
+    }
+
+    std::vector<double> integrals_;  // (degrees, POINTS)
+};
+
+}  // namespace gigrad

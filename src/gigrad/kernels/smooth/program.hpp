@@ -1,0 +1,301 @@
+// The head of a model as a short program: a list of steps over registers, run for up to LANES points at once, forward
+// and backward. The points are the inner loop of every step, so that the compiler can do several at a time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "functions.hpp"
+
+namespace gigrad {
+
+constexpr size_t POINTS = 64;  // the most points that a program is run for at once
+
+enum class Operation { affine, function, knots, softmax, log_softmax, sum, product, gather, series };
+
+// A function linear between knots (x, y) and constant beyond them. A table over equal steps of x says where to begin to
+// look for the knot below a value, so that a look-up costs the same for any number of knots, unless they lie in heaps.
+class Knots {
+  public:
+    Knots() = default;
+    Knots(std::vector<double> x, std::vector<double> y) : x_(std::move(x)), y_(std::move(y)) {
+        const size_t n = x_.size();
+        slope_.assign(n + 1, 0.0);
+        for (size_t i = 1; i < n; ++i) slope_[i] = (y_[i] - y_[i - 1]) / (x_[i] - x_[i - 1]);
+        first_.resize(4 * n + 1);
+        scale_ = static_cast<double>(4 * n) / (x_[n - 1] - x_[0]);
+        if (!std::isfinite(scale_)) scale_ = 0.0;
+        size_t cell = 0;
+        for (size_t b = 0; b < first_.size(); ++b) {
+            // a step early, since rounding may put a value into the next step
+            while (cell < n && (x_[cell] - x_[0]) * scale_ < static_cast<double>(b) - 1.0) ++cell;
+            first_[b] = static_cast<int32_t>(cell);
+        }
+    }
+
+    // How many knots are at most v.
+    int32_t cell(double v) const {
+        const auto n = static_cast<int32_t>(x_.size());
+        if (!(v >= x_[0])) return 0;
+        if (v >= x_[n - 1]) return n;
+        const auto step = static_cast<size_t>(std::min((v - x_[0]) * scale_, static_cast<double>(first_.size() - 1)));
+        int32_t c = first_[step];
+        const int32_t near = std::min<int32_t>(c + 16, n);
+        while (c < near && x_[c] <= v) ++c;
+        if (c == near) c = static_cast<int32_t>(std::upper_bound(x_.begin() + c, x_.end(), v) - x_.begin());
+        return c;
+    }
+
+    double value(double v, int32_t cell) const {
+        if (cell == 0) return v < x_[0] ? y_[0] : v;  // not a number stays so
+        if (cell == static_cast<int32_t>(x_.size())) return y_[cell - 1];
+        return slope_[cell] * (v - x_[cell - 1]) + y_[cell - 1];
+    }
+
+    double slope(int32_t cell) const { return slope_[cell]; }
+    const std::vector<double>& x() const { return x_; }
+
+  private:
+    std::vector<double> x_, y_, slope_;  // slope_[c]: where c knots are at most v
+    std::vector<int32_t> first_;
+    double scale_ = 0.0;
+};
+
+// Values of a part of the head, tabulated: for each row a Legendre series in one score.
+struct SeriesTable {
+    const double* values = nullptr;  // (rows, degrees, width)
+    const double* slopes = nullptr;  // by the score
+    size_t rows = 0, degrees = 0, width = 0;
+    double middle = 0.0, scale = 1.0;
+};
+
+struct Step {
+    Operation operation;
+    size_t out = 0, width = 0;          // the first register of the result, and how many there are
+    std::vector<size_t> in, in_width;   // of what it reads
+    std::vector<double> weight, bias;   // affine: (width, in_width), (width,)
+    std::vector<double> transposed;     // affine: (in_width, width)
+    Function function = Function::identity;
+    double parameter = 0.0;
+    Knots knots;
+    std::vector<size_t> registers;      // gather: the register of each column of the result
+    bool turns = true;                  // whether what a step with kinks reads may go to and fro between two corners
+
+    bool kinked() const { return operation == Operation::knots || (operation == Operation::function && has_kink(function)); }
+};
+
+class Program {
+  public:
+    // Registers 0 .. joints-1 hold what moves, the next `constants` ones what the trees give; results follow.
+    size_t joints = 0, constants = 0, output = 0, outputs = 0, registers = 0;
+    std::vector<Step> steps;
+
+    void add(Step step) {
+        step.out = registers;
+        registers += step.width;
+        steps.push_back(std::move(step));
+    }
+};
+
+// to += factor * from
+GIGRAD_WIDE inline void add_scaled(double factor, const double* __restrict from, size_t n, double* __restrict to) {
+    for (size_t i = 0; i < n; ++i) to[i] += factor * from[i];
+}
+
+GIGRAD_WIDE inline void add_product(const double* __restrict a, const double* __restrict b, size_t n, double* __restrict to) {
+    for (size_t i = 0; i < n; ++i) to[i] += a[i] * b[i];
+}
+
+// basis[d * POINTS + i] = P_d(u[i]) for d < degrees
+GIGRAD_WIDE inline void legendre_basis(const double* u, size_t n, size_t degrees, double* basis) {
+    for (size_t i = 0; i < n; ++i) basis[i] = 1.0;
+    if (degrees > 1) std::copy(u, u + n, basis + POINTS);
+    for (size_t d = 2; d < degrees; ++d) {
+        const double k = static_cast<double>(d), up = (2.0 * k - 1.0) / k, down = (k - 1.0) / k;
+        const double *one = basis + (d - 1) * POINTS, *two = basis + (d - 2) * POINTS;
+        double* to = basis + d * POINTS;
+        for (size_t i = 0; i < n; ++i) to[i] = up * u[i] * one[i] - down * two[i];
+    }
+}
+
+// The registers of one thread.
+class Machine {
+  public:
+    explicit Machine(const Program& program, const SeriesTable& table)
+        : program_(program), table_(table), values_(program.registers * POINTS), back_(program.registers * POINTS),
+          basis_(std::max<size_t>(table.degrees, 1) * POINTS) {
+        cells_.resize(program.steps.size());
+        for (size_t s = 0; s < program.steps.size(); ++s)
+            if (program.steps[s].operation == Operation::knots) cells_[s].resize(program.steps[s].width * POINTS);
+    }
+
+    double* value(size_t r) { return values_.data() + r * POINTS; }
+    const double* back(size_t r) const { return back_.data() + r * POINTS; }
+    const int32_t* cells(size_t step, size_t column) const { return cells_[step].data() + column * POINTS; }
+
+    // Runs the steps before `stop` for n points; rows[i] is the row of the table at point i.
+    void forward(size_t n, const int64_t* rows, size_t stop) {
+        for (size_t s = 0; s < stop; ++s) forward(program_.steps[s], s, n, rows);
+    }
+
+    // Derivatives of output k by all registers, for the points of the last full run.
+    void backward(size_t k, size_t n, const int64_t* rows) {
+        std::fill(back_.begin(), back_.end(), 0.0);
+        double* one = to_back(program_.output + k);
+        std::fill(one, one + n, 1.0);
+        for (size_t s = program_.steps.size(); s-- > 0;) backward(program_.steps[s], s, n, rows);
+    }
+
+  private:
+    const Program& program_;
+    const SeriesTable& table_;
+    std::vector<double> values_, back_, basis_;
+    std::vector<std::vector<int32_t>> cells_;
+    std::array<double, POINTS> slope_{}, total_{};
+
+    double* to_back(size_t r) { return back_.data() + r * POINTS; }
+    bool constant(size_t r) const { return r >= program_.joints && r < program_.joints + program_.constants; }
+
+    void forward(const Step& step, size_t number, size_t n, const int64_t* rows) {
+        switch (step.operation) {
+            case Operation::affine:
+                for (size_t r = 0; r < step.width; ++r) {
+                    double* to = value(step.out + r);
+                    std::fill(to, to + n, step.bias[r]);
+                    for (size_t j = 0; j < step.in_width[0]; ++j)
+                        add_scaled(step.weight[r * step.in_width[0] + j], value(step.in[0] + j), n, to);
+                }
+                break;
+            case Operation::function:
+                for (size_t r = 0; r < step.width; ++r)
+                    function_values(step.function, step.parameter, value(step.in[0] + r), n, value(step.out + r));
+                break;
+            case Operation::knots:
+                for (size_t r = 0; r < step.width; ++r) {
+                    const double* x = value(step.in[0] + r);
+                    double* to = value(step.out + r);
+                    int32_t* cell = cells_[number].data() + r * POINTS;
+                    for (size_t i = 0; i < n; ++i) {
+                        cell[i] = step.knots.cell(x[i]);
+                        to[i] = step.knots.value(x[i], cell[i]);
+                    }
+                }
+                break;
+            case Operation::softmax:
+            case Operation::log_softmax: softmax(step, n); break;
+            case Operation::sum:
+                for (size_t r = 0; r < step.width; ++r) {
+                    double* to = value(step.out + r);
+                    std::copy(value(step.in[0] + r), value(step.in[0] + r) + n, to);
+                    for (size_t p = 1; p < step.in.size(); ++p) add_scaled(1.0, value(step.in[p] + r), n, to);
+                }
+                break;
+            case Operation::product:
+                for (size_t r = 0; r < step.width; ++r) {
+                    double* to = value(step.out + r);
+                    std::fill(to, to + n, 0.0);
+                    add_product(value(side(step, 0, r)), value(side(step, 1, r)), n, to);
+                }
+                break;
+            case Operation::gather:
+                for (size_t r = 0; r < step.width; ++r) std::copy(value(step.registers[r]), value(step.registers[r]) + n, value(step.out + r));
+                break;
+            case Operation::series:
+                series(step, n, rows, table_.values, value(step.out), false);
+                break;
+        }
+    }
+
+    void backward(const Step& step, size_t number, size_t n, const int64_t* rows) {
+        switch (step.operation) {
+            case Operation::affine:
+                for (size_t j = 0; j < step.in_width[0]; ++j) {
+                    if (constant(step.in[0] + j)) continue;
+                    double* to = to_back(step.in[0] + j);
+                    for (size_t r = 0; r < step.width; ++r) add_scaled(step.transposed[j * step.width + r], back(step.out + r), n, to);
+                }
+                break;
+            case Operation::function:
+                for (size_t r = 0; r < step.width; ++r) {
+                    function_slopes(step.function, step.parameter, value(step.in[0] + r), value(step.out + r), n, slope_.data());
+                    add_product(slope_.data(), back(step.out + r), n, to_back(step.in[0] + r));
+                }
+                break;
+            case Operation::knots:
+                for (size_t r = 0; r < step.width; ++r) {
+                    const int32_t* cell = cells(number, r);
+                    for (size_t i = 0; i < n; ++i) slope_[i] = step.knots.slope(cell[i]);
+                    add_product(slope_.data(), back(step.out + r), n, to_back(step.in[0] + r));
+                }
+                break;
+            case Operation::softmax:
+            case Operation::log_softmax: softmax_back(step, n); break;
+            case Operation::sum:
+                for (const size_t in : step.in)
+                    for (size_t r = 0; r < step.width; ++r) add_scaled(1.0, back(step.out + r), n, to_back(in + r));
+                break;
+            case Operation::product:
+                for (size_t r = 0; r < step.width; ++r)
+                    for (size_t p = 0; p < 2; ++p)
+                        add_product(back(step.out + r), value(side(step, 1 - p, r)), n, to_back(side(step, p, r)));
+                break;
+            case Operation::gather:
+                for (size_t r = 0; r < step.width; ++r) add_scaled(1.0, back(step.out + r), n, to_back(step.registers[r]));
+                break;
+            case Operation::series: series(step, n, rows, table_.slopes, to_back(step.in[0]), true); break;
+        }
+    }
+
+    // One column goes with all columns of the other side.
+    static size_t side(const Step& step, size_t p, size_t r) { return step.in[p] + (step.in_width[p] == 1 ? 0 : r); }
+
+    void softmax(const Step& step, size_t n) {
+        double *most = slope_.data(), *total = total_.data();
+        std::copy(value(step.in[0]), value(step.in[0]) + n, most);
+        for (size_t r = 1; r < step.width; ++r)
+            for (size_t i = 0; i < n; ++i) most[i] = std::max(most[i], value(step.in[0] + r)[i]);
+        std::fill(total, total + n, 0.0);
+        for (size_t r = 0; r < step.width; ++r) {
+            const double* x = value(step.in[0] + r);
+            double* y = value(step.out + r);
+            for (size_t i = 0; i < n; ++i) y[i] = x[i] - most[i];
+            for (size_t i = 0; i < n; ++i) total[i] += std::exp(y[i]);
+        }
+        for (size_t r = 0; r < step.width; ++r) {
+            double* y = value(step.out + r);
+            for (size_t i = 0; i < n; ++i)
+                y[i] = step.operation == Operation::softmax ? std::exp(y[i]) / total[i] : y[i] - std::log(total[i]);
+        }
+    }
+
+    void softmax_back(const Step& step, size_t n) {
+        const bool logarithm = step.operation == Operation::log_softmax;
+        std::fill(total_.begin(), total_.end(), 0.0);
+        for (size_t r = 0; r < step.width; ++r)
+            for (size_t i = 0; i < n; ++i) total_[i] += back(step.out + r)[i] * (logarithm ? 1.0 : value(step.out + r)[i]);
+        for (size_t r = 0; r < step.width; ++r) {
+            const double *y = value(step.out + r), *c = back(step.out + r);
+            double* to = to_back(step.in[0] + r);
+            for (size_t i = 0; i < n; ++i) to[i] += logarithm ? c[i] - std::exp(y[i]) * total_[i] : y[i] * (c[i] - total_[i]);
+        }
+    }
+
+    // The table's series at every point; as derivatives, times what comes back, summed into the score's register.
+    void series(const Step& step, size_t n, const int64_t* rows, const double* coefficients, double* to, bool derivative) {
+        const double* score = value(step.in[0]);
+        for (size_t i = 0; i < n; ++i) slope_[i] = (score[i] - table_.middle) * table_.scale;
+        legendre_basis(slope_.data(), n, table_.degrees, basis_.data());
+        for (size_t i = 0; i < n; ++i)
+            for (size_t r = 0; r < table_.width; ++r) {
+                const double* c = coefficients + static_cast<size_t>(rows[i]) * table_.degrees * table_.width + r;
+                double sum = 0.0;
+                for (size_t d = table_.degrees; d-- > 0;) sum += c[d * table_.width] * basis_[d * POINTS + i];
+                if (derivative)
+                    to[i] += sum * back(step.out + r)[i];
+                else
+                    to[r * POINTS + i] = sum;
+            }
+    }
+};
+
+}  // namespace gigrad
