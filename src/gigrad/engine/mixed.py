@@ -26,6 +26,7 @@ from .lines import Legs, Lines
 from .losses import SLOWEST, Losses
 from .panels import Panels, Patch, first_orders, first_panels
 from .paths import WHOLE, Block, Bools, Chosen, Ints, Paths
+from .program import with_narrow_curves
 from .quadrature import ROUNDING, tails
 from .retries import FINEST, improve
 from .roles import Roles
@@ -77,7 +78,7 @@ def attribute(
     values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, term.width))
     error, finest, sampled = (np.zeros((len(paths.ends), term.width)) for _ in range(3))
     most, large = np.zeros(len(paths.ends), np.int64), list[LargeCorner]()
-    roles = Roles.of(term, source)
+    roles = plan(term, source, settings)
     for walk, credit, lost in walks(roles, paths, categories, allowed, settings):
         block = walk.block
         np.add.at(values, block.row, credit[:, 0] * block.weight[:, None, None])
@@ -90,6 +91,12 @@ def attribute(
         sample_rows(roles, done, values, sampled, most, settings)
     sample_rows(roles, large, values, sampled, most, settings)
     return Credits(values, error + sampled, finest, sampled, most)
+
+
+def plan(term: Node, source: Input, settings: Settings) -> Roles:
+    """What each node of a term does along a path."""
+    roles = Roles.of(term, source)
+    return with_narrow_curves(roles) if settings.native else roles
 
 
 def walks(

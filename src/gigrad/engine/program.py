@@ -7,7 +7,7 @@ engine's own integration (`integrate.Integral`) does the same for every other he
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,26 @@ class HeadProgram:
     """A program of the core for a head, or for what lies above a tabulated part of it."""
 
     native: Any
+
+
+NARROW = 16
+"""Curves of no more columns than this in all are asked on every segment, as a part of the head."""
+
+
+def with_narrow_curves(roles: Roles) -> Roles:
+    """The same roles with narrow curves over narrow lines moved into a head that the core integrates.
+
+    The sigmoid on top of a ReLU net costs the core next to nothing on every segment. As a curve it would need panels of
+    its own with nodes on every piece between two kinks of the net.
+    """
+    columns = sum(n.width for n in (*roles.curves, *roles.line_ends))
+    if not roles.head or not roles.curves or columns > NARROW:
+        return roles
+    joined = (*roles.curves, *roles.head)
+    known = {n: 0 for node in joined for n in (node, *node.parents)}
+    if any(_fields(node, known) is None for node in joined):
+        return roles
+    return replace(roles, curves=(), head=joined)
 
 
 def head_program(roles: Roles, above: tuple[Node, ...] | None = None, table: Node | None = None) -> HeadProgram | None:

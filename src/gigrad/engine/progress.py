@@ -105,7 +105,7 @@ def _walked(
     from . import mixed  # half of the engine, which trees need not wait for
     from .large_games import LargeCorner, sample_rows
 
-    roles, large = Roles.of(term, source), list[LargeCorner]()
+    roles, large = mixed.plan(term, source, settings), list[LargeCorner]()
     total = np.zeros((1, _players(source, settings), term.width))
     for walk, credit, _ in mixed.walks(roles, paths, categories, allowed, settings, edges):
         weight, table, corners = walk.block.weight, walk.corner_players, walk.corners

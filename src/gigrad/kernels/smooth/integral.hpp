@@ -93,16 +93,21 @@ class HeadIntegral {
             }
             out.push_back({p, view_.state[p] + (view_.end[p] - view_.begin[p]), low, view_.high[p], left, -1});
         }
-        return settler_.kinks() ? without_turns(in_parts(out)) : out;
+        return settler_.turn() ? without_turns(in_parts(out)) : out;
     }
 
     // A level that is passed and passed back goes unseen at the ends: long segments are looked at in parts. What few nodes
     // describe does not turn back often, and a kink that was missed shows in what a segment loses.
     std::vector<Segment> in_parts(const std::vector<Segment>& list) const {
         std::vector<Segment> out;
+        out.reserve(list.size());
         const double most = 0.8 * (static_cast<double>(view_.order) - 3.0);
         for (const Segment& s : list) {
             const double parts = std::ceil(most * (s.length() / view_.length(s.panel)));
+            if (parts <= 1.0) {
+                out.push_back(s);
+                continue;
+            }
             std::vector<double> times;
             for (double part = 1.0; part < parts; part += 1.0) times.push_back(s.low + s.length() * part / parts);
             cut(s, times, out);

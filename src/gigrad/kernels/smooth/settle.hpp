@@ -38,10 +38,14 @@ class Settler {
   public:
     Settler(const Program& program, const PanelsView& view, HeadPoints& points) : program_(program), view_(view), points_(points) {
         for (size_t s = 0; s < program.steps.size(); ++s)
-            if (program.steps[s].kinked()) kinked_.push_back(s);
+            if (program.steps[s].kinked()) {
+                kinked_.push_back(s);
+                turn_ = turn_ || program.steps[s].turns;
+            }
     }
 
-    bool kinks() const { return !kinked_.empty(); }
+    // Whether what a step with kinks reads may turn on a segment.
+    bool turn() const { return turn_; }
 
     // Kinks on segments i of `list`, whose two ends are points i and n + i of the last run, are added to `out`. Only the
     // first step that has a kink on a segment counts: what lies above it bends there too.
@@ -114,6 +118,7 @@ class Settler {
     const PanelsView& view_;
     HeadPoints& points_;
     std::vector<size_t> kinked_;
+    bool turn_ = false;
 
     template <class Turn>
     void turns_of(const Step& step, const double* z, size_t n, const std::vector<Segment>& list, const size_t* some, uint8_t* unsure,
