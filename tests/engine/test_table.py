@@ -59,7 +59,7 @@ def test_a_tabulated_head_gives_the_credit_of_the_head_itself(
     forests: int, outputs: int, tables: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graph = ensemble(forests, forests=forests, outputs=outputs, scale=0.15)
-    starts, ends = pairs(200)
+    starts, ends = pairs(600)
     got = gig.explain_pairs(graph, starts, ends, tol=1e-10)
     assert tables
     assert all(tables)
@@ -70,7 +70,7 @@ def test_a_tabulated_head_gives_the_credit_of_the_head_itself(
 
 def test_a_tabulated_head_equals_the_definition(tables: list[bool]) -> None:
     graph = ensemble(5)
-    starts, ends = pairs(40)
+    starts, ends = pairs(120)
     e = gig.explain_pairs(graph, starts, ends, tol=1e-10, discrete=())
     assert any(tables)
     for i in range(2):
