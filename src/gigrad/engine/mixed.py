@@ -8,8 +8,9 @@ there (`corners`). In between, the continuous credit is the integral of the scor
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from .roles import Roles
 from .settings import Credits, Settings
 from .slopes import pulled
 from .table import Table
+from .workers import in_order
 
 CAUTION = 3.0
 """An estimate of what is not there is multiplied by this."""
@@ -117,12 +119,26 @@ def walks(
     players = np.arange(roles.source.width) if settings.players is None else settings.players
     ends = EndValues.of(roles, paths)
     table = Table.of(roles, ends)
-    for block in paths.blocks(_block_size(roles, settings, len(edges) - 1), categories):
+    size = _block_size(roles, settings, len(edges) - 1)
+
+    def walked(block: Block, settings: Settings) -> tuple[Walk, Array, Array]:
         limit, careful = allowed[block.row], settings.careful
         walk = Walk(roles, block, ends, table, limit, players, settings, edges, careful=careful)
         credit, lost = walk.credits()
         improve(walk, ends, allowed, credit, lost)
-        yield walk, credit, lost
+        return walk, credit, lost
+
+    blocks = paths.blocks(size, categories)
+    begun = [block for block in (next(blocks, None), next(blocks, None)) if block is not None]
+    if table is not None or len(begun) == 1:  # one block has all threads to itself
+        yield from (walked(block, settings) for block in begun[:1])
+        begun = begun[1:]
+    if table is not None:
+        table.settle(paths.count // size)
+    # Blocks do not depend on the number of threads, and the table changes no more: neither does any bit of the answers.
+    threads = kernels.threads(settings.n_threads)
+    alone = replace(settings, n_threads=1) if threads > 1 else settings
+    yield from in_order(lambda block: walked(block, alone), chain(begun, blocks), threads)
 
 
 @cache

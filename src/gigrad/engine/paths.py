@@ -79,6 +79,11 @@ class Population(Ends):
         """The paths to some of the ends."""
         return Population(self.starts, self.weights, self.ends[some])
 
+    @property
+    def count(self) -> int:
+        """How many paths there are."""
+        return len(self.ends) * len(self.starts)
+
     def blocks(self, size: int, categories: Bools) -> Iterator[Block]:
         """All paths, at most `size` at a time."""
         each = len(self.starts)
@@ -102,6 +107,11 @@ class Pairs(Ends):
     def rows(self, some: Ints) -> Pairs:
         """The paths to some of the ends."""
         return Pairs(self.starts[some], self.ends[some])
+
+    @property
+    def count(self) -> int:
+        """How many paths there are."""
+        return len(self.ends)
 
     def blocks(self, size: int, categories: Bools) -> Iterator[Block]:
         """All paths, at most `size` at a time."""
@@ -140,6 +150,11 @@ class Chosen(Ends):
             return cls(ends[:0], ends, np.zeros(0, np.int64), np.zeros(0))
         starts, row, weight = (np.concatenate([getattr(b, f) for b in parts]) for f in ("starts", "row", "weight"))
         return cls(starts, ends, row, weight, parts[0].references)
+
+    @property
+    def count(self) -> int:
+        """How many paths there are."""
+        return len(self.row)
 
     def blocks(self, size: int, categories: Bools) -> Iterator[Block]:
         """All paths, at most `size` at a time."""

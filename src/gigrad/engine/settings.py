@@ -46,7 +46,7 @@ class Settings:
     corner_tol: float = kernels.DEFAULT_TARGET
     seed: int = 0
     miss: float = 1e-3
-    block: int = 512
+    block: int = 256
     players: NDArray[np.int64] | None = None
     quiet: bool = False
     careful: bool = False

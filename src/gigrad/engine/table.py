@@ -112,6 +112,16 @@ class Table:
         """Say how often the head is about to be asked: a table may cost as much, and no more."""
         self.expected += queries
 
+    def settle(self, times: int) -> None:
+        """Make the table if so many times what was expected so far is to come. It changes no more after that.
+
+        Others may then be walked in any order, at the same time, and get the same numbers.
+        """
+        self.expected *= times
+        if not self.made and times:
+            self.covers(self.seen_low, self.seen_high)
+        self.tries = TRIES
+
     def covers(self, low: Array, high: Array) -> bool:
         """Whether the table tells the part where its inputs lie from `low` to `high` (axes,); it is made if need be."""
         if (self.low <= low).all() and (high <= self.high).all():
