@@ -61,8 +61,7 @@ def test_a_tabulated_head_gives_the_credit_of_the_head_itself(
     graph = ensemble(forests, forests=forests, outputs=outputs, scale=0.15)
     starts, ends = pairs(600)
     got = gig.explain_pairs(graph, starts, ends, tol=1e-10)
-    assert tables
-    assert all(tables)
+    assert tables[-1]  # the first block may not be worth one yet
     monkeypatch.setattr(Table, "of", lambda *_: None)
     want = gig.explain_pairs(graph, starts, ends, tol=1e-10)
     np.testing.assert_allclose(got.values, want.values, atol=2e-12)

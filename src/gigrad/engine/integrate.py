@@ -53,6 +53,8 @@ class Moments:
     sway : (panels, columns of all curve ends, k)
         How much the derivative by a curve varies on the panel, as a sum of squares: what an error of that curve, which
         looks like a Legendre polynomial of high degree, costs.
+    off : (panels, columns of all curve ends and lines, k)
+        How far off the integrals of the derivatives by each joint are; zero where only the core could tell.
     """
 
     curves: Array
@@ -60,6 +62,7 @@ class Moments:
     lost: Array
     wander: Array
     sway: Array
+    off: Array
 
     @classmethod
     def zero(cls, head: Head) -> Moments:
@@ -72,6 +75,7 @@ class Moments:
             np.zeros((panels, k)),
             np.zeros((len(ORDERS), panels, k)),
             np.zeros((panels, columns, k)),
+            np.zeros((panels, sum(n.width for n in roles.joints), k)),
         )
 
     def add_points(self, head: Head, panel: Ints, time: Array, curves: Array, lines: dict[Node, Array]) -> None:
@@ -196,7 +200,7 @@ class Integral:
                 sides.doubts[node][place] = doubts[node]
         edges = np.cumsum([0, *(n.width for n in head_lines)])
         by_line = {n: found.lines[:, a:b] for n, a, b in zip(head_lines, edges[:-1], edges[1:], strict=True)}
-        return Moments(found.curves, by_line, found.lost, found.wander, found.sway)
+        return Moments(found.curves, by_line, found.lost, found.wander, found.sway, found.off)
 
     def _first(self) -> Segments:
         segments = self._bumps(Segments.of(self.patch, self.corners))
@@ -418,7 +422,11 @@ def _segment_rules(degrees: int) -> list[tuple[Array, ...]]:
     for size in ORDERS:
         rule, finer = gauss(size), gauss((degrees + size) // 2)
         refine = np.polynomial.legendre.legvander(finer.nodes, size - 1) @ rule.to_coefficients
-        out.append((rule.nodes, finer.nodes, finer.weights, refine, _up_to_nodes(size, finer.size)))
+        # the rule through the nodes and both ends, less the rule itself
+        nodes = np.concatenate([rule.nodes, [-1.0, 1.0]])
+        whole = np.linalg.solve(np.polynomial.legendre.legvander(nodes, size + 1).T, 2.0 * np.eye(size + 2)[0])
+        embedded = whole - np.append(rule.weights, [0.0, 0.0])
+        out.append((rule.nodes, finer.nodes, finer.weights, refine, _up_to_nodes(size, finer.size), embedded))
     return out
 
 

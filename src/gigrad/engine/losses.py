@@ -32,6 +32,7 @@ class Losses:
         self.largest = np.zeros((panels, k))
         self.total = np.zeros((1, panels, k))  # the coefficients of what all joints together move the score by
         self.largest_turn, self.total_turn = np.zeros((2, len(ORDERS), panels, k))
+        self.off = np.zeros((panels, k))  # how far off the integrals of derivatives are, times the parts of speeds
 
     def add_line(self, table: Array, largest: Array, total: Array) -> None:
         """Add a line, whose parts do not change: integrals of derivatives (panels, width, k), and the largest part of
@@ -62,4 +63,4 @@ class Losses:
         share = np.maximum(1.0, self.largest / total)
         turn = (self.largest_turn + share * self.total_turn) / total
         most = moments.lost + self.largest + self.largest_turn[0]  # all of it, where the speed is as good as none
-        return np.asarray(np.minimum(moments.lost * share + (moments.wander * turn).sum(axis=0), most))
+        return np.maximum(np.minimum(moments.lost * share + (moments.wander * turn).sum(axis=0), most), self.off)

@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import kernels
 from ..graph import Affine, Array, Concat, Elementwise, LogSoftmax, Node, PiecewiseLinear, Product, Select, Softmax, Sum
-from .roles import PIECEWISE_LINEAR, Roles
+from .roles import Roles
 
 CONSTANT, LINEAR, MONOTONE, ANY = range(4)
 """How a column moves on a panel where no tree jumps."""
@@ -117,7 +117,7 @@ def _moves(node: Node, parents: list[list[int]]) -> list[int]:
     if isinstance(node, Select):
         return [parents[0][j] for j in node.columns]
     rising = isinstance(node, Elementwise) and (
-        node.name in RISING or (node.name in PIECEWISE_LINEAR - {"abs"} and node.parameter >= 0.0)
+        node.name in RISING or (node.name == "leaky_relu" and node.parameter >= 0.0)
     )
     if isinstance(node, PiecewiseLinear):
         steps = np.diff(node.y)

@@ -2,7 +2,7 @@
 
 `output = constant + sum of matrix @ term`. A sum of trees, or a link over one, goes to the native walk; a term of which
 every output reads one column alone gives that column the whole difference; a function of one straight score has a
-closed form; everything else goes to the mixed engine.
+closed form, and so have trees with linear leaves; everything else goes to the mixed engine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from functools import cache
 import numpy as np
 
 from ..graph import Affine, Array, Input, Node, value_of
-from . import links
+from . import leaves, links
 from .paths import Bools, Ints, Paths
 from .roles import categories_read, own_columns
 from .settings import Credits, Settings
@@ -35,6 +35,11 @@ def credits_of(node: Node, source: Input, paths: Paths, settings: Settings) -> C
     players = np.zeros(len(paths.ends), np.int64)
     terms = linear_terms(node)
     settings = replace(settings, miss=settings.miss / max(len(terms), 1))  # so that their bounds hold together
+    linear = None if settings.careful else leaves.as_linear_leaves(terms, source)
+    if linear is not None:
+        part = leaves.credits(linear, source, paths, categories, allowed() / len(terms), settings)
+        values, error, finest = part.values, part.error, finest + part.finest
+        terms = [one for one in terms if one[1] not in (linear.trees, linear.product)]
     for matrix, term in terms:
         own = own_columns(term, source)
         if own is not None:

@@ -25,6 +25,7 @@ from .heads import PROGRAM_FUNCTIONS as PROGRAM_FUNCTIONS
 from .heads import HeadMoments as HeadMoments
 from .heads import Program as Program
 from .heads import head_moments as head_moments
+from .heads import linear_credits as linear_credits
 
 Array = NDArray[np.float64]
 

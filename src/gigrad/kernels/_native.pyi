@@ -199,3 +199,16 @@ def head_moments(
     after: Array,
     n_threads: int,
 ) -> tuple[Any, ...]: ...
+def linear_credits(
+    forest: Forest,
+    starts: Array,
+    ends: Array,
+    start_numbers: Array,
+    end_numbers: Array,
+    column: NDArray[np.int64],
+    target: NDArray[np.int64],
+    weight: Array,
+    player: NDArray[np.int64],
+    outputs: int,
+    n_threads: int,
+) -> Array: ...

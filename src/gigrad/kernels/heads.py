@@ -38,6 +38,7 @@ class HeadMoments:
     lost: Array
     wander: Array
     sway: Array
+    off: Array
     tallest: Array
     unsure: NDArray[np.uint8]
     corner: Ints
@@ -91,6 +92,39 @@ def head_moments(
         _rows(table[0]), _rows(table[1]), table[2], table[3], before, after, n_threads,
     )  # fmt: skip
     return HeadMoments(*found)
+
+
+def linear_credits(
+    forest: Any,
+    starts: Array,
+    ends: Array,
+    numbers: tuple[Array, Array],
+    leaves: tuple[Ints, Ints, Array],
+    player: Ints,
+    outputs: int,
+    n_threads: int,
+) -> Array:
+    """Credit of pairs for trees with linear leaves, but for the way to the end that their last leaves give.
+
+    Parameters
+    ----------
+    starts, ends : (pairs, p)
+    numbers : (pairs, columns), (pairs, columns)
+        What leaves multiply, at starts and at ends.
+    leaves : (width,) each
+        For each number of a leaf the column that it multiplies (-1: none), the output it adds to, and its weight.
+    player : (columns,)
+        The variable that each column earns for.
+
+    Returns
+    -------
+    credit : (pairs, variables, outputs)
+    """
+    column, target, weight = leaves
+    return _native.linear_credits(
+        forest, _rows(starts), _rows(ends), *(_rows(v) for v in numbers), np.ascontiguousarray(column, np.int64),
+        np.ascontiguousarray(target, np.int64), _rows(weight), np.ascontiguousarray(player, np.int64), outputs, n_threads,
+    )  # fmt: skip
 
 
 def _rows(x: Array) -> Array:

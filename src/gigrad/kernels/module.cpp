@@ -10,6 +10,7 @@
 #include "jumps.hpp"
 #include "linked.hpp"
 #include "reading.hpp"
+#include "smooth/linear_leaves.hpp"
 
 using namespace gigrad;
 
@@ -78,6 +79,23 @@ nb::tuple py_jumps(const Forest& forest, const Matrix& starts, const Matrix& end
         for (const JumpList& list : lists) out = std::copy(list.delta.begin(), list.delta.end(), out);
     });
     return nb::make_tuple(offsets, time, variable, delta);
+}
+
+Numpy<double> py_linear_credits(const Forest& forest, const Matrix& starts, const Matrix& ends, const Matrix& from, const Matrix& to,
+                                const Vector<int64_t>& column, const Vector<int64_t>& target, const Vector<double>& weight,
+                                const Vector<int64_t>& player, size_t outputs, int64_t n_threads) {
+    const size_t threads = checked_threads(n_threads), columns = from.shape(1), width = forest.n_outputs();
+    bool good = width > 1 && column.size() == width && target.size() == width && weight.size() == width && player.size() == columns;
+    good = good && starts.shape(0) == ends.shape(0) && from.shape(0) == ends.shape(0) && to.shape(0) == ends.shape(0) && to.shape(1) == columns;
+    for (size_t o = 0; good && o < width; ++o)
+        good = column(o) >= -1 && column(o) < static_cast<int64_t>(columns) && target(o) >= 0 && target(o) < static_cast<int64_t>(outputs);
+    for (size_t j = 0; good && j < columns; ++j) good = player(j) >= 0 && static_cast<size_t>(player(j)) < forest.n_variables();
+    if (!good) refuse("linear leaves need several outputs of the trees, each with a column or -1, a target and a weight.");
+    return make<double>({ends.shape(0), forest.n_variables(), outputs}, [&](double* out) {
+        const ReadRows s(forest, rows(starts), "starts"), e(forest, rows(ends), "ends");
+        const LinearLeaves leaves(forest, column.data(), target.data(), weight.data());
+        linear_credits(forest, chosen_lanes(), leaves, s, e, from.data(), to.data(), columns, player.data(), outputs, threads, out);
+    });
 }
 
 Numpy<double> py_cells(const Forest& forest, const Matrix& starts, const Matrix& ends, const Vector<int64_t>& pair,
@@ -279,6 +297,7 @@ NB_MODULE(_native, m) {
     m.def("credits", &py_credits);
     m.def("credits_pairs", &py_credits_pairs);
     m.def("jumps", &py_jumps);
+    m.def("linear_credits", &py_linear_credits);
     m.def("cells", &py_cells);
     m.def("linked_credits", &py_linked_credits);
     m.def("linked_credits_pairs", &py_linked_credits_pairs);

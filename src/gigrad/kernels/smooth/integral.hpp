@@ -20,12 +20,14 @@ struct SegmentRule {
     const double *nodes = nullptr, *finer_nodes = nullptr, *finer_weights = nullptr;
     const double* refine = nullptr;  // (finer, size) values at the finer nodes from those at the nodes
     const double* up_to = nullptr;   // (size, finer) integrals up to the nodes from what each finer node adds
+    const double* embedded = nullptr;  // (size + 2,) what a rule with both ends besides, the last two, differs by
 };
 
 // What the continuous credit needs to know, as the engine's Moments; all begin at zero.
 struct HeadMoments {
     double *curves, *lines;        // (panels, order + 2, C, k), (panels, L, k)
     double *lost, *wander, *sway;  // (panels, k), (SIZES, panels, k), (panels, C, k)
+    double* off;                   // (panels, joints, k) how far off integrals of derivatives are
     double* tallest;               // (panels, k) the largest |score|
     uint8_t* unsure;               // (panels,)
     double *before, *after;        // (corners, k) the score on either side of corners
@@ -73,6 +75,7 @@ class HeadIntegral {
     std::vector<Segment> list_;
     std::vector<double> first_, last_;              // (n, k) the score at both ends
     std::vector<double> from_, to_;                 // (n, joints) the joints at both ends
+    std::vector<double> low_slope_, high_slope_;    // (n, joints, k) derivatives at both ends
     std::vector<double> begin_slope_, end_slope_;   // (n, C, k) derivatives at the first and the last node
     std::vector<uint8_t> number_;                   // (n,) the rule in use; SIZES: none was enough
 
@@ -132,17 +135,17 @@ class HeadIntegral {
     }
 
     // Adds a segment, cut at times inside it, to a list.
-    static void cut(Segment s, const std::vector<double>& times, std::vector<Segment>& out) {
+    static void cut(Segment s, const std::vector<double>& times, std::vector<Segment>& out, bool kinks = false) {
         for (const double time : times) {
-            out.push_back({s.panel, s.state, s.low, time, s.left, -1});
-            s.low = time, s.left = -1, s.whole = false;
+            out.push_back({s.panel, s.state, s.low, time, s.left, -1, s.low_kink, kinks});
+            s.low = time, s.left = -1, s.low_kink = kinks, s.whole = false;
         }
         out.push_back(s);
     }
 
     // Fills the list with the given segments, cut at every kink of the head, and the score at their ends.
     void settle(std::vector<Segment> open) {
-        list_.clear(), first_.clear(), last_.clear(), from_.clear(), to_.clear();
+        list_.clear(), first_.clear(), last_.clear(), from_.clear(), to_.clear(), low_slope_.clear(), high_slope_.clear();
         while (!open.empty()) {
             std::vector<Passing> found;
             for (size_t begin = 0; begin < open.size(); begin += POINTS / 2) settle_some(open, begin, found);
@@ -158,7 +161,7 @@ class HeadIntegral {
                     if (inside && (times.empty() || found[i].root > times.back())) times.push_back(found[i].root);
                 }
                 open[segment].whole = times.empty();
-                cut(open[segment], times, again);
+                cut(open[segment], times, again, true);
             }
             open = std::move(again);
         }
@@ -178,6 +181,9 @@ class HeadIntegral {
         settler_.find(&open[begin], n, begin, found);
         std::array<bool, POINTS> cut{};
         for (size_t i = had; i < found.size(); ++i) cut[found[i].segment - begin] = true;
+        const size_t width = joints_ * k_;
+        slopes_.resize(width * POINTS);
+        keep_slopes(2 * n);
         for (size_t i = 0; i < n; ++i) {
             if (cut[i]) continue;
             list_.push_back(open[begin + i]);
@@ -192,6 +198,18 @@ class HeadIntegral {
                 from_.push_back(points_.machine().value(j)[i]);
                 to_.push_back(points_.machine().value(j)[n + i]);
             }
+            for (size_t c = 0; c < width; ++c) {
+                low_slope_.push_back(slopes_[c * POINTS + i]);
+                high_slope_.push_back(slopes_[c * POINTS + n + i]);
+            }
+        }
+    }
+
+    // Derivatives of all outputs by the joints at the m points of the last run.
+    void keep_slopes(size_t m) {
+        for (size_t o = 0; o < k_; ++o) {
+            points_.backward(o, m);
+            for (size_t j = 0; j < joints_; ++j) std::copy_n(points_.machine().back(j), m, &slopes_[(j * k_ + o) * POINTS]);
         }
     }
 
@@ -250,11 +268,8 @@ class HeadIntegral {
         scores_.resize(k_ * POINTS);
         inside_.resize(joints_ * POINTS);
         for (size_t j = 0; j < joints_; ++j) std::copy_n(points_.machine().value(j), m, &inside_[j * POINTS]);
-        for (size_t o = 0; o < k_; ++o) {
-            std::copy_n(points_.machine().value(program_.output + o), m, &scores_[o * POINTS]);
-            points_.backward(o, m);
-            for (size_t j = 0; j < joints_; ++j) std::copy_n(points_.machine().back(j), m, &slopes_[(j * k_ + o) * POINTS]);
-        }
+        for (size_t o = 0; o < k_; ++o) std::copy_n(points_.machine().value(program_.output + o), m, &scores_[o * POINTS]);
+        keep_slopes(m);
         for (size_t i = 0; i < n; ++i)
             for (size_t c = 0; c < view_.curves * k_; ++c) {
                 begin_slope_[some[i] * view_.curves * k_ + c] = slopes_[c * POINTS + i * rule.size];
@@ -381,7 +396,21 @@ class HeadIntegral {
             out_.lost[s.panel * k_ + o] += std::fabs(rest[o]);
             out_.wander[(number * view_.panels + s.panel) * k_ + o] += wander[o] * share;
         }
+        if (!s.whole && !s.low_kink && !s.high_kink) add_off(at, point, rules_[number]);
         return true;
+    }
+
+    // The score's change does not tell what cancels between joints, nor between columns that move a joint to and fro. How
+    // far off the integral of each derivative is, is told by a rule that knows both ends besides.
+    void add_off(size_t at, size_t point, const SegmentRule& rule) {
+        const Segment& s = list_[at];
+        const size_t width = joints_ * k_;
+        const double half = 0.5 * s.length(), *low = &low_slope_[at * width], *high = &high_slope_[at * width];
+        for (size_t c = 0; c < width; ++c) {
+            double off = rule.embedded[rule.size] * low[c] + rule.embedded[rule.size + 1] * high[c];
+            for (size_t q = 0; q < rule.size; ++q) off += rule.embedded[q] * slopes_[c * POINTS + point + q];
+            out_.off[s.panel * width + c] += std::fabs(half * off);
+        }
     }
 
     // How large the numbers are that a segment's loss is the small difference of.

@@ -31,7 +31,8 @@ struct Segment {
     int64_t state;
     double low, high;
     int64_t left, right;
-    bool whole = false;  // no kink was found inside, though one seemed to be passed
+    bool low_kink = false, high_kink = false;  // which slopes at its ends may be those beyond them
+    bool whole = false;                        // no kink was found inside, though one seemed to be passed
 
     double length() const { return high - low; }
 };

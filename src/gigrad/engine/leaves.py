@@ -1,0 +1,141 @@
+"""Trees whose leaves are linear in some columns, such as LightGBM's `linear_tree`, in closed form.
+
+What the trees give is a constant and coefficients, and the score is linear in both, so every leaf can be done alone
+(`kernels/smooth/linear_leaves.hpp`). Paths on which a column that leaves multiply changes at once are not straight; the
+mixed engine walks those.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .. import kernels
+from ..graph import Array, Fill, Input, Node, Product, Select, TreeEnsemble, value_of
+from .paths import Block, Bools, Chosen, Ints, Paths
+from .settings import Credits, Settings
+
+PAIRS = 1 << 12
+"""Pairs that are done at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearLeaves:
+    """Numbers of leaves, each alone or times a column of `numbers`.
+
+    Attributes
+    ----------
+    trees : TreeEnsemble
+    product : Product
+        Of coefficients with columns.
+    numbers : Node
+        The rows, or the rows with missing values filled.
+    column, target, weight : (width of the trees,)
+        The column that a number multiplies (-1: none), the output that it counts for, and how often.
+    matrices : tuple
+        Of the terms `trees` and `product`.
+    """
+
+    trees: TreeEnsemble
+    product: Product
+    numbers: Node
+    column: Ints
+    target: Ints
+    weight: Array
+    matrices: tuple[Array, Array]
+
+
+def as_linear_leaves(terms: list[tuple[Array, Node]], source: Input) -> LinearLeaves | None:
+    """The first product of outputs of trees with columns of the rows among some terms, and the same trees alone."""
+    matrices = {term: matrix for matrix, term in terms}
+    for product in (t for t in matrices if isinstance(t, Product)):
+        if product.left.width != product.right.width:
+            continue
+        for side, other in ((product.left, product.right), (product.right, product.left)):
+            (trees, output), (numbers, column) = _selected(side), _selected(other)
+            plain = numbers is source or (isinstance(numbers, Fill) and numbers.source is source)
+            if isinstance(trees, TreeEnsemble) and trees.source is source and trees.width > 1 and plain:
+                alone = matrices.get(trees, np.zeros((len(matrices[product]), trees.width)))
+                return _joined(trees, product, numbers, output, column, (alone, matrices[product]))
+    return None
+
+
+def _selected(node: Node) -> tuple[Node, Ints]:
+    """The node that `node` takes its columns from, and which ones."""
+    column = np.arange(node.width)
+    while isinstance(node, Select):
+        column = np.array(node.columns, np.int64)[column]
+        node = node.source
+    return node, column
+
+
+def _joined(
+    trees: TreeEnsemble, product: Product, numbers: Node, output: Ints, column: Ints, matrices: tuple[Array, Array]
+) -> LinearLeaves | None:
+    """The leaves, where every number of theirs counts for one output, and either alone or times one column."""
+    alone, multiplied = matrices
+    uses = (alone != 0.0).sum(axis=0)
+    np.add.at(uses, output, (multiplied != 0.0).sum(axis=0))
+    if (uses > 1).any():
+        return None
+    columns, target, weight = np.full(trees.width, -1), np.zeros(trees.width, np.int64), np.zeros(trees.width)
+    for places, matrix in ((np.arange(trees.width), alone), (output, multiplied)):
+        k, j = np.nonzero(matrix)
+        target[places[j]], weight[places[j]] = k, matrix[k, j]
+        if matrix is multiplied:
+            columns[places[j]] = column[j]
+    return LinearLeaves(trees, product, numbers, columns, target, weight, matrices)
+
+
+def credits(
+    linear: LinearLeaves, source: Input, paths: Paths, categories: Bools, allowed: Array, settings: Settings
+) -> Credits:
+    """Credit of every end for trees with linear leaves; arguments as of `mixed.attribute`."""
+    from . import mixed, terms
+
+    k = len(linear.matrices[0])
+    players = np.arange(source.width) if settings.players is None else settings.players
+    values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, k))
+    error, finest = (np.zeros((len(paths.ends), k)) for _ in range(2))
+    read = np.zeros(source.width, np.bool_)
+    read[linear.column[linear.column >= 0]] = True
+    last = linear.trees.forward(paths.ends) * linear.weight  # the leaves at the ends
+    for block in paths.blocks(PAIRS, categories):
+        numbers = [value_of(linear.numbers, {source: rows}) for rows in (block.starts, block.ends)]
+        finite = np.isfinite(numbers[0]) & np.isfinite(numbers[1])
+        rest = np.asarray(((block.jumping | ~finite) & read).any(axis=1))
+        some = np.nonzero(~rest)[0]
+        if len(some):
+            part = _straight(linear, block[some], numbers[0][some], numbers[1][some], last, players, settings)
+            np.add.at(values, block.row[some], part)
+        if not rest.any():
+            continue
+        chosen = Chosen.of(paths, block, rest)
+        for matrix, term in zip(linear.matrices, (linear.trees, linear.product), strict=True):
+            if matrix.any():
+                limit = terms.share(allowed, matrix) / 2.0
+                walked = mixed.attribute(term, source, chosen, categories, limit, settings)
+                values += walked.values @ matrix.T
+                error += walked.error @ np.abs(matrix).T
+                finest += np.broadcast_to(walked.finest, walked.error.shape) @ np.abs(matrix).T
+    return Credits(values, error, finest)
+
+
+def _straight(
+    linear: LinearLeaves, block: Block, first: Array, last: Array, leaves: Array, players: Ints, settings: Settings
+) -> Array:
+    """Weighted credit (paths, players, k) of paths on which no column that leaves multiply jumps.
+
+    `first` and `last` (paths, columns) are what leaves multiply at starts and ends, `leaves` (ends, width) those of all
+    ends.
+    """
+    out = kernels.linear_credits(
+        linear.trees.grouped_forest(settings.players), block.starts, block.ends, (first, last),
+        (linear.column, linear.target, linear.weight), players, len(linear.matrices[0]),
+        kernels.threads(settings.n_threads),
+    )  # fmt: skip
+    for o in np.nonzero((linear.column >= 0) & (linear.weight != 0.0))[0].tolist():
+        j = linear.column[o]
+        out[:, players[j], linear.target[o]] += leaves[block.row, o] * (last[:, j] - first[:, j])
+    return np.asarray(out * block.weight[:, None, None])
