@@ -10,6 +10,7 @@ namespace gigrad {
 constexpr size_t SIZES = 4;                                         // rules with 1, 2, 4 and 8 nodes
 constexpr int ROUNDS = 40;                                          // how often segments are halved
 constexpr size_t MOST_SEGMENTS = 16;                                // times the first number of them
+constexpr double PARTS = 8.0;                                       // of a whole path, if the head bends lines
 constexpr double ROUNDING = 16.0 * 2.220446049250313e-16;           // errors below this share of their terms are rounding
 constexpr size_t TASK = 512;                                        // segments that are worked on together, about
 
@@ -106,7 +107,8 @@ class HeadIntegral {
         out.reserve(list.size());
         const double most = 0.8 * (static_cast<double>(view_.order) - 3.0);
         for (const Segment& s : list) {
-            const double parts = std::ceil(most * (s.length() / view_.length(s.panel)));
+            // where lines alone are read, the panel has one node, and what the head makes of them goes by the path's length
+            const double parts = std::ceil(view_.curves > 0 ? most * (s.length() / view_.length(s.panel)) : PARTS * s.length());
             if (parts <= 1.0) {
                 out.push_back(s);
                 continue;
