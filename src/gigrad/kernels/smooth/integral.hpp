@@ -178,7 +178,7 @@ class HeadIntegral {
             points_.set(i, open[begin + i], open[begin + i].low);
             points_.set(n + i, open[begin + i], open[begin + i].high);
         }
-        points_.load(2 * n);
+        points_.load_ends(n);
         points_.forward(2 * n);
         settler_.find(&open[begin], n, begin, found);
         std::array<bool, POINTS> cut{};
@@ -186,25 +186,29 @@ class HeadIntegral {
         const size_t width = joints_ * k_;
         slopes_.resize(width * POINTS);
         keep_slopes(2 * n);
-        for (size_t i = 0; i < n; ++i) {
-            if (cut[i]) continue;
-            list_.push_back(open[begin + i]);
+        std::array<size_t, POINTS> kept;
+        size_t m = 0;
+        for (size_t i = 0; i < n; ++i)
+            if (!cut[i]) kept[m++] = i, list_.push_back(open[begin + i]);
+        const auto keep = [&](std::vector<double>& to, size_t columns, size_t shift, auto column) {
+            const size_t at = to.size();
+            to.resize(at + m * columns);
+            for (size_t c = 0; c < columns; ++c) {
+                const double* from = column(c) + shift;
+                for (size_t i = 0; i < m; ++i) to[at + i * columns + c] = from[kept[i]];
+            }
+        };
+        const auto score = [&](size_t o) { return points_.machine().value(program_.output + o); };
+        const auto joint = [&](size_t j) { return points_.machine().value(j); };
+        const auto slope = [&](size_t c) { return &slopes_[c * POINTS]; };
+        keep(first_, k_, 0, score), keep(last_, k_, n, score);
+        keep(from_, joints_, 0, joint), keep(to_, joints_, n, joint);
+        keep(low_slope_, width, 0, slope), keep(high_slope_, width, n, slope);
+        for (size_t i = 0; i < m; ++i)
             for (size_t o = 0; o < k_; ++o) {
-                const double* score = points_.machine().value(program_.output + o);
-                first_.push_back(score[i]);
-                last_.push_back(score[n + i]);
-                double& tall = out_.tallest[open[begin + i].panel * k_ + o];
-                tall = std::max(tall, std::max(std::fabs(score[i]), std::fabs(score[n + i])));
+                double& tall = out_.tallest[open[begin + kept[i]].panel * k_ + o];
+                tall = std::max(tall, std::max(std::fabs(score(o)[kept[i]]), std::fabs(score(o)[n + kept[i]])));
             }
-            for (size_t j = 0; j < joints_; ++j) {
-                from_.push_back(points_.machine().value(j)[i]);
-                to_.push_back(points_.machine().value(j)[n + i]);
-            }
-            for (size_t c = 0; c < width; ++c) {
-                low_slope_.push_back(slopes_[c * POINTS + i]);
-                high_slope_.push_back(slopes_[c * POINTS + n + i]);
-            }
-        }
     }
 
     // Derivatives of all outputs by the joints at the m points of the last run.
@@ -246,7 +250,7 @@ class HeadIntegral {
             some.clear();
             for (size_t i = 0; i < list_.size(); ++i)
                 if (number_[i] == number) some.push_back(i);
-            const size_t step = POINTS / rules_[number].size;
+            const size_t step = POINTS / std::max<size_t>(rules_[number].size, 2);  // a segment of one node has two edges
             for (size_t begin = 0; begin < some.size(); begin += step) {
                 const size_t n = std::min(step, some.size() - begin);
                 ask(&some[begin], n, rules_[number]);
@@ -310,27 +314,35 @@ class HeadIntegral {
             for (size_t w = 0; w < view_.lines * k_; ++w) to[w] += slopes_[(view_.curves * k_ + w) * POINTS + i] * list_[some[i]].length();
         }
         if (view_.curves == 0) return;
-        integrals_.resize(degrees_ * POINTS);
-        for (size_t end = 0; end < 2; ++end) {  // at the lower ends with a minus
-            const double sign = end == 0 ? -1.0 : 1.0;
-            for (size_t i = 0; i < n; ++i) points_.set(i, list_[some[i]], end == 0 ? list_[some[i]].low : list_[some[i]].high);
-            const double* basis = points_.legendre(n, degrees_ + 1);
-            if (end == 0) std::fill(integrals_.begin(), integrals_.end(), 0.0);
-            add_scaled(sign, basis + POINTS, n, integrals_.data());
-            for (size_t d = 1; d < degrees_; ++d) {  // the integral of P_d is (P_(d+1) - P_(d-1)) / (2 d + 1)
-                const double scale = sign / static_cast<double>(2 * d + 1);
-                add_scaled(scale, basis + (d + 1) * POINTS, n, &integrals_[d * POINTS]);
-                add_scaled(-scale, basis + (d - 1) * POINTS, n, &integrals_[d * POINTS]);
+        // Summed by parts: an edge between two segments counts with the difference of their derivatives, times the
+        // integral of P_d up to there, (P_(d+1) - P_(d-1)) / (2 d + 1).
+        const size_t columns = view_.curves * k_;
+        change_.assign(columns * POINTS, 0.0);
+        std::array<size_t, POINTS> panel;
+        size_t edges = 0;
+        for (size_t i = 0; i < n; ++i) {
+            const Segment& s = list_[some[i]];
+            const bool follows = i > 0 && list_[some[i - 1]].panel == s.panel && list_[some[i - 1]].high == s.low;
+            if (!follows) points_.set(edges, s, s.low), panel[edges++] = s.panel;
+            points_.set(edges, s, s.high), panel[edges++] = s.panel;
+            for (size_t c = 0; c < columns; ++c) {
+                change_[c * POINTS + edges - 2] -= slopes_[c * POINTS + i];
+                change_[c * POINTS + edges - 1] += slopes_[c * POINTS + i];
             }
         }
-        for (size_t begin = 0, end; begin < n; begin = end) {
-            const size_t panel = list_[some[begin]].panel;
-            for (end = begin + 1; end < n && list_[some[end]].panel == panel;) ++end;
-            const double half = 0.5 * view_.length(panel);
-            double* to = out_.curves + panel * degrees_ * view_.curves * k_;
-            for (size_t d = 0; d < degrees_; ++d)
-                for (size_t c = 0; c < view_.curves * k_; ++c)
-                    to[d * view_.curves * k_ + c] += half * row_product(&integrals_[d * POINTS + begin], &slopes_[c * POINTS + begin], end - begin);
+        const double* basis = points_.legendre(edges, degrees_ + 1);
+        integrals_.resize(POINTS);
+        for (size_t begin = 0, end; begin < edges; begin = end) {
+            for (end = begin + 1; end < edges && panel[end] == panel[begin];) ++end;
+            const double half = 0.5 * view_.length(panel[begin]);
+            double* to = out_.curves + panel[begin] * degrees_ * columns;
+            for (size_t d = 0; d < degrees_; ++d) {
+                std::fill_n(integrals_.begin(), end - begin, 0.0);
+                add_scaled(half / static_cast<double>(2 * d + 1), basis + (d + 1) * POINTS + begin, end - begin, integrals_.data());
+                if (d > 0) add_scaled(-half / static_cast<double>(2 * d + 1), basis + (d - 1) * POINTS + begin, end - begin, integrals_.data());
+                for (size_t c = 0; c < columns; ++c)
+                    to[d * columns + c] += row_product(integrals_.data(), &change_[c * POINTS + begin], end - begin);
+            }
         }
     }
 
@@ -448,7 +460,7 @@ class HeadIntegral {
         }
     }
 
-    std::vector<double> integrals_;  // (degrees, POINTS)
+    std::vector<double> integrals_, change_;  // (POINTS,), (C, k, POINTS)
 };
 
 }  // namespace gigrad

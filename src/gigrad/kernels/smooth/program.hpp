@@ -46,6 +46,11 @@ class Knots {
         return c;
     }
 
+    // Whether v lies between two neighbouring knots, of which the first `cell` are at most v: as its neighbour often did.
+    bool holds(double v, int32_t cell) const {
+        return cell > 0 && cell < static_cast<int32_t>(x_.size()) && x_[cell - 1] <= v && v < x_[cell];
+    }
+
     double value(double v, int32_t cell) const {
         if (cell == 0) return v < x_[0] ? y_[0] : v;  // not a number stays so
         if (cell == static_cast<int32_t>(x_.size())) return y_[cell - 1];
@@ -140,7 +145,7 @@ class Machine {
 
     // Derivatives of output k by all registers, for the points of the last full run.
     void backward(size_t k, size_t n, const int64_t* rows) {
-        std::fill(back_.begin(), back_.end(), 0.0);
+        for (size_t r = 0; r < program_.registers; ++r) std::fill(to_back(r), to_back(r) + n, 0.0);
         double* one = to_back(program_.output + k);
         std::fill(one, one + n, 1.0);
         for (size_t s = program_.steps.size(); s-- > 0;) backward(program_.steps[s], s, n, rows);
@@ -176,7 +181,7 @@ class Machine {
                     double* to = value(step.out + r);
                     int32_t* cell = cells_[number].data() + r * POINTS;
                     for (size_t i = 0; i < n; ++i) {
-                        cell[i] = step.knots.cell(x[i]);
+                        cell[i] = i > 0 && step.knots.holds(x[i], cell[i - 1]) ? cell[i - 1] : step.knots.cell(x[i]);
                         to[i] = step.knots.value(x[i], cell[i]);
                     }
                 }

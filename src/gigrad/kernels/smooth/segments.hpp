@@ -55,6 +55,11 @@ class HeadPoints {
 
     // Sets the registers that the head reads; `doubtful` points get the curves as far off as they may be.
     void load(size_t n, size_t doubtful = POINTS) {
+        joints(n, doubtful);
+        constants(n);
+    }
+
+    void joints(size_t n, size_t doubtful) {
         locate(n);
         series(view_.coefficients, n, [&](size_t c) { return machine_.value(c); });
         for (size_t i = doubtful; i < n; ++i)
@@ -66,11 +71,43 @@ class HeadPoints {
             for (size_t w = 0; w < view_.lines; ++w)
                 machine_.value(view_.curves + w)[i] = part == 0.0 ? from[w] : from[w] + part * (next[w] - from[w]);
         }
+    }
+
+    void constants(size_t n) {
         for (size_t i = 0; i < n; ++i) {
             const double* from = view_.constants + static_cast<size_t>(state_[i]) * program_.constants;
             for (size_t s = 0; s < program_.constants; ++s) machine_.value(program_.joints + s)[i] = from[s];
             row_[i] = view_.row[panel_[i]] + (state_[i] - view_.state[panel_[i]]);
         }
+    }
+
+    // The same for the two ends of n segments, points i and n + i: where one begins as the one before it ends, what moves is
+    // worked out once.
+    void load_ends(size_t n) {
+        std::array<size_t, POINTS> same, from;
+        same[0] = 0;
+        for (size_t i = 1; i < n; ++i) same[i] = panel_[i] == panel_[n + i - 1] && time_[i] == time_[n + i - 1] ? n + i - 1 : 0;
+        size_t alone = 0;  // first points that have no twin; they are moved behind the others and back
+        const auto panel = panel_;
+        const auto time = time_;
+        for (size_t i = 0; i < n; ++i)
+            if (same[i] == 0) from[alone++] = i;
+        for (size_t i = 0; i < alone + n; ++i) {
+            const size_t at = i < alone ? from[i] : n + i - alone;
+            panel_[i] = panel[at], time_[i] = time[at];
+        }
+        joints(alone + n, POINTS);
+        for (size_t j = 0; j < program_.joints; ++j) {
+            double* value = machine_.value(j);
+            std::array<double, POINTS> found;
+            std::copy_n(value, alone + n, found.begin());
+            std::copy_n(found.begin() + static_cast<std::ptrdiff_t>(alone), n, value + n);
+            for (size_t i = 0; i < alone; ++i) value[from[i]] = found[i];
+            for (size_t i = 1; i < n; ++i)
+                if (same[i] != 0) value[i] = value[same[i]];
+        }
+        panel_ = panel, time_ = time;
+        constants(2 * n);
     }
 
     void forward(size_t n, size_t stop) { machine_.forward(n, row_.data(), stop); }

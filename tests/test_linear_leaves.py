@@ -1,0 +1,51 @@
+"""Trees with linear leaves in closed form: what the mixed engine gives, and the definition."""
+
+from __future__ import annotations
+
+import lightgbm as lgb
+import numpy as np
+import pytest
+
+import gigrad as gig
+from gigrad.engine import leaves
+from gigrad.testing import brute_force
+
+
+def table(rows: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A grid of tenths, a count, a flag and a column with missing values, so that splits tie."""
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(rows, 5)), 1)
+    X[:, 1], X[:, 2] = rng.integers(0, 4, rows), rng.integers(0, 2, rows)
+    X[rng.random(rows) < 0.2, 3] = np.nan
+    return X, X[:, 0] * X[:, 1] + np.nan_to_num(X[:, 3]) * X[:, 2] + 0.1 * X[:, 4]
+
+
+def model(classes: int) -> lgb.LGBMModel:
+    X, y = table(600, 0)
+    options = {"n_estimators": 8, "num_leaves": 7, "linear_tree": True, "verbose": -1, "n_jobs": 1}
+    if classes == 1:
+        return lgb.LGBMRegressor(**options).fit(X, y)
+    return lgb.LGBMClassifier(**options).fit(X, np.digitize(y, np.quantile(y, [0.3, 0.6])))
+
+
+@pytest.mark.parametrize("classes", [1, 3])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_linear_leaves_earn_what_the_mixed_engine_gives(
+    classes: int, grouped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported, rows = gig.import_model(model(classes), output="margin"), table(40, 1)[0]
+    groups = {"both": ["Column_0", "Column_4"]} if grouped else None
+    explainer = gig.Explainer(imported, rows[:25], groups=groups, tol=1e-10)
+    closed = explainer(rows[25:])
+    monkeypatch.setattr(leaves, "as_linear_leaves", lambda *_: None)
+    walked = explainer(rows[25:])
+    np.testing.assert_allclose(closed.values, walked.values, atol=1e-12)
+    assert np.abs(closed.gap).max() < 1e-12
+
+
+def test_linear_leaves_equal_the_definition() -> None:
+    imported, rows = gig.import_model(model(1)), table(24, 2)[0]
+    starts, ends = rows[:12], rows[12:]
+    e = gig.explain_pairs(imported, starts, ends, discrete=())
+    want = np.stack([brute_force(imported, s, t)[:, 0] for s, t in zip(starts, ends, strict=True)])
+    np.testing.assert_allclose(e.values, want, atol=1e-8)
