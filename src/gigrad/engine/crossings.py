@@ -18,7 +18,7 @@ from .paths import Bools
 from .settings import Settings
 
 if TYPE_CHECKING:
-    from .integrate import Moments
+    from .moments import Moments
 
 Place = tuple[Settled, int]
 """A segment: the list it is in, and its place there."""

@@ -8,20 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 
-from .. import kernels
 from ..graph import Array, Node
 from .bumps import SAMPLES, cells, radial
 from .crossings import share_out
 from .games import Sides
 from .head import SHORTEST, Crossings, Head, Segments, Settled
 from .jumps import Corners
+from .moments import Moments
+from .native import native_moments, up_to_nodes
 from .paths import Bools, Ints
-from .program import HeadProgram
-from .quadrature import ROUNDING, gauss, legendre
+from .quadrature import ROUNDING, gauss
 from .roles import Roles
 from .settings import Settings
 from .slopes import ORDERS
@@ -31,77 +30,6 @@ ROUNDS = 40
 
 MOST = 16
 """How many times the first number of segments there may be at most: what is lost then is written down."""
-
-
-@dataclass(frozen=True, eq=False)
-class Moments:
-    """What the continuous credit needs to know of the head on each panel of a patch.
-
-    Attributes
-    ----------
-    curves : (panels, order + 2, columns of all curve ends, k)
-        Integrals over the panel of the score's derivative by a curve times P_l.
-    lines : dict of (panels, width, k)
-        Integrals of the score's derivative by a line.
-    lost : (panels, k)
-        What the quadrature of the segments lost, and jumps that could not be shared out.
-    wander : (orders, panels, k)
-        How far the quadrature with so many nodes is from the score inside of segments, times the share of the panel
-        that a segment is to the power of its nodes: as much of a curve as a polynomial of that degree misses. What is
-        made up for before a segment ends is no loss of the score, but one of a column's credit where that column's part
-        in a curve's speed changes on the way.
-    sway : (panels, columns of all curve ends, k)
-        How much the derivative by a curve varies on the panel, as a sum of squares: what an error of that curve, which
-        looks like a Legendre polynomial of high degree, costs.
-    off : (panels, columns of all curve ends and lines, k)
-        How far off the integrals of the derivatives by each joint are; zero where only the core could tell.
-    """
-
-    curves: Array
-    lines: dict[Node, Array]
-    lost: Array
-    wander: Array
-    sway: Array
-    off: Array
-
-    @classmethod
-    def zero(cls, head: Head) -> Moments:
-        """Nothing yet."""
-        roles, panels, k = head.roles, len(head.patch.panels), head.roles.output.width
-        columns = sum(n.width for n in roles.curve_ends)
-        return cls(
-            np.zeros((panels, head.patch.rule.size + 2, columns, k)),
-            {n: np.zeros((panels, n.width, k)) for n in roles.head_lines},
-            np.zeros((panels, k)),
-            np.zeros((len(ORDERS), panels, k)),
-            np.zeros((panels, columns, k)),
-            np.zeros((panels, sum(n.width for n in roles.joints), k)),
-        )
-
-    def add_points(self, head: Head, panel: Ints, time: Array, curves: Array, lines: dict[Node, Array]) -> None:
-        """Add masses at points: of the derivatives by curves, (n, columns, k), and by lines, (n, width, k) each."""
-        panels, degrees, columns, k = self.curves.shape
-        if columns:
-            mass = curves.reshape(len(panel), -1)
-            found = kernels.point_moments(panel, head.patch.local(panel, time), mass, panels, degrees)
-            self.curves[...] += found.reshape(panels, degrees, columns, k)
-        for node, part in lines.items():
-            flat = part.reshape(len(panel), -1)
-            total = kernels.point_moments(panel, np.zeros(len(panel)), flat, panels, 1)
-            self.lines[node][...] += total.reshape(panels, -1, k)
-
-    def add_segments(self, head: Head, segments: Segments, curves: Array, lines: dict[Node, Array]) -> None:
-        """Add derivatives constant on segments: by curves, (n, columns, k), and by lines, (n, width, k) each."""
-        panels, degrees, columns, k = self.curves.shape
-        panel, patch = segments.panel, head.patch
-        low, high = patch.local(panel, segments.low), patch.local(panel, segments.high)
-        half = patch.half[:, None, None]
-        if columns:
-            found = kernels.segment_moments(panel, low, high, curves.reshape(len(panel), -1), panels, degrees)
-            self.curves[...] += (found * half).reshape(panels, degrees, columns, k)
-        for node, part in lines.items():
-            total = kernels.segment_moments(panel, low, high, part.reshape(len(panel), -1), panels, 1) * half
-            self.lines[node][...] += total.reshape(panels, -1, k)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +78,11 @@ class Integral:
         """All moments of the patch; the sides of its corners are written to `sides`."""
         program = self.head.program() if self.settings.native else None
         if program is not None:
-            return self._native(program)
+            found = native_moments(
+                self.head, program, self.corners, self.sides, self.allowed, self.limits, self.settings
+            )
+            self.tallest = found.tallest
+            return found.moments
         crossings, kept = Crossings(), list[Settled]()
         segments = self._first()
         most = MOST * (len(segments) + len(self.patch.panels))
@@ -170,37 +102,6 @@ class Integral:
         if crossings.time:
             share_out(self.head, crossings, kept, self.moments, self.settings)
         return self.moments
-
-    def _native(self, program: HeadProgram) -> Moments:
-        """The same by the native core."""
-        roles, patch, panels, sides = self.roles, self.patch, self.patch.panels, self.sides
-        grid, head_lines = patch.lines.grid, roles.head_lines
-        left = grid.left[panels.piece]
-        start = grid.time[left]
-        state = panels.begin + patch.lines.legs.path[panels.leg]
-        row, table = self.head.table_rows(state)
-        lines = patch.lines.head_ends if head_lines else np.zeros((0, 0))
-        found = kernels.head_moments(
-            program.native,
-            [panels.low, panels.high, start, grid.time[left + 1] - start],
-            [panels.begin, panels.end, state, row, left],
-            (patch.coefficients, patch.steepness, patch.doubt),
-            lines, self.corners.time, sides.place, self.head.constants, self.allowed,
-            _segment_rules(patch.rule.size + 2), np.array(self.limits), table, sides.before, sides.after,
-            kernels.threads(self.settings.n_threads),
-        )  # fmt: skip
-        self.tallest = found.tallest
-        self.head.unsure |= found.unsure.astype(np.bool_)
-        place, first = sides.place[found.corner], 0
-        doubts = patch.split(patch.doubt[found.panel], {})
-        for node in roles.joints:
-            sides.joints[node][place] = found.joints[:, first : first + node.width]
-            first += node.width
-            if node in doubts:
-                sides.doubts[node][place] = doubts[node]
-        edges = np.cumsum([0, *(n.width for n in head_lines)])
-        by_line = {n: found.lines[:, a:b] for n, a, b in zip(head_lines, edges[:-1], edges[1:], strict=True)}
-        return Moments(found.curves, by_line, found.lost, found.wander, found.sway, found.off)
 
     def _first(self) -> Segments:
         segments = self._bumps(Segments.of(self.patch, self.corners))
@@ -373,7 +274,7 @@ class Integral:
         for node, mass in masses.by_joint(self.roles):
             gained += np.einsum("nqw,nqwk->nqk", speeds[node].reshape(mass.shape[:3]), mass)
         rest = settled.last - settled.first - gained.sum(axis=1)
-        up_to = np.einsum("sq,nqk->nsk", _up_to_nodes(size, rule.size), gained)
+        up_to = np.einsum("sq,nqk->nsk", up_to_nodes(size, rule.size), gained)
         wander = np.abs(inside.score - settled.first[:, None] - up_to).max(axis=1)
         bad = self._loses(settled, slopes, rest, wander, final)
         if bad.any():
@@ -413,34 +314,6 @@ class Integral:
             size = np.maximum(*(np.abs(v) for v in settled.ends[node]))
             out += np.einsum("nw,nwk->nk", size, np.abs(slope).max(axis=1))
         return out
-
-
-@cache
-def _segment_rules(degrees: int) -> list[tuple[Array, ...]]:
-    """The rules of segments on panels with so many moments, as `kernels.head_moments` takes them."""
-    out = []
-    for size in ORDERS:
-        rule, finer = gauss(size), gauss((degrees + size) // 2)
-        refine = np.polynomial.legendre.legvander(finer.nodes, size - 1) @ rule.to_coefficients
-        # the rule through the nodes and both ends, less the rule itself
-        nodes = np.concatenate([rule.nodes, [-1.0, 1.0]])
-        whole = np.linalg.solve(np.polynomial.legendre.legvander(nodes, size + 1).T, 2.0 * np.eye(size + 2)[0])
-        embedded = whole - np.append(rule.weights, [0.0, 0.0])
-        out.append((rule.nodes, finer.nodes, finer.weights, refine, _up_to_nodes(size, finer.size), embedded))
-    return out
-
-
-@cache
-def _up_to_nodes(size: int, finer: int) -> Array:
-    """The matrix (size, finer) that turns what each node of a finer rule adds to an integral into the integrals from -1
-    to the nodes of the rule with `size` nodes."""
-    nodes, rule = gauss(size).nodes, gauss(finer)
-    basis = legendre(nodes, finer + 1)
-    below = np.empty((finer, size))  # integrals of the Legendre polynomials from -1 to the nodes
-    below[0] = nodes + 1.0
-    for degree in range(1, finer):
-        below[degree] = (basis[degree + 1] - basis[degree - 1]) / (2 * degree + 1)
-    return np.asarray(below.T @ rule.to_coefficients / rule.weights)
 
 
 def _refined(slopes: Slopes, refine: Array, weight: Array) -> tuple[Array, dict[Node, Array]]:

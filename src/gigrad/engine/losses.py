@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..graph import Array
-from .integrate import Moments
+from .moments import Moments
 from .slopes import ORDERS, Parts
 
 SLOWEST = 1e-3

@@ -15,22 +15,24 @@ from itertools import chain, pairwise
 import numpy as np
 
 from .. import kernels
-from ..graph import Array, Elementwise, Input, Node, Opaque, PiecewiseLinear, needed
+from ..graph import Array, Elementwise, Input, Node, Opaque, PiecewiseLinear
 from .breaks import find_breaks
 from .bumps import bumps
 from .games import CornerPlayers, Games, Sides
 from .head import Head
-from .integrate import Integral, Moments
+from .integrate import Integral
 from .jumps import EndValues, find_corners, step_values
 from .large_games import LargeCorner, sample_rows
+from .line_parts import LineParts
 from .lines import Legs, Lines
 from .losses import SLOWEST, Losses
+from .moments import Moments
 from .panels import Panels, Patch, first_orders, first_panels
 from .paths import WHOLE, Block, Bools, Chosen, Ints, Paths
 from .program import with_narrow_curves
 from .quadrature import ROUNDING, tails
 from .retries import FINEST, improve
-from .roles import Roles, pull_back
+from .roles import Roles
 from .settings import Credits, Settings
 from .slopes import pulled
 from .table import Table
@@ -56,12 +58,6 @@ BLOCK = 1 << 25
 
 ENOUGH = 1 << 20
 """A path whose lines hold more numbers than this is walked alone: with others it would only leave the caches."""
-
-WIDEST = 64
-"""Lines of more columns than this are taken to be moved by one column of the rows each."""
-
-SAMPLES = 4
-"""Times of a leg at which it is asked how much columns move a line with kinks."""
 
 BATCH = 1 << 21
 """How many numbers a batch of panels may hold at once, roughly."""
@@ -239,7 +235,7 @@ class Walk:
         self.lines = Lines(roles, self.block, self.legs)
         pieces = len(self.lines.grid.left)
         self.sums = {n: np.zeros((self.k, pieces, n.width)) for n in roles.line_ends}
-        self.line_parts: dict[Node, Array] = {}
+        self.line_parts = LineParts(self.block, self.lines)
         self.lost, self.moved = np.zeros((2, len(self.legs), self.k))
         self.rough = any(isinstance(n, Opaque) for n in roles.curves)
         panels = self._first_panels()
@@ -403,59 +399,26 @@ class Walk:
         first_column = dict(zip(joints, np.cumsum([0, *(n.width for n in joints)]).tolist(), strict=False))
         for node, table in moments.lines.items():
             sums[node] += table.transpose(2, 0, 1)
-            parts = self._line_parts(node, patch.panels)
-            losses.add_line(table, *parts)
+            largest, speed = self.line_parts.on(node, patch.panels)
+            losses.add_line(table, largest, speed)
             at = first_column[node]
-            off += np.einsum("pwk,pw->pk", moments.off[:, at : at + node.width], parts[0])
+            off += np.einsum("pwk,pw->pk", moments.off[:, at : at + node.width], largest)
         order, column = patch.rule.size, 0
         for node in self.roles.curve_ends:
             for j in range(node.width):
                 moment = moments.curves[:, :, column].transpose(2, 0, 1)  # (k, panels, order + 2)
-                parts, speed = pulled(patch, node, j, moment[:, :, :order] @ patch.rule.to_coefficients)
+                parts, rates = pulled(patch, node, j, moment[:, :, :order] @ patch.rule.to_coefficients)
                 for line, part in parts.items():
                     sums[line] += part
-                losses.add_curve(moment, speed)
-                off += moments.off[:, column] * speed.largest[:, None]
-                tail = tails(speed.last, order, self.rough)  # degrees order .. 2 order
+                losses.add_curve(moment, rates)
+                off += moments.off[:, column] * rates.largest[:, None]
+                tail = tails(rates.last, order, self.rough)  # degrees order .. 2 order
                 error += _interpolation_error(tail, np.abs(moment))
                 error += patch.doubt[:, column, None] * np.sqrt(moments.sway[:, column])
                 error += (patch.astray[:, column] / patch.panels.length)[:, None] * np.abs(moment[:, :, 0]).T
                 column += 1
         losses.off += off
         return sums, error, losses
-
-    def _line_parts(self, node: Node, panels: Panels) -> tuple[Array, Array]:
-        """The most that one column moves each column of a line, and how that moves, by time: (panels, width) each."""
-        grid, ends = self.lines.grid, self.lines.ends[node]
-        left = grid.left[panels.piece]
-        speed = (ends[left + 1] - ends[left]) / (grid.time[left + 1] - grid.time[left])[:, None]
-        if node.width > WIDEST:
-            return np.abs(speed), speed
-        if node not in self.line_parts:
-            self.line_parts[node] = self._parts_of_legs(node)
-        return np.maximum(self.line_parts[node][panels.leg], np.abs(speed)), speed
-
-    def _parts_of_legs(self, node: Node) -> Array:
-        """The most that one column moves each column of a line by time on every leg, (legs, width).
-
-        Where lines have kinks their gradients change from piece to piece. A few times tell how large they are.
-        """
-        legs, samples = self.legs, 1 if self.lines.straight else SAMPLES
-        leg = np.repeat(np.arange(len(legs)), samples)
-        part = np.tile((np.arange(samples) + 0.5) / samples, len(legs))
-        time = legs.low[leg] + part * (legs.high - legs.low)[leg]
-        rows = self.block.at(legs.path[leg], time, legs.late[leg])
-        values = self.roles.evaluate((node,), {self.roles.source: rows})
-        below = needed((node,), {self.roles.source})
-        move, out = self.block.move[legs.path[leg]], np.zeros((len(legs), node.width))
-        for column in range(node.width):
-            one = np.zeros((len(leg), node.width))
-            one[:, column] = 1.0
-            found = pull_back(below, {node: one}, values).get(self.roles.source)
-            if found is not None:
-                largest = np.abs(found * move).max(axis=1, initial=0.0)
-                out[:, column] = largest.reshape(len(legs), samples).max(axis=1)
-        return out
 
     def _credit_alone(self, patch: Patch) -> tuple[dict[Node, Array], Array]:
         """As `_credit`, where the output is a line or a curve itself: plain Gauss quadrature.

@@ -19,7 +19,9 @@ from .roles import Roles
 CONSTANT, LINEAR, MONOTONE, ANY = range(4)
 """How a column moves on a panel where no tree jumps."""
 
-RISING = frozenset({"identity", "relu", "elu", "tanh", "sigmoid", "softplus", "exp", "log", "log1p", "expm1", "sqrt", "logit"})
+RISING = frozenset(
+    {"identity", "relu", "elu", "tanh", "sigmoid", "softplus", "exp", "log", "log1p", "expm1", "sqrt", "logit"}
+)
 """Functions that never turn back."""
 
 _NONE = np.zeros(0)

@@ -84,10 +84,10 @@ def head_moments(
         A tabulated part of the head: series (rows, degrees, width), those of its slopes, and the scale of its score.
     before, after : (corners, k)
     """
-    arrays = [_rows(v) for v in (*curves, lines)]
+    coefficients, steepness, doubt = (_rows(v) for v in curves)
     rules_ = [tuple(_rows(v) for v in rule) for rule in rules]
     found = _native.head_moments(
-        program, [_rows(t) for t in times], [np.ascontiguousarray(p, np.int64) for p in places], *arrays,
+        program, [_rows(t) for t in times], [_whole(p) for p in places], coefficients, steepness, doubt, _rows(lines),
         _rows(corner_time), shared, _rows(constants), _rows(allowed), rules_, _rows(limits),
         _rows(table[0]), _rows(table[1]), table[2], table[3], before, after, n_threads,
     )  # fmt: skip
@@ -122,10 +122,14 @@ def linear_credits(
     """
     column, target, weight = leaves
     return _native.linear_credits(
-        forest, _rows(starts), _rows(ends), *(_rows(v) for v in numbers), np.ascontiguousarray(column, np.int64),
-        np.ascontiguousarray(target, np.int64), _rows(weight), np.ascontiguousarray(player, np.int64), outputs, n_threads,
+        forest, _rows(starts), _rows(ends), _rows(numbers[0]), _rows(numbers[1]), _whole(column), _whole(target),
+        _rows(weight), _whole(player), outputs, n_threads,
     )  # fmt: skip
 
 
 def _rows(x: Array) -> Array:
     return np.ascontiguousarray(x, dtype=np.float64)
+
+
+def _whole(x: Ints) -> Ints:
+    return np.ascontiguousarray(x, dtype=np.int64)

@@ -3,14 +3,13 @@
 // segment loses is known too: segments that lose too much get more nodes, then are halved.
 #pragma once
 
-#include "settle.hpp"
+#include "first_segments.hpp"
 
 namespace gigrad {
 
 constexpr size_t SIZES = 4;                                         // rules with 1, 2, 4 and 8 nodes
 constexpr int ROUNDS = 40;                                          // how often segments are halved
 constexpr size_t MOST_SEGMENTS = 16;                                // times the first number of them
-constexpr double PARTS = 8.0;                                       // of a whole path, if the head bends lines
 constexpr double ROUNDING = 16.0 * 2.220446049250313e-16;           // errors below this share of their terms are rounding
 constexpr size_t TASK = 512;                                        // segments that are worked on together, about
 
@@ -50,7 +49,7 @@ class HeadIntegral {
 
     // Adds the moments of the panels begin .. end-1.
     void run(size_t begin, size_t end, SharedJoints& shared) {
-        std::vector<Segment> open = first(begin, end);
+        std::vector<Segment> open = first_segments(view_, settler_, begin, end, out_.unsure);
         const size_t most = MOST_SEGMENTS * (open.size() + (end - begin));
         for (int round = 0; round < ROUNDS && !open.empty(); ++round) {
             const bool last = round == ROUNDS - 1 || open.size() > most;
@@ -85,66 +84,6 @@ class HeadIntegral {
 
     // ------------------------------------------------------------ segments
 
-    std::vector<Segment> first(size_t begin, size_t end) {
-        std::vector<Segment> out;
-        for (size_t p = begin; p < end; ++p) {
-            double low = view_.low[p];
-            int64_t left = -1;
-            for (int64_t c = view_.begin[p]; c < view_.end[p]; ++c) {
-                const double time = std::min(std::max(view_.corner_time[c], view_.low[p]), view_.high[p]);
-                out.push_back({p, view_.state[p] + (c - view_.begin[p]), low, time, left, c});
-                low = time, left = c;
-            }
-            out.push_back({p, view_.state[p] + (view_.end[p] - view_.begin[p]), low, view_.high[p], left, -1});
-        }
-        return settler_.turn() ? without_turns(in_parts(out)) : out;
-    }
-
-    // A level that is passed and passed back goes unseen at the ends: long segments are looked at in parts. What few nodes
-    // describe does not turn back often, and a kink that was missed shows in what a segment loses.
-    std::vector<Segment> in_parts(const std::vector<Segment>& list) const {
-        std::vector<Segment> out;
-        out.reserve(list.size());
-        const double most = 0.8 * (static_cast<double>(view_.order) - 3.0);
-        for (const Segment& s : list) {
-            // where lines alone are read, the panel has one node, and what the head makes of them goes by the path's length
-            const double parts = std::ceil(view_.curves > 0 ? most * (s.length() / view_.length(s.panel)) : PARTS * s.length());
-            if (parts <= 1.0) {
-                out.push_back(s);
-                continue;
-            }
-            std::vector<double> times;
-            for (double part = 1.0; part < parts; part += 1.0) times.push_back(s.low + s.length() * part / parts);
-            cut(s, times, out);
-        }
-        return out;
-    }
-
-    std::vector<Segment> without_turns(const std::vector<Segment>& list) {
-        std::vector<std::pair<size_t, double>> found;
-        settler_.turns(list, out_.unsure, [&](size_t segment, double time) { found.emplace_back(segment, time); });
-        if (found.empty()) return list;
-        std::sort(found.begin(), found.end());
-        std::vector<Segment> out;
-        size_t at = 0;
-        for (size_t i = 0; i < list.size(); ++i) {
-            std::vector<double> times;
-            for (; at < found.size() && found[at].first == i; ++at)
-                if (times.empty() || found[at].second - times.back() > SHORTEST) times.push_back(found[at].second);
-            cut(list[i], times, out);
-        }
-        return out;
-    }
-
-    // Adds a segment, cut at times inside it, to a list.
-    static void cut(Segment s, const std::vector<double>& times, std::vector<Segment>& out, bool kinks = false) {
-        for (const double time : times) {
-            out.push_back({s.panel, s.state, s.low, time, s.left, -1, s.low_kink, kinks});
-            s.low = time, s.left = -1, s.low_kink = kinks, s.whole = false;
-        }
-        out.push_back(s);
-    }
-
     // Fills the list with the given segments, cut at every kink of the head, and the score at their ends.
     void settle(std::vector<Segment> open) {
         list_.clear(), first_.clear(), last_.clear(), from_.clear(), to_.clear(), low_slope_.clear(), high_slope_.clear();
@@ -163,7 +102,7 @@ class HeadIntegral {
                     if (inside && (times.empty() || found[i].root > times.back())) times.push_back(found[i].root);
                 }
                 open[segment].whole = times.empty();
-                cut(open[segment], times, again, true);
+                cut_segment(open[segment], times, again, true);
             }
             open = std::move(again);
         }
@@ -236,7 +175,7 @@ class HeadIntegral {
     std::vector<Segment> halves() const {
         std::vector<Segment> out;
         for (size_t i = 0; i < list_.size(); ++i)
-            if (number_[i] == SIZES) cut(list_[i], {0.5 * (list_[i].low + list_[i].high)}, out);
+            if (number_[i] == SIZES) cut_segment(list_[i], {0.5 * (list_[i].low + list_[i].high)}, out);
         return out;
     }
 

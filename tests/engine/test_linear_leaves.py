@@ -33,9 +33,10 @@ def model(classes: int) -> lgb.LGBMModel:
 def test_linear_leaves_earn_what_the_mixed_engine_gives(
     classes: int, grouped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    imported, rows = gig.import_model(model(classes), output="margin"), table(40, 1)[0]
+    imported, rows = gig.import_model(model(classes)), table(40, 1)[0]
     groups = {"both": ["Column_0", "Column_4"]} if grouped else None
-    explainer = gig.Explainer(imported, rows[:25], groups=groups, tol=1e-10)
+    output = "margin" if classes > 1 else None
+    explainer = gig.Explainer(imported, rows[:25], output=output, groups=groups, tol=1e-10)
     closed = explainer(rows[25:])
     monkeypatch.setattr(leaves, "as_linear_leaves", lambda *_: None)
     walked = explainer(rows[25:])

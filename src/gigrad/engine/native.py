@@ -1,0 +1,95 @@
+"""A head integrated over the segments of a patch by the native core: what `integrate.Integral` does in Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from .. import kernels
+from ..graph import Array
+from .games import Sides
+from .head import Head
+from .jumps import Corners
+from .moments import Moments
+from .program import HeadProgram
+from .quadrature import gauss, legendre
+from .settings import Settings
+from .slopes import ORDERS
+
+
+@dataclass(frozen=True, eq=False)
+class NativeMoments:
+    """The moments of a patch, and the largest |score| seen on each of its panels, (panels, k)."""
+
+    moments: Moments
+    tallest: Array
+
+
+def native_moments(
+    head: Head,
+    program: HeadProgram,
+    corners: Corners,
+    sides: Sides,
+    allowed: Array,
+    limits: tuple[float, ...],
+    settings: Settings,
+) -> NativeMoments:
+    """All moments of a patch; the sides of its corners are written to `sides`, doubtful panels to `head.unsure`."""
+    roles, patch, panels = head.roles, head.patch, head.patch.panels
+    grid, head_lines = patch.lines.grid, roles.head_lines
+    left = grid.left[panels.piece]
+    start = grid.time[left]
+    state = panels.begin + patch.lines.legs.path[panels.leg]
+    row, table = head.table_rows(state)
+    lines = patch.lines.head_ends if head_lines else np.zeros((0, 0))
+    found = kernels.head_moments(
+        program.native,
+        [panels.low, panels.high, start, grid.time[left + 1] - start],
+        [panels.begin, panels.end, state, row, left],
+        (patch.coefficients, patch.steepness, patch.doubt),
+        lines, corners.time, sides.place, head.constants, allowed,
+        segment_rules(patch.rule.size + 2), np.array(limits), table, sides.before, sides.after,
+        kernels.threads(settings.n_threads),
+    )  # fmt: skip
+    head.unsure |= found.unsure.astype(np.bool_)
+    place, first = sides.place[found.corner], 0
+    doubts = patch.split(patch.doubt[found.panel], {})
+    for node in roles.joints:
+        sides.joints[node][place] = found.joints[:, first : first + node.width]
+        first += node.width
+        if node in doubts:
+            sides.doubts[node][place] = doubts[node]
+    edges = np.cumsum([0, *(n.width for n in head_lines)])
+    by_line = {n: found.lines[:, a:b] for n, a, b in zip(head_lines, edges[:-1], edges[1:], strict=True)}
+    moments = Moments(found.curves, by_line, found.lost, found.wander, found.sway, found.off)
+    return NativeMoments(moments, found.tallest)
+
+
+@cache
+def segment_rules(degrees: int) -> list[tuple[Array, ...]]:
+    """The rules of segments on panels with so many moments, as `kernels.head_moments` takes them."""
+    out: list[tuple[Array, ...]] = []
+    for size in ORDERS:
+        rule, finer = gauss(size), gauss((degrees + size) // 2)
+        refine = np.polynomial.legendre.legvander(finer.nodes, size - 1) @ rule.to_coefficients
+        # the rule through the nodes and both ends, less the rule itself
+        nodes = np.concatenate([rule.nodes, [-1.0, 1.0]])
+        whole = np.linalg.solve(np.polynomial.legendre.legvander(nodes, size + 1).T, 2.0 * np.eye(size + 2)[0])
+        embedded = whole - np.append(rule.weights, [0.0, 0.0])
+        out.append((rule.nodes, finer.nodes, finer.weights, refine, up_to_nodes(size, finer.size), embedded))
+    return out
+
+
+@cache
+def up_to_nodes(size: int, finer: int) -> Array:
+    """The matrix (size, finer) that turns what each node of a finer rule adds to an integral into the integrals from -1
+    to the nodes of the rule with `size` nodes."""
+    nodes, rule = gauss(size).nodes, gauss(finer)
+    basis = legendre(nodes, finer + 1)
+    below = np.empty((finer, size))  # integrals of the Legendre polynomials from -1 to the nodes
+    below[0] = nodes + 1.0
+    for degree in range(1, finer):
+        below[degree] = (basis[degree + 1] - basis[degree - 1]) / (2 * degree + 1)
+    return np.asarray(below.T @ rule.to_coefficients / rule.weights)
