@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMPS := $(VENV)/.stamps
-NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/gigrad/kernels/*.cpp src/gigrad/kernels/*.hpp)
+NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/gigrad/kernels/*.cpp src/gigrad/kernels/*.hpp \
+          src/gigrad/kernels/smooth/*.cpp src/gigrad/kernels/smooth/*.hpp)
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
 
 .PHONY: help demo test check sanitize coverage docs models bench paper clean

@@ -1,4 +1,4 @@
-// Walks random and corrupt forests, and layers along lines, under AddressSanitizer and UndefinedBehaviorSanitizer
+// Walks random and corrupt forests, layers along lines, and heads, under AddressSanitizer and UndefinedBehaviorSanitizer
 // (`make sanitize`). Values on a coarse grid make ties; huge, tiny, infinite and missing ones try the arithmetic.
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +12,8 @@
 #include "linked.hpp"
 #include "reading.hpp"
 #include "units.hpp"
+
+#include "heads.hpp"
 
 using namespace gigrad;
 
@@ -136,6 +138,7 @@ void walk_everything(const Forest& forest, bool extreme) {
     const LaneKernel* kernel = some_kernel();
     credits_pairs(forest, kernel, S, E, 2, credit.data());
     credits(forest, kernel, S, weights.data(), E, 2, mean.data());
+    walk_linear_leaves(forest, kernel, S, E, s.data(), e.data(), p);
     double scale = 1.0;
     for (const double v : forest.values) scale = std::max(scale, std::abs(v));
     for (size_t i = 0; i < n && scale < 1e100; ++i)
@@ -317,6 +320,7 @@ int main() {
         walk_linked(a.forest());
         for (int c = 0; c < 6; ++c) refused += corrupt(a);
         follow_layers();
+        integrate_head([](size_t n) { return some_values(n); }, below);
     }
     must(refused > 300, "too few corrupt forests were refused: the test does not test");
     std::printf("sanitize: 500 forests walked, %d of 1500 corrupt ones refused, nothing wrong\n", refused);
