@@ -92,15 +92,15 @@ def credits(
     linear: LinearLeaves, source: Input, paths: Paths, categories: Bools, allowed: Array, settings: Settings
 ) -> Credits:
     """Credit of every end for trees with linear leaves; arguments as of `mixed.attribute`."""
-    from . import mixed, terms
-
     k = len(linear.matrices[0])
     players = np.arange(source.width) if settings.players is None else settings.players
     values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, k))
-    error, finest = (np.zeros((len(paths.ends), k)) for _ in range(2))
+    none = np.zeros((len(values), k))
+    out = Credits(values, none, none, none, np.zeros(len(values), np.int64))
     read = np.zeros(source.width, np.bool_)
     read[linear.column[linear.column >= 0]] = True
     last = linear.trees.forward(paths.ends) * linear.weight  # the leaves at the ends
+    waiting: list[Block] = []
     for block in paths.blocks(PAIRS, categories):
         numbers = [value_of(linear.numbers, {source: rows}) for rows in (block.starts, block.ends)]
         finite = np.isfinite(numbers[0]) & np.isfinite(numbers[1])
@@ -108,18 +108,40 @@ def credits(
         some = np.nonzero(~rest)[0]
         if len(some):
             part = _straight(linear, block[some], numbers[0][some], numbers[1][some], last, players, settings)
-            np.add.at(values, block.row[some], part)
-        if not rest.any():
+            np.add.at(out.values, block.row[some], part)
+        # The last row of a block may go on in the next one, and all paths of a row are walked together.
+        waiting = [part for part in (*waiting, block[np.nonzero(rest)[0]]) if len(part)]
+        goes_on = block.row[-1]
+        done = Chosen.of(paths.ends, [part[np.nonzero(part.row != goes_on)[0]] for part in waiting])
+        waiting = [part[np.nonzero(part.row == goes_on)[0]] for part in waiting]
+        out = _with_walked(out, linear, source, done, categories, allowed, settings)
+    return _with_walked(out, linear, source, Chosen.of(paths.ends, waiting), categories, allowed, settings)
+
+
+def _with_walked(
+    out: Credits,
+    linear: LinearLeaves,
+    source: Input,
+    chosen: Chosen,
+    categories: Bools,
+    allowed: Array,
+    settings: Settings,
+) -> Credits:
+    """Add the credit of paths that are not straight, by the mixed engine."""
+    from . import mixed, terms
+
+    for matrix, term in zip(linear.matrices, (linear.trees, linear.product), strict=True):
+        if not matrix.any() or not len(chosen.row):
             continue
-        chosen = Chosen.of(paths, block, rest)
-        for matrix, term in zip(linear.matrices, (linear.trees, linear.product), strict=True):
-            if matrix.any():
-                limit = terms.share(allowed, matrix) / 2.0
-                walked = mixed.attribute(term, source, chosen, categories, limit, settings)
-                values += walked.values @ matrix.T
-                error += walked.error @ np.abs(matrix).T
-                finest += np.broadcast_to(walked.finest, walked.error.shape) @ np.abs(matrix).T
-    return Credits(values, error, finest)
+        walked = mixed.attribute(term, source, chosen, categories, terms.share(allowed, matrix) / 2.0, settings)
+        size = np.abs(matrix).T
+        rest = [np.broadcast_to(v, walked.error.shape) @ size for v in (walked.error, walked.finest, walked.sampled)]
+        error, finest, sampled = (
+            had + more for had, more in zip((out.error, out.finest, out.sampled), rest, strict=True)
+        )
+        values, most = out.values + walked.values @ matrix.T, np.maximum(out.players, walked.players)
+        out = Credits(values, error, finest, sampled, most)
+    return out
 
 
 def _straight(

@@ -63,4 +63,5 @@ class Losses:
         share = np.maximum(1.0, self.largest / total)
         turn = (self.largest_turn + share * self.total_turn) / total
         most = moments.lost + self.largest + self.largest_turn[0]  # all of it, where the speed is as good as none
-        return np.maximum(np.minimum(moments.lost * share + (moments.wander * turn).sum(axis=0), most), self.off)
+        seen = np.minimum(moments.lost * share + (moments.wander * turn).sum(axis=0), most)
+        return np.asarray(np.maximum(seen, self.off))

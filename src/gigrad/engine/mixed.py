@@ -235,7 +235,7 @@ class Walk:
         self.lines = Lines(roles, self.block, self.legs)
         pieces = len(self.lines.grid.left)
         self.sums = {n: np.zeros((self.k, pieces, n.width)) for n in roles.line_ends}
-        self.line_parts = LineParts(self.block, self.lines)
+        self.line_parts = LineParts(self.lines)
         self.lost, self.moved = np.zeros((2, len(self.legs), self.k))
         self.rough = any(isinstance(n, Opaque) for n in roles.curves)
         panels = self._first_panels()

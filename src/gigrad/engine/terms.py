@@ -35,10 +35,12 @@ def credits_of(node: Node, source: Input, paths: Paths, settings: Settings) -> C
     players = np.zeros(len(paths.ends), np.int64)
     terms = linear_terms(node)
     settings = replace(settings, miss=settings.miss / max(len(terms), 1))  # so that their bounds hold together
+    count = max(len(terms), 1)
     linear = None if settings.careful else leaves.as_linear_leaves(terms, source)
     if linear is not None:
-        part = leaves.credits(linear, source, paths, categories, allowed() / len(terms), settings)
-        values, error, finest = part.values, part.error, finest + part.finest
+        part = leaves.credits(linear, source, paths, categories, allowed() / count, settings)
+        values, error, finest, sampled = part.values, part.error, finest + part.finest, sampled + part.sampled
+        players = np.maximum(players, part.players)
         terms = [one for one in terms if one[1] not in (linear.trees, linear.product)]
     for matrix, term in terms:
         own = own_columns(term, source)
@@ -50,7 +52,7 @@ def credits_of(node: Node, source: Input, paths: Paths, settings: Settings) -> C
             part = links.credits(*linked, paths, settings)
         else:
             matrix, term = as_outputs(matrix, term)
-            part = _walked(term, source, paths, categories, share(allowed(), matrix) / len(terms), settings)
+            part = _walked(term, source, paths, categories, share(allowed(), matrix) / count, settings)
         values += part.values @ matrix.T
         error += part.error @ np.abs(matrix).T
         finest += np.broadcast_to(part.finest, part.error.shape) @ np.abs(matrix).T

@@ -122,9 +122,9 @@ class HeadIntegral {
         settler_.find(&open[begin], n, begin, found);
         std::array<bool, POINTS> cut{};
         for (size_t i = had; i < found.size(); ++i) cut[found[i].segment - begin] = true;
-        const size_t width = joints_ * k_;
-        slopes_.resize(width * POINTS);
-        keep_slopes(2 * n);
+        const size_t width = view_.curves == 0 && joints_ == 1 ? 0 : joints_ * k_;  // chords need no slopes at the ends
+        slopes_.resize(joints_ * k_ * POINTS);
+        if (width > 0) keep_slopes(2 * n);
         std::array<size_t, POINTS> kept;
         size_t m = 0;
         for (size_t i = 0; i < n; ++i)
@@ -182,6 +182,7 @@ class HeadIntegral {
     // ------------------------------------------------------------ quadrature
 
     void quadrature(bool last) {
+        if (view_.curves == 0 && joints_ == 1) return chords();
         begin_slope_.assign(list_.size() * view_.curves * k_, 0.0);
         end_slope_ = begin_slope_;
         std::vector<size_t> some;
@@ -220,6 +221,27 @@ class HeadIntegral {
                 begin_slope_[some[i] * view_.curves * k_ + c] = slopes_[c * POINTS + i * rule.size];
                 end_slope_[some[i] * view_.curves * k_ + c] = slopes_[c * POINTS + i * rule.size + rule.size - 1];
             }
+    }
+
+    // A head over one line: every column moves the score by its part of the line's way, whatever lies in between. The slope
+    // of the chord is exact, where it is not a small difference of large numbers.
+    void chords() {
+        std::vector<size_t> some(list_.size());
+        for (size_t i = 0; i < some.size(); ++i) some[i] = i;
+        for (size_t begin = 0; begin < some.size(); begin += POINTS) {
+            const size_t n = std::min(POINTS, some.size() - begin);
+            ask(&some[begin], n, rules_[0]);
+            for (size_t i = 0; i < n; ++i)
+                for (size_t o = 0; o < k_; ++o) {
+                    const size_t at = begin + i;
+                    const double way = to_[at] - from_[at], rise = last_[at * k_ + o] - first_[at * k_ + o];
+                    const double slope = slopes_[o * POINTS + i], rest = rise - way * slope, chord = rise / way;
+                    const bool better = std::fabs(rest) > ROUNDING * size_of(at, i, 0, o) && std::isfinite(chord);
+                    out_.lines[list_[at].panel * k_ + o] += (better ? chord : slope) * list_[at].length();
+                    if (!better) out_.lost[list_[at].panel * k_ + o] += std::fabs(rest);
+                }
+        }
+        number_.assign(list_.size(), 0);  // none is to be halved
     }
 
     // Short segments: derivatives are taken as constant, the polynomials are integrated exactly.
