@@ -214,8 +214,8 @@ def write(folder: Path, first: list[list[str]], second: list[list[str]], others:
         "",
         "The parts: the tree part alone is ours too, in probability (the link that the ensemble has over its trees) "
         "and in margin, where no jump needs to be in order; 64 gradients of the net by torch. A ratio is the time of "
-        "the ensemble over the sum of both parts; the goal is 0.6, and 0.8 for one row a call. Both are missed: about a "
-        "third of the time goes to some 46 nodes of a curved net (or a ReLU net's lines) in NumPy, a quarter to the "
+        "the ensemble over the sum of both parts; the goal is 0.6, and 0.8 for one row a call. Both are missed: about "
+        "a third of the time goes to some 46 nodes of a curved net (or a ReLU net's lines) in NumPy, a quarter to the "
         "head, a sixth to the list of the trees' jumps, the rest to tables of panels in between.",
         "",
         "| model | largest error | goal | time a pair | trees, probability | trees, margin | 64 gradients | ratio | "
