@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import re
 
-FORMULA = r"^[=+\-@\t\r]"
-"""How a text begins that a spreadsheet takes for a formula."""
-NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_SPACE = (
+    " \t\r\n\v\f\u00a0\u1680\u2000-\u200d\u2028\u2029\u202f\u205f\u2060\u3000\ufeff"  # seen or not: what may be trimmed
+)
+_SIGNS = "=+@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212\\-"  # full-width and small ones are read as these
+FORMULA = f"^[{_SPACE}]*[{_SIGNS}]|^[\t\r\n]"
+"""How a text begins that a spreadsheet takes for a formula, once it has trimmed it."""
+NUMBER = r"^ *[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 """A number written as text, which is harmless whatever its sign."""
 
 
