@@ -9,6 +9,7 @@ for by name.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 from collections.abc import Callable, Sequence
@@ -196,11 +197,32 @@ def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
     allowed = (*TRUSTED, *trusted)
     unknown = [name for name in io.get_untrusted_types(file=str(path)) if name not in allowed]
     if unknown:
+        harmful = [name for name in unknown if not _is_estimator(name)]
+        said = f"{path} holds types that skops does not know to be harmless: {', '.join(unknown)}."
+        if harmful:
+            raise UnsupportedModelError(
+                f"{said} {', '.join(harmful)}: no part of a model library that is known here, and building it may run "
+                "any code. Ask whoever made the file what it is for, or take the model from somewhere else."
+            )
         raise UnsupportedModelError(
-            f"{path} holds types that skops does not know to be harmless: {', '.join(unknown)}. If you know them, "
-            f"allow them by name: trusted=[...] (--trust {' --trust '.join(unknown)})."
+            f"{said} They are models of installed libraries; if they are meant to be in the file, allow them by name: "
+            f"trusted=[...] (--trust {' --trust '.join(unknown)})."
         )
     return io.load(str(path), trusted=list(allowed))
+
+
+def _is_estimator(name: str) -> bool:
+    """Whether a name is that of a model class of a library that gigrad reads: the only ones that a message names for
+    trust. Only modules of these libraries are imported to find out."""
+    module, _, own = name.rpartition(".")
+    if module.partition(".")[0] not in ("sklearn", "xgboost", "lightgbm", "catboost"):
+        return False
+    try:
+        found = getattr(importlib.import_module(module), own, None)
+    except ImportError:
+        return False
+    base = require("sklearn.base", "sklearn").BaseEstimator
+    return isinstance(found, type) and issubclass(found, base)
 
 
 def _load_pickle(path: Path, trust: bool) -> Any:
