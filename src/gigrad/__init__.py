@@ -34,10 +34,12 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from ._reasons.verification import Verification as Verification
     from ._reasons.verification import verify_reasons as verify_reasons
     from .configuration import config as config
+    from .errors import AccuracyError as AccuracyError
     from .errors import AccuracyWarning as AccuracyWarning
     from .errors import ColumnWarning as ColumnWarning
     from .errors import CorruptModelError as CorruptModelError
     from .errors import GigradError as GigradError
+    from .errors import IdWarning as IdWarning
     from .errors import InputError as InputError
     from .errors import MissingDependencyError as MissingDependencyError
     from .errors import ModelMismatchError as ModelMismatchError
@@ -56,6 +58,7 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
 
 # where each public name lives; a name that is its own home is a module
 _HOMES = {
+    "AccuracyError": "errors",
     "AccuracyWarning": "errors",
     "ColumnWarning": "errors",
     "CorruptModelError": "errors",
@@ -63,6 +66,7 @@ _HOMES = {
     "Explanation": "_explain.explanation",
     "GigradError": "errors",
     "Graph": "graph",
+    "IdWarning": "errors",
     "InputError": "errors",
     "MissingDependencyError": "errors",
     "ModelMismatchError": "errors",

@@ -9,9 +9,11 @@
     ├── CorruptModelError (ValueError)        trees or files cannot be what they claim
     ├── OutputError (OSError)                 a result cannot be written where it should
     ├── UnfinishedRunError (ValueError)       an interrupted run had other settings
+    ├── AccuracyError                         credits may be off by more than was promised
     ├── ModelMismatchError                    the graph predicts otherwise than the model
     └── MissingDependencyError (ImportError)  an extra is not installed
     AccuracyWarning (UserWarning)             the tolerance was missed on the named rows
+    IdWarning (UserWarning)                   rows have no id, or that of another row
     ColumnWarning (UserWarning)               columns of 0 and 1 are not among the discrete ones
     StatementWarning (UserWarning)            reasons have no text in the statements, or a doubtful one
     ReasonsWarning (UserWarning)              reasons rest on something that is likely to be a mistake
@@ -63,12 +65,20 @@ class ModelMismatchError(GigradError):
     """The imported graph does not reproduce the model's own predictions."""
 
 
+class AccuracyError(GigradError):
+    """Credits may be off by more than the run promised (`max_error`); nothing was written."""
+
+
 class MissingDependencyError(GigradError, ImportError):
     """An optional package is needed and not installed."""
 
 
 class AccuracyWarning(UserWarning):
     """The requested tolerance was not reached; the message names the rows."""
+
+
+class IdWarning(UserWarning):
+    """Rows of a table have no id, or the id of another row; the message says how many."""
 
 
 class ColumnWarning(UserWarning):

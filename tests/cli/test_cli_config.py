@@ -85,7 +85,7 @@ def test_configurations_come_back_as_they_were(tmp_path: Path) -> None:
     hostile = 'a "quoted"\\name\nwith\ttabs, \x7f and é = [x]'
     members = (Member("/m.json", "/s.csv"), Member(f"/{hostile}"))
     config = Config(
-        data="/x/data.csv", out="/out.csv", id=(hostile, "b"), tol=1e-7, seed=12, threads=2, trust_pickle=True,
+        data="/x/data.csv", out="/out.csv", id=(hostile, "b"), tol=1e-7, seed=12, threads=2,
         cutoff=-0.5, higher_is_better=False, groups={"Two words": ("a", hostile), "plain": ("c",)}, title=hostile,
         ensemble=Ensemble("stack", members, weights=(0.1, 1e300), passthrough=True),
     )  # fmt: skip
@@ -98,7 +98,7 @@ def test_configurations_come_back_as_they_were(tmp_path: Path) -> None:
     [
         ("model = ", "is not TOML"),
         ("modle = 'x'", "has 'modle', which is not known; did you mean 'model'?"),
-        ("hue = 'x'", "has 'hue', which is not known; known are model, data,"),
+        ("hue = 'x'", "has 'hue', which is not known; known are ledger, this,"),
         ("seed = 'x'", "must be a whole number; got 'x'"),
         ("seed = true", "must be a whole number; got True"),
         ("groups = 3", "must be a table"),

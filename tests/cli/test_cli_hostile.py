@@ -82,6 +82,7 @@ def test_a_damaged_manifest_is_said_to_be_one(
 ) -> None:
     folder = tmp_path / "out.parquet.unfinished"
     folder.mkdir()
+    (folder / "_gigrad-workspace").touch()
     (folder / "_manifest.jsonl").write_bytes(manifest)
     done = called("gigrad info out.parquet.unfinished", tmp_path, monkeypatch)
     assert done.exit_code == 3

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from .._common.optional import require
 from ..errors import InputError, kind_of
-from .run import Summary, run
+from .run import run
+from .summary import Summary
 from .tasks import OnError, credit_task
 
 if TYPE_CHECKING:

@@ -47,6 +47,18 @@ class Layout:
         chosen = [_typed(table.column(name), c, integers) for name, c in zip(self.columns, graph.columns, strict=True)]
         return require("pyarrow", "cli").table(chosen, names=list(self.names))
 
+    def inexact(self, table: Any, graph: Graph) -> dict[int, str]:
+        """Row -> why, for whole numbers that no float64 is equal to: a model that computes in it would see another."""
+        found: dict[int, str] = {}
+        for name, column in zip(self.columns, graph.columns, strict=True):
+            if column.labels is None and column.kind != "unused":
+                for row, value in _beyond_float(table.column(name)):
+                    found.setdefault(
+                        row,
+                        f"column {column.name!r} holds {value}, a whole number beyond 2^53 that no float64 is equal to",
+                    )
+        return dict(sorted(found.items()))
+
 
 def match(names: Sequence[str], graph: Graph, ids: Sequence[str] = (), columns: Sequence[str] | None = None) -> Layout:
     """Find the ids and the model's columns among a table's columns.
@@ -94,12 +106,36 @@ def _need(names: Sequence[str], wanted: Sequence[str], what: str) -> None:
         raise InputError(f"The table must name each column once; {twice!r} comes {names.count(twice)} times.")
 
 
+def _beyond_float(values: Any) -> list[tuple[int, int]]:
+    """The whole numbers of a column that float64 has no equal of, and where they stand."""
+    pa, pc = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        large = pc.match_substring_regex(pc.utf8_trim_whitespace(values), r"^[+-]?0*[1-9][0-9]{15,}$")
+    elif values.type in (pa.int64(), pa.uint64()):
+        large = pc.greater(values, pa.scalar(_EXACT, values.type))
+        if values.type == pa.int64():
+            large = pc.or_(large, pc.less(values, pa.scalar(-_EXACT, values.type)))
+    else:
+        return []
+    where = pc.indices_nonzero(pc.fill_null(large, False)).to_pylist()
+    whole = [(row, int(values[row].as_py())) for row in where]
+    return [(row, value) for row, value in whole if abs(value) < 10**308 and int(float(value)) != value]
+
+
+_EXACT = 2**53  # up to here every whole number is a float64, and Arrow makes one of it
+
+
 def _typed(values: Any, column: Column, integers: bool) -> Any:
     """Text cells as the numbers or truth values that a column holds; what cannot be read so is left as it is."""
     pa, pc = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
+    labels = column.labels
+    if values.type in (pa.int64(), pa.uint64()) and labels is None:
+        low, high = pc.min_max(values).as_py().values()
+        far = low is not None and (low < -_EXACT or high > _EXACT)
+        # Arrow refuses to make floats of whole numbers as large as that, be they equal to one; see `Layout.inexact`
+        return pc.cast(values, pa.float64(), safe=False) if far else values
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         return values
-    labels = column.labels
     if labels is not None and not all(isinstance(v, (bool, int, float)) for v in labels):
         return values
     text = pc.utf8_trim_whitespace(values)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from .._common.optional import require
 from .._io.durable import has_utf8_name
@@ -22,7 +24,6 @@ class Reader(Protocol):
     """One file. `batches` gives tables of any size from row `skip` on, each with the broken lines met by its end."""
 
     def schema(self) -> Any: ...
-    def rows(self) -> int: ...
     def batches(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]: ...
 
 
@@ -30,13 +31,13 @@ class ParquetReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         with reading(path):
-            self.file = require("pyarrow.parquet", "cli").ParquetFile(path, pre_buffer=False)
+            # Pages that carry a checksum are held to it; many writers leave it out.
+            self.file = require("pyarrow.parquet", "cli").ParquetFile(
+                path, pre_buffer=False, page_checksum_verification=True
+            )
 
     def schema(self) -> Any:
         return self.file.schema_arrow
-
-    def rows(self) -> int:
-        return int(self.file.metadata.num_rows)
 
     def batches(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
         metadata, first = self.file.metadata, 0
@@ -58,24 +59,15 @@ class ArrowReader:
             self.known = next(self._open(schema=True))
 
     def _open(self, schema: bool = False) -> Iterator[Any]:
-        ipc = require("pyarrow.ipc", "cli")
         with require("pyarrow", "cli").OSFile(str(self.path)) as stream:
-            is_file = stream.read(6) == b"ARROW1"
-            stream.seek(0)
-            opened = ipc.open_file(stream) if is_file else ipc.open_stream(stream)
+            opened, batches = _open_arrow(stream)
             if schema:
                 yield opened.schema
-            elif is_file:
-                yield from (opened.get_batch(i) for i in range(opened.num_record_batches))
             else:
-                yield from opened
+                yield from batches
 
     def schema(self) -> Any:
         return self.known
-
-    def rows(self) -> int:
-        with reading(self.path):
-            return sum(batch.num_rows for batch in self._open())
 
     def batches(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
         with reading(self.path):
@@ -118,11 +110,6 @@ class CsvReader:
         pa = require("pyarrow", "cli")
         return pa.schema([(name, pa.string()) for name in self.names])
 
-    def rows(self) -> int:
-        """An estimate, for progress: a quoted line break counts as a row, a broken line too."""
-        with open(self.path, "rb") as file:
-            return max(sum(block.count(b"\n") for block in iter(lambda: file.read(1 << 20), b"")) - 1, 0)
-
     def batches(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
         broken: Broken = []
         with reading(self.path):
@@ -155,6 +142,46 @@ def _header(path: Path) -> list[str]:
     except UnicodeEncodeError:
         raise ValueError("invalid UTF8 data in its header") from None
     return names
+
+
+def _open_arrow(stream: Any) -> tuple[Any, Iterator[Any]]:
+    """An Arrow file, of either format, and its batches."""
+    ipc = require("pyarrow.ipc", "cli")
+    is_file = stream.read(6) == b"ARROW1"
+    stream.seek(0)
+    if not is_file:
+        opened = ipc.open_stream(stream)
+        return opened, iter(opened)
+    opened = ipc.open_file(stream)
+    return opened, (opened.get_batch(i) for i in range(opened.num_record_batches))
+
+
+class Survey(NamedTuple):
+    """What one look at a file finds: its rows (for CSV an estimate), its size, its time of change and its SHA-256."""
+
+    rows: int
+    bytes: int
+    changed: int
+    sha256: str
+
+
+def survey(path: Path, format: str) -> Survey:
+    """Look at a file, opened once. What is counted in it is what was hashed."""
+    with reading(path), open(path, "rb") as file:
+        state = os.fstat(file.fileno())
+        hasher, lines = hashlib.sha256(), 0
+        while block := file.read(1 << 20):
+            hasher.update(block)
+            if format == "csv":
+                lines += block.count(b"\n")
+        file.seek(0)
+        if format == "parquet":
+            rows = int(require("pyarrow.parquet", "cli").read_metadata(file).num_rows)
+        elif format == "arrow":
+            rows = sum(batch.num_rows for batch in _open_arrow(file)[1])
+        else:  # a quoted line break counts as a row, a broken line too
+            rows = max(lines - 1, 0)
+    return Survey(rows, state.st_size, state.st_mtime_ns, hasher.hexdigest())
 
 
 READERS: dict[str, type[ParquetReader] | type[ArrowReader] | type[CsvReader]] = {

@@ -104,7 +104,10 @@ def _lines(options: dict[str, Any], cutoff: float | None, audit: bool) -> Lines:
             warnings.simplefilter("ignore", ReasonsWarning)
             found = reasons(explanation[refused], **options)
         table = to_arrow(found).replace_schema_metadata(None).drop_columns(["row_id"])
-        about = np.repeat(refused, [len(applicant.reasons) for applicant in found])
+        count = [len(applicant.reasons) for applicant in found]
+        about = np.repeat(refused, count)
+        error = np.repeat(explanation.error[refused], count)  # what each credit of the line's applicant may be off by
+        table = table.append_column("error", [error.astype(np.float64)])
         records = found.audit() if audit else []
         return Found(table, about, [json.dumps(r, allow_nan=False, ensure_ascii=False) for r in records])
 

@@ -2,52 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .._common import checks
-from .._io import provenance
-from .._io.durable import keep_apart
+from .._common.log import logger
+from .._io.durable import keep_apart, permissions
 from ..errors import InputError
+from .accuracy import Accuracy, checked_max_error, hold, warned_once
+from .identity import head_of_run, identity_of
+from .ids import IdPolicy, Ids, IdWatch, act_on, checked_policy, look_at_ids
 from .rejects import rejects_schema, rejects_table
 from .sources import Piece, Source, format_of
+from .summary import Summary, finished, reported
 from .targets import Target, records_path, with_head, write_lines, write_table
 from .tasks import OnError, Task, credit_task, fail
-from .workspace import Workspace, is_resumable, open_workspace
+from .workspace import Part, Workspace, is_resumable, open_workspace
 
 if TYPE_CHECKING:
     from .._explain.explainer import Explainer
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done ("checking" or "explaining"), rows done, and rows in all (an estimate for CSV)."""
+_log = logger("batch")
 
 
 @dataclass(frozen=True)
-class Summary:
-    """What a run did.
+class Job:
+    """How a table is to be done; see `run` for what each means. `records` is where a task's records go."""
 
-    Attributes
-    ----------
-    target : Path
-    rows : int
-        Rows of the source, broken lines of a CSV file included.
-    written : int
-        Lines of the result.
-    rejected : int
-        Rows that could not be explained; `rejects` is the file that says why.
-    resumed : int
-        Rows that an earlier, interrupted run had done already.
-    rejects : Path or None
-    """
-
-    target: Path
-    rows: int
-    written: int
-    rejected: int
-    resumed: int
-    rejects: Path | None
+    on_error: OnError = "fail"
+    rejects: str | Path | None = None
+    batch_rows: int | None = None
+    restart: bool = False
+    progress: Progress | None = None
+    records: str | Path | None = None
+    max_error: float | None = None
+    ids: IdPolicy = "warn"
+    summary: str | Path | None = None
+    skip_if_done: bool = False
+    mode: int | None = None
 
 
 def run(
@@ -62,6 +60,11 @@ def run(
     batch_rows: int | None = None,
     restart: bool = False,
     progress: Progress | None = None,
+    max_error: float | None = None,
+    ids: IdPolicy = "warn",
+    summary: str | Path | None = None,
+    skip_if_done: bool = False,
+    mode: int | None = None,
 ) -> Summary:
     """Explain every row of a table on disk, and write the credits to another.
 
@@ -89,6 +92,20 @@ def run(
     restart : bool
         Begin again where an interrupted run with other inputs, another model or other settings is in the way.
     progress : callable, optional
+    max_error : float, optional
+        A promise, in units of the score: no credit of the result may be off by more, as `error` bounds it. With
+        `on_error` "fail" a row that breaks it is an AccuracyError and nothing is written; else it is rejected.
+    ids : "warn", "fail" or "allow"
+        What to do about rows without an id or with that of an earlier row: warn once, refuse the table before anything
+        is written, or not look. Looking keeps 16 bytes a row.
+    summary : path, optional
+        A JSON file that says how the run went: "running" while it does, then "done" or "failed", rows, seconds,
+        versions, fingerprints.
+    skip_if_done : bool
+        Do nothing where the target is the result of the same inputs, model and settings already.
+    mode : int, optional
+        The mode of new files, say 0o640. By default they are for their owner alone (0600, or less where the umask says
+        so); a file that is replaced keeps its mode.
 
     Returns
     -------
@@ -110,78 +127,138 @@ def run(
     """
     opened = Source.open(source)
     task = credit_task(explainer, opened.schema(), id_cols=id_cols, columns=columns)
-    return run_task(
-        task,
-        opened,
-        sink,
-        on_error=on_error,
-        rejects=rejects,
-        batch_rows=batch_rows,
-        restart=restart,
-        progress=progress,
-    )
+    job = Job(
+        on_error=on_error, rejects=rejects, batch_rows=batch_rows, restart=restart, progress=progress,
+        max_error=max_error, ids=ids, summary=summary, skip_if_done=skip_if_done, mode=mode,
+    )  # fmt: skip
+    return run_task(task, opened, sink, job)
 
 
-def run_task(
-    task: Task,
-    source: Source,
-    sink: str | Path,
-    *,
-    on_error: OnError = "fail",
-    rejects: str | Path | None = None,
-    batch_rows: int | None = None,
-    restart: bool = False,
-    progress: Progress | None = None,
-    records: str | Path | None = None,
-) -> Summary:
-    """Do any task on every row of a source; see `run` for the rest. `records` is where a task's records go."""
-    if on_error not in ("fail", "skip", "null"):
-        raise InputError(f'on_error must be "fail", "skip" or "null"; got {on_error!r}.')
+def run_task(task: Task, source: Source, sink: str | Path, job: Job) -> Summary:
+    """Do any task on every row of a source; see `run` for the rest."""
+    if job.on_error not in ("fail", "skip", "null"):
+        raise InputError(f'on_error must be "fail", "skip" or "null"; got {job.on_error!r}.')
+    checked_policy(job.ids)
     target = Target.open(sink)
-    rows = _batch_rows(task, batch_rows)
-    beside = _rejects_path(target, rejects) if on_error != "fail" else None
-    kept = None if records is None else records_path(records)
-    keep_apart({"the data": source.path}, {"the result": target.path, "the rejects": beside, "the records": kept})
-    total, stamp = source.rows(), source.stamp()
-    identity = _identity(task, source, target, on_error, rows)
-    head = _head(task, identity)
+    beside = _rejects_path(target, job.rejects) if job.on_error != "fail" else None
+    kept = None if job.records is None else records_path(job.records)
+    written = {"the result": target.path, "its record": target.record, "the rejects": beside, "the records": kept}
+    keep_apart({"the data": source.path}, written | {"the summary": job.summary})
+    with permissions(job.mode), reported(job.summary, task) as report:
+        done = _run(task, source, target, job, beside, kept)
+        report(done)
+    return done
+
+
+def _run(task: Task, source: Source, target: Target, job: Job, beside: Path | None, kept: Path | None) -> Summary:
+    began = time.monotonic()
+    rows = _batch_rows(task, job.batch_rows)
+    task = replace(task, max_error=checked_max_error(job.max_error))
+    identity = identity_of(task, source, target, job.on_error, rows)
+    head = head_of_run(task, identity)
+    if job.skip_if_done and (found := finished(target, head["run"], beside, kept)) is not None:
+        _log.info("%s is done already", target.path)
+        return found
+    total = source.rows()
+    _log.info("begun: %s to %s, %s rows or so", source.path, target.path, f"{total:,}")
     task = replace(task, data=head["provenance"]["data"])
     schema = with_head(task.schema, head)
-    tell = progress or (lambda what, done, of: None)
-    if on_error == "fail" and (restart or not is_resumable(target.workspace, identity)):
-        _check(task, source, rows, lambda done: tell("checking", done, total))
-    with open_workspace(target.workspace, target.part_suffix, identity, restart) as space:
-        resumed = sum(p.rows for p in space.parts)
-        done = resumed
+    tell = job.progress or (lambda what, done, of: None)
+    target.tidy()
+    fresh = job.restart or not is_resumable(target.workspace, identity)
+    ids = _first_look(
+        task, source, rows, job, fresh and job.on_error == "fail", lambda done: tell("checking", done, total)
+    )
+    with (
+        warned_once(job.max_error) as tell_accuracy,
+        open_workspace(target.workspace, target.part_suffix, identity, job.restart) as space,
+    ):
+        resumed = done = sum(p.rows for p in space.parts)
+        if resumed:
+            _log.info("resumed: %s rows were done by an earlier run", f"{resumed:,}")
         tell("explaining", done, total)
-        for piece in source.pieces(task.layout.needed, rows, skip=len(space.parts)):
-            _do(task, piece, on_error, space, schema)
-            done += space.parts[-1].rows
-            tell("explaining", done, total)
-        if source.stamp() != stamp:
-            raise InputError(f"{source.path} was changed while it was being explained; run again when it stands still.")
+        with _unchanged(source, space):
+            for piece in source.pieces(task.layout.needed, rows, skip=len(space.parts)):
+                _do(task, piece, job.on_error, space, schema)
+                done += space.parts[-1].rows
+                _log.debug("part %d: %s rows done", len(space.parts), f"{done:,}")
+                tell("explaining", done, total)
         if not space.parts:
             space.add(schema.empty_table(), rejects_schema(task).empty_table(), 0)
-        if beside is not None:
-            write_table(beside, format_of(beside), rejects_schema(task), space.rejects())
-        if kept is not None:
-            write_lines(kept, space.records())
-        target.finish(schema, space.tables())
-        space.used_up = target.format != "folder"  # which the parts have become
-    written, rejected = (sum(getattr(p, name) for p in space.parts) for name in ("written", "rejected"))
-    return Summary(target.path, done, written, rejected, resumed, beside)
+        accuracy = sum((_accuracy_of(part, job.max_error) for part in space.parts), Accuracy())
+        hold(accuracy, job.max_error, done)
+        written, rejected = (sum(getattr(p, name) for p in space.parts) for name in ("written", "rejected"))
+        made = Summary(
+            target.path, done, written, rejected, resumed, beside, accuracy, ids, kept, False,
+            time.monotonic() - began, head["run"], source.fingerprint(),
+        )  # fmt: skip
+        _finish(target, with_head(task.schema, head | {"totals": made.totals()}), space, task, beside, kept)
+        tell_accuracy(accuracy, done)
+    _log.info("done: %s, %s lines from %s rows, %s rejected", target.path, written, done, rejected)
+    return replace(made, seconds=time.monotonic() - began)
+
+
+def _finish(target: Target, schema: Any, space: Workspace, task: Task, beside: Path | None, kept: Path | None) -> None:
+    """Put the parts together, what stands beside the result first: where that is whole, the result is."""
+    if beside is not None:
+        write_table(beside, format_of(beside), rejects_schema(task), space.rejects())
+    if kept is not None:
+        write_lines(kept, space.records())
+    if target.format == "folder":  # which the parts become
+        space.check()
+    target.finish(schema, space.tables())
+    space.used_up = target.format != "folder"
+
+
+@contextmanager
+def _unchanged(source: Source, space: Workspace) -> Iterator[None]:
+    """See that a source stands still; where it did not, nothing of what was made of it is kept."""
+    try:
+        yield
+        if not source.has_changed():
+            return
+    except InputError:  # a file that somebody replaces is often one that cannot be read
+        if not source.has_changed():
+            raise
+    space.worthless = True
+    raise InputError(f"{source.path} was changed while it was being explained; run again when it stands still.")
 
 
 def _do(task: Task, piece: Piece, on_error: OnError, space: Workspace, schema: Any) -> None:
     """One piece: explained, its rejects named, made durable."""
     if piece.broken and on_error == "fail":
         _fail_broken(piece)
-    found, bad, records = task(piece.table, on_error, piece.numbers)
+    found, bad, records, accuracy = task(piece.table, on_error, piece.numbers)
     found = found.replace_schema_metadata(schema.metadata)
-    space.add(found, rejects_table(task, piece, bad), piece.table.num_rows + len(piece.broken), records)
+    rows = piece.table.num_rows + len(piece.broken)
+    kept = {"max_error": task.max_error, "found": accuracy.as_record()}
+    space.add(found, rejects_table(task, piece, bad), rows, records, kept)
 
 
-def _check(task: Task, source: Source, rows: int, tell: Callable[[int], None]) -> None:
+def _accuracy_of(part: Part, limit: float | None) -> Accuracy:
+    """How accurate a part is, which may have been done under another limit."""
+    if not part.accuracy:
+        return Accuracy()
+    return Accuracy.total([part.accuracy["found"]]).under(limit, part.accuracy["max_error"])
+
+
+def _first_look(
+    task: Task, source: Source, rows: int, job: Job, check: bool, tell: Callable[[int], None]
+) -> Ids | None:
+    """What is looked at before anything is written: the ids, and with `check` every row."""
+    columns = task.layout.ids if job.ids != "allow" else ()
+    if check:
+        watch = IdWatch(columns) if columns else None
+        _check(task, source, rows, tell, watch)
+        found = None if watch is None else watch.found()
+    else:
+        found = look_at_ids(source, columns, rows) if columns else None
+    if found is not None:
+        act_on(found, job.ids, source.path)
+    return found
+
+
+def _check(task: Task, source: Source, rows: int, tell: Callable[[int], None], watch: IdWatch | None) -> None:
     """Look at every row before anything is written; the first bad ones are named, and how many there are in all."""
     first: tuple[int, str] | None = None
     count = done = 0
@@ -189,6 +266,8 @@ def _check(task: Task, source: Source, rows: int, tell: Callable[[int], None]) -
     for piece in source.pieces(task.layout.needed, rows):
         if piece.broken:
             _fail_broken(piece)
+        if watch is not None:
+            watch.see(piece)
         bad = task.reader.check(piece.table)
         if bad and first is None:
             row, why = next(iter(bad.items()))
@@ -212,51 +291,6 @@ def _rejects_path(target: Target, asked: str | Path | None) -> Path:
     Target.open(path)
     format_of(path)
     return path
-
-
-def _identity(task: Task, source: Source, target: Target, on_error: OnError, rows: int) -> dict[str, Any]:
-    """What decides every byte of the result; the keys are what a message calls them."""
-    explainer = task.explainer
-    record = explainer.provenance
-    model = {"model": record["model"]["fingerprint"], "output": record["output"]["fingerprint"]}
-    if "not_in_fingerprint" in record["model"]:
-        # A function cannot be looked into; its scores on the reference must do.
-        model["scores"] = provenance.array_fingerprint(explainer.scorer.own(explainer.reference))
-    return {
-        "model": model,
-        "reference": record["reference"]["fingerprint"],
-        "settings": record["settings"],
-        "definition": record["definition"],
-        "choice of discrete columns": record["choice"],
-        "data": source.fingerprint(),
-        "id columns": list(task.layout.ids),
-        "columns": list(task.layout.columns),
-        "on_error": on_error,
-        "batch_rows": rows,
-        "format": target.format,
-        "kind of result": task.record,
-        "version of gigrad": record["versions"]["gigrad"],
-    }
-
-
-def _head(task: Task, identity: dict[str, Any]) -> dict[str, Any]:
-    """What the result says about itself; `Explanation.load` reads results of `run` by it."""
-    scorer, grouping = task.explainer.scorer, task.explainer.grouping
-    data = {"files": identity["data"], "on_error": identity["on_error"]}
-    return {
-        "format": 1,
-        "kind": task.kind,
-        "ids": list(task.layout.ids),
-        "feature_names": list(grouping.members),
-        "output_names": list(scorer.output_names),
-        "outputs_axis": scorer.node.width > 1,
-        "columns": [grouping.names[c] for c in grouping.order],
-        "groups": grouping.groups,
-        "data": {"library": "none"},
-        "paths": None,
-        "task": task.record,
-        "provenance": {**task.explainer.provenance, "data": data},
-    }
 
 
 def _batch_rows(task: Task, asked: int | None) -> int:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from typing import Any
 from .._common.optional import require
 from .._io.tables import listed
 from ..errors import InputError
-from .readers import READERS, Broken
+from .readers import READERS, Broken, Survey, survey
 
 FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
 }  # fmt: skip
+_MANY = 64  # tables from which a piece is copied into one: everything after it asks each chunk of each column
 
 
 def format_of(path: Path) -> str:
@@ -70,9 +72,14 @@ class Source:
         """The pyarrow schema of the table; every column of a CSV file is text."""
         return READERS[self.format](self.files[0]).schema()
 
+    @cached_property
+    def surveys(self) -> tuple[Survey, ...]:
+        """What each file was like when it was first looked at, for which it is opened once."""
+        return tuple(survey(file, self.format) for file in self.files)
+
     def rows(self) -> int:
         """How many rows there are; for CSV an estimate."""
-        return sum(READERS[self.format](file).rows() for file in self.files)
+        return sum(found.rows for found in self.surveys)
 
     def pieces(self, columns: Sequence[str], rows: int, skip: int = 0) -> Iterator[Piece]:
         """The table in pieces of `rows` rows, the last one shorter, from piece `skip` on."""
@@ -93,27 +100,32 @@ class Source:
 
     def fingerprint(self) -> list[dict[str, Any]]:
         """Every file's name, size and SHA-256."""
-        found = []
-        for file in self.files:
-            with open(file, "rb") as stream:
-                digest = hashlib.file_digest(stream, "sha256").hexdigest()
-            name = file.name if file == self.path else file.relative_to(self.path).as_posix()
-            found.append({"name": name, "bytes": file.stat().st_size, "sha256": digest})
-        return found
+        names = (f.name if f == self.path else f.relative_to(self.path).as_posix() for f in self.files)
+        return [
+            {"name": name, "bytes": found.bytes, "sha256": found.sha256}
+            for name, found in zip(names, self.surveys, strict=True)
+        ]
 
-    def stamp(self) -> list[tuple[int, int]]:
-        """Size and time of every file: a quick look at whether somebody writes to them meanwhile."""
-        return [(s.st_size, s.st_mtime_ns) for s in (file.stat() for file in self.files)]
+    def has_changed(self) -> bool:
+        """Whether a file has another size or time than when it was looked at: somebody writes to it meanwhile."""
+        try:
+            states = [os.stat(file) for file in self.files]
+        except OSError:
+            return True
+        return [(s.st_size, s.st_mtime_ns) for s in states] != [(s.bytes, s.changed) for s in self.surveys]
 
     def _tables(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
         schema = None
-        for file in self.files:
-            reader = READERS[self.format](file)
-            schema = schema or _chosen(reader.schema(), columns, file)
-            if skip and len(self.files) > 1 and skip >= reader.rows():
-                skip -= reader.rows()
+        for i, file in enumerate(self.files):
+            if skip and i and skip >= self.surveys[i].rows:
+                skip -= self.surveys[i].rows
                 continue
-            _chosen(reader.schema(), columns, file)
+            reader = READERS[self.format](file)
+            chosen = _chosen(reader.schema(), columns, file)
+            schema = schema or chosen
+            if skip and len(self.files) > 1 and skip >= self.surveys[i].rows:
+                skip -= self.surveys[i].rows
+                continue
             for table, broken in reader.batches(columns, skip):
                 yield _cast(table, schema, file), broken
             skip = 0
@@ -146,18 +158,23 @@ def _cut(stream: Iterator[tuple[Any, Broken]], rows: int, position: int) -> Iter
     """Pieces of exactly `rows` rows from tables of any size; the last may be shorter."""
     pa = require("pyarrow", "cli")
     waiting: list[Any] = []
+    count = 0
     broken: Broken = []
     for table, found in stream:
         broken += found
-        waiting.append(table)
-        while sum(t.num_rows for t in waiting) >= rows:
+        if table.num_rows or not waiting:
+            waiting.append(table)
+        count += table.num_rows
+        while count >= rows:
             whole = pa.concat_tables(waiting)
-            waiting = [whole.slice(rows)]
+            if len(waiting) > _MANY:
+                whole = whole.combine_chunks()
+            waiting, count = [whole.slice(rows)], count - rows
             numbers, passed = _numbered(position, rows, broken)
             position += rows + len(passed)
             broken = broken[len(passed) :]
             yield Piece(whole.slice(0, rows), numbers, passed)
-    last = pa.concat_tables(waiting) if waiting else None
+    last = pa.concat_tables(waiting).combine_chunks() if waiting else None
     if last is not None and (last.num_rows or broken):
         yield Piece(last, _numbered(position, last.num_rows, broken)[0], broken)
 

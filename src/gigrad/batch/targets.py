@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from .._common.optional import require
-from .._io.durable import flush, has_utf8_name, replacing, writing
+from .._io.durable import flush, folder_mode, has_utf8_name, mode_for, replacing, writing
 from .._output.spreadsheet import FORMULA, NUMBER
-from ..errors import InputError, OutputError
+from ..errors import GigradError, InputError, OutputError
+from .readers import READERS
 from .sources import FORMATS, format_of
-from .workspace import LOCK, RECORD
+from .workspace import LOCK, MARK, RECORD
 
 _GROUP_BYTES = 16 * 2**20
 
@@ -70,18 +71,41 @@ class Target:
             write_table(self.path, self.format, schema, tables)
 
     def _finish_folder(self, schema: Any) -> None:
-        with replacing(self.workspace / RECORD) as aside:
+        mode = mode_for(self.path / RECORD)
+        with replacing(self.workspace / RECORD, sweep=False) as aside:
             aside.write_text(head_of(schema), encoding="utf-8")
-        old = self.path.with_name(f".{self.path.name}.old")
         with writing(self.path):
-            shutil.rmtree(old, ignore_errors=True)
+            if mode is not None:
+                for file in self.workspace.iterdir():
+                    os.chmod(file, mode)
+                os.chmod(self.workspace, folder_mode(mode))
+            self._remove_old()
             if self.path.exists():
-                os.rename(self.path, old)
+                os.rename(self.path, self._old)
             os.rename(self.workspace, self.path)
             flush(self.path.parent)
-            shutil.rmtree(old, ignore_errors=True)
-            for file in (self.path / LOCK, *self.path.glob("_part-*")):
-                file.unlink(missing_ok=True)
+            self._remove_old()
+            self._tidy()
+
+    @property
+    def _old(self) -> Path:
+        """Where the folder that was there before waits for the new one."""
+        return self.path.with_name(f".{self.path.name}.gigrad-old")
+
+    def _remove_old(self) -> None:
+        if (self._old / RECORD).exists() and not self._old.is_symlink():
+            shutil.rmtree(self._old, ignore_errors=True)
+
+    def tidy(self) -> None:
+        """Remove what a run that was killed in the last moment has left in or beside a finished folder."""
+        if self.format == "folder" and self.path.exists():
+            self._remove_old()
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Remove what a folder that was a workspace has beside its parts."""
+        for file in (self.path / LOCK, self.path / MARK, *self.path.glob("_part-*")):
+            file.unlink(missing_ok=True)
 
 
 def check_writable(path: Path) -> None:
@@ -112,12 +136,11 @@ def records_path(path: str | Path) -> Path:
     return path
 
 
-def write_lines(path: Path, files: Iterable[Path]) -> None:
-    """Put files of lines together to one, aside and then renamed."""
+def write_lines(path: Path, blocks: Iterable[bytes]) -> None:
+    """Write blocks of lines to one file, aside and then renamed."""
     with replacing(path) as aside, _lines_writer(aside, path.suffix == ".gz") as out:
-        for file in files:
-            with open(file, "rb") as lines:
-                shutil.copyfileobj(lines, out)
+        for block in blocks:
+            out.write(block)
 
 
 @contextmanager
@@ -134,6 +157,21 @@ def _lines_writer(path: Path, compressed: bool) -> Iterator[Any]:
 def head_of(schema: Any) -> str:
     """What gigrad says about a result, as JSON."""
     return ((schema.metadata or {}).get(b"gigrad") or b"{}").decode()
+
+
+def read_head(target: Target) -> dict[str, Any]:
+    """What a finished result says about itself; nothing where there is none, or not of ours."""
+    try:
+        if target.format == "folder":
+            text = (target.path / RECORD).read_text(encoding="utf-8")
+        elif target.record is not None:
+            text = target.record.read_text(encoding="utf-8") if target.path.exists() else "{}"
+        else:
+            text = head_of(READERS[target.format](target.path).schema())
+        head = json.loads(text)
+    except (OSError, ValueError, GigradError):
+        return {}
+    return head if isinstance(head, dict) else {}
 
 
 def with_head(schema: Any, head: dict[str, Any]) -> Any:
@@ -154,7 +192,9 @@ def harmless(column: Any) -> Any:
 @contextmanager
 def _writer(path: Path, format: str, schema: Any) -> Iterator[Any]:
     if format == "parquet":
-        with require("pyarrow.parquet", "cli").ParquetWriter(path, schema, compression="zstd") as parquet:
+        with require("pyarrow.parquet", "cli").ParquetWriter(
+            path, schema, compression="zstd", write_page_checksum=True
+        ) as parquet:
             yield lambda table: parquet.write_table(table, row_group_size=max(table.num_rows, 1))
     elif format == "arrow":
         with require("pyarrow.ipc", "cli").new_file(str(path), schema) as arrow:

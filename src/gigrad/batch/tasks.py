@@ -13,6 +13,7 @@ from .._common.optional import require
 from .._explain.explanation import Explanation
 from .._io.tables import Rows, bad_rows, read_rows
 from ..errors import InputError
+from .accuracy import Accuracy, measured, too_inaccurate
 from .layout import Layout, match
 
 if TYPE_CHECKING:
@@ -32,11 +33,13 @@ class Found(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a task made of a table: the result, the rows that have none and why, and records that are kept beside it."""
+    """What a task made of a table: the result, the rows that have none and why, records that are kept beside it, and
+    how accurate it is."""
 
     table: Any
     bad: dict[int, str]
     records: Sequence[str]
+    accuracy: Accuracy
 
 
 Lines = Callable[[Explanation], Found]
@@ -54,11 +57,13 @@ class RowReader:
         pa = require("pyarrow", "cli")
         graph = self.scorer.graph
         whole = self.layout.model_table(table, graph)
-        kept, bad = np.arange(table.num_rows), dict[int, str]()
+        kept, bad = np.arange(table.num_rows), self.layout.inexact(table, graph)
         try:
-            return read_rows(whole, graph, what="the table"), kept, bad
+            rows = read_rows(whole, graph, what="the table")
+            if not bad:
+                return rows, kept, bad
         except InputError:
-            bad = bad_rows(whole, graph)
+            bad = dict(sorted((bad_rows(whole, graph) | bad).items()))
             if not bad:
                 raise
         kept = np.setdiff1d(kept, list(bad))
@@ -92,6 +97,8 @@ class Task:
         What decides the lines beside the explainer, for the record of the run.
     data : dict, optional
         Where the rows come from, for the record of each; by default what the piece itself tells.
+    max_error : float, optional
+        Rows whose credits may be off by more have no result; with `on_error` "fail" they are only counted.
     """
 
     explainer: Explainer
@@ -102,6 +109,7 @@ class Task:
     kind: str
     record: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] | None = None
+    max_error: float | None = None
 
     @property
     def layout(self) -> Layout:
@@ -114,15 +122,19 @@ class Task:
         if bad and on_error == "fail":
             fail(bad, len(bad))
         found, about, records = Found(self.blank.slice(0, 0), np.zeros(0, np.int64))
+        accuracy = Accuracy()
         if rows is not None:
             explanation = self.explainer(rows)
             more = not_finite(explanation.predictions, kept)
+            if more and on_error == "fail":
+                fail(more, len(more))
+            if on_error != "fail":
+                more = too_inaccurate(explanation, self.max_error, kept) | more
             if more:
-                if on_error == "fail":
-                    fail(more, len(more))
                 bad |= more
                 finite = np.flatnonzero(~np.isin(kept, list(more)))
                 explanation, kept = explanation[finite], kept[finite]
+            accuracy = self.measured(explanation, kept, numbers)
             found, about, records = self.lines(self.named(explanation, table, kept, numbers))
             about = kept[about]
         if on_error == "null" and bad:
@@ -131,7 +143,13 @@ class Task:
             found = pa.concat_tables([found, *[self.blank] * len(bad)]).take(pa.array(order))
             about = about[order]
         ids = table.select(list(self.layout.ids)).take(pa.array(about))
-        return Outcome(pa.table([*ids.columns, *found.columns], schema=self.schema), bad, records)
+        return Outcome(pa.table([*ids.columns, *found.columns], schema=self.schema), bad, records, accuracy)
+
+    def measured(self, e: Explanation, kept: Ints, numbers: Sequence[int] | None) -> Accuracy:
+        """How accurate the credits of the rows `kept` are."""
+        settings = self.explainer.settings
+        where = kept.tolist() if numbers is None else [numbers[i] for i in kept]
+        return measured(e, where, settings.tol, settings.corner_tol, self.max_error)
 
     def named(self, e: Explanation, table: Any, kept: Ints, numbers: Sequence[int] | None) -> Explanation:
         """The explanation with its rows called by their ids, or by where they stand in the source."""

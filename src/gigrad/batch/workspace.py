@@ -3,8 +3,11 @@
 Beside the target `out.parquet` stands the folder `out.parquet.unfinished`. Every piece of the source becomes a part:
 written aside, flushed, renamed, and only then a line in `_manifest.jsonl` with its checksum. A line is appended and
 flushed whole; one that was cut short by a crash is no line. So a part counts if and only if its line is there and its
-bytes have the checksum. When all are done, the target is put together from the parts in one deterministic way, written
-aside and renamed, and the folder goes.
+bytes have the checksum, which is looked at again whenever a part is read. When all are done, the target is put together
+from the parts in one deterministic way, written aside and renamed, and the folder goes.
+
+The folder is this user's alone and bears the file `_gigrad-workspace`; one that does not, or a symbolic link, is
+somebody else's and is never used. No symbolic link is followed inside.
 """
 
 from __future__ import annotations
@@ -12,28 +15,30 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
+import stat
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from .._common.optional import require
-from .._io.durable import flush, replacing, writing
+from .._io.durable import flush, replacing, try_lock, writing
 from ..errors import OutputError, UnfinishedRunError
 
 # Names with an underscore are skipped by what reads folders of Parquet files.
 MANIFEST = "_manifest.jsonl"
 LOCK = "_lock"
+MARK = "_gigrad-workspace"
 RECORD = "_gigrad.json"
 _VERSION = 1
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One finished piece: its file and checksum, how many rows went in, came out and were rejected, and what stands
-    beside it: the rejected rows, the records."""
+    """One finished piece: its file and checksum, how many rows went in, came out and were rejected, what stands beside
+    it (the rejected rows, the records), and how accurate its credits are."""
 
     file: str
     sha256: str
@@ -42,6 +47,7 @@ class Part:
     rejected: int
     rejects_sha256: str = ""
     records_sha256: str = ""
+    accuracy: dict[str, Any] = field(default_factory=dict)
 
     @property
     def rejects(self) -> str:
@@ -64,44 +70,58 @@ class Workspace:
     def __init__(self, folder: Path, suffix: str, parts: list[Part], manifest: TextIO) -> None:
         self.folder, self.suffix, self.parts, self.manifest = folder, suffix, parts, manifest
         self.used_up = False  # whether the result is whole without it
+        self.worthless = False  # whether nobody can go on with it
 
-    def add(self, table: Any, rejects: Any, rows: int, records: Sequence[str] = ()) -> None:
+    def add(
+        self, table: Any, rejects: Any, rows: int, records: Sequence[str] = (), accuracy: dict[str, Any] | None = None
+    ) -> None:
         """Make a finished piece durable, then say so in the manifest."""
         name = f"part-{len(self.parts):06d}{self.suffix}"
-        part = Part(name, self._write(name, table), rows, table.num_rows, rejects.num_rows)
+        part = Part(name, self._write(name, part_bytes(table, self.suffix)), rows, table.num_rows, rejects.num_rows)
         if rejects.num_rows:
-            part = replace(part, rejects_sha256=self._write(part.rejects, rejects))
+            part = replace(part, rejects_sha256=self._write(part.rejects, part_bytes(rejects, ".arrow")))
         if records:
-            part = replace(part, records_sha256=self._write_lines(part.records, records))
+            lines = "".join(f"{line}\n" for line in records).encode()
+            part = replace(part, records_sha256=self._write(part.records, lines))
+        part = replace(part, accuracy=accuracy or {})
         self._note({"part": asdict(part)})
         self.parts.append(part)
 
     def tables(self) -> Iterator[Any]:
         """The finished parts, in order."""
         for part in self.parts:
-            yield read_part(self.folder / part.file)
+            yield read_part(self._read(part.file, part.sha256), self.suffix)
 
     def rejects(self) -> Iterator[Any]:
         """The rejected rows, in order."""
         for part in self.parts:
             if part.rejected:
-                yield read_part(self.folder / part.rejects)
+                yield read_part(self._read(part.rejects, part.rejects_sha256), ".arrow")
 
-    def records(self) -> Iterator[Path]:
-        """The files of records, in order."""
-        return (self.folder / part.records for part in self.parts if part.records_sha256)
+    def records(self) -> Iterator[bytes]:
+        """The lines of records of each part, in order."""
+        return (self._read(part.records, part.records_sha256) for part in self.parts if part.records_sha256)
 
-    def _write_lines(self, name: str, lines: Sequence[str]) -> str:
-        path = self.folder / name
-        with replacing(path) as aside:
-            aside.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        return checksum(path)
+    def check(self) -> None:
+        """See that every part is as it was written; those of a folder are not read again before they are the result."""
+        for part in self.parts:
+            self._read(part.file, part.sha256)
 
-    def _write(self, name: str, table: Any) -> str:
-        path = self.folder / name
-        with replacing(path) as aside:
-            write_part(aside, table, path.suffix)
-        return checksum(path)
+    def _read(self, name: str, digest: str) -> bytes:
+        """A file of a part, held to its checksum: what a disk has changed may not reach the result."""
+        data = (self.folder / name).read_bytes()
+        if hashlib.sha256(data).hexdigest() != digest:
+            raise OutputError(
+                f"{self.folder / name} was damaged on the disk after it had been written; see to the disk, then run "
+                "the same command again, which does this part and those after it anew."
+            )
+        return data
+
+    def _write(self, name: str, data: bytes) -> str:
+        """Write a file; its checksum is that of the bytes in memory, not of what the disk has made of them."""
+        with replacing(self.folder / name, sweep=False) as aside:
+            aside.write_bytes(data)
+        return hashlib.sha256(data).hexdigest()
 
     def _note(self, line: dict[str, Any]) -> None:
         with writing(self.folder / MANIFEST):
@@ -119,13 +139,13 @@ def open_workspace(folder: Path, suffix: str, identity: dict[str, Any], restart:
     UnfinishedRunError
         Where the folder belongs to a run with other inputs, another model or other settings, unless `restart`.
     """
-    with writing(folder):
-        folder.mkdir(exist_ok=True)
-    _own_folder(folder)
+    _claim(folder)
     with _locked(folder):
+        _mark(folder)
         parts, length = ([], 0) if restart else _resume(folder, identity)
+        space = None
         try:
-            with writing(folder / MANIFEST), open(folder / MANIFEST, "a", encoding="utf-8") as manifest:
+            with writing(folder / MANIFEST), _open_manifest(folder) as manifest:
                 manifest.truncate(length)
                 space = Workspace(folder, suffix, parts, manifest)
                 if length == 0:
@@ -133,8 +153,8 @@ def open_workspace(folder: Path, suffix: str, identity: dict[str, Any], restart:
                     flush(folder)
                 _sweep(folder, parts)
                 yield space
-        except Exception:
-            if not parts:  # nothing is done yet: nothing to go on with
+        except BaseException:
+            if not parts or (space is not None and space.worthless):  # nothing to go on with
                 discard(folder)
             raise
         if space.used_up:  # while the folder is ours: another run may wait for it
@@ -150,26 +170,33 @@ def is_resumable(folder: Path, identity: dict[str, Any]) -> bool:
 
 
 def discard(folder: Path) -> None:
-    """Remove a workspace that is not needed any more: the manifest first, so that what a crash leaves is no run."""
-    (folder / MANIFEST).unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove a workspace that is not needed any more: the manifest first, so that what a crash leaves is no run, and
+    the mark last, so that it is ours until the end."""
+    with suppress(OSError):
+        (folder / MANIFEST).unlink(missing_ok=True)
+        for file in folder.iterdir():
+            if file.name != MARK:
+                file.unlink(missing_ok=True)
+        (folder / MARK).unlink(missing_ok=True)
+        folder.rmdir()
 
 
-def write_part(path: Path, table: Any, suffix: str) -> None:
+def part_bytes(table: Any, suffix: str) -> bytes:
     """One part: Arrow IPC as it is, or Parquet where the parts are the result."""
+    stream = require("pyarrow", "cli").BufferOutputStream()
     if suffix == ".parquet":
-        require("pyarrow.parquet", "cli").write_table(table, path, compression="zstd")
-        return
-    ipc = require("pyarrow.ipc", "cli")
-    with ipc.new_file(str(path), table.schema) as writer:
-        writer.write_table(table)
+        require("pyarrow.parquet", "cli").write_table(table, stream, compression="zstd", write_page_checksum=True)
+    else:
+        with require("pyarrow.ipc", "cli").new_file(stream, table.schema) as writer:
+            writer.write_table(table)
+    return bytes(stream.getvalue())
 
 
-def read_part(path: Path) -> Any:
-    if path.suffix == ".parquet":
-        return require("pyarrow.parquet", "cli").read_table(path)
-    with require("pyarrow", "cli").OSFile(str(path)) as file:
-        return require("pyarrow.ipc", "cli").open_file(file).read_all()
+def read_part(data: bytes, suffix: str) -> Any:
+    pa = require("pyarrow", "cli")
+    if suffix == ".parquet":
+        return require("pyarrow.parquet", "cli").read_table(pa.BufferReader(data))
+    return require("pyarrow.ipc", "cli").open_file(pa.BufferReader(data)).read_all()
 
 
 def checksum(path: Path) -> str:
@@ -238,35 +265,50 @@ def _intact(folder: Path, part: Part) -> bool:
 
 def _sweep(folder: Path, parts: Sequence[Part]) -> None:
     """Remove what a crash left half done: files that no line of the manifest names."""
-    known = {MANIFEST, LOCK}.union(*(part.checksums for part in parts))
+    known = {MANIFEST, LOCK, MARK}.union(*(part.checksums for part in parts))
     for file in folder.iterdir():
         if file.name not in known:
             file.unlink()
 
 
-def _own_folder(folder: Path) -> None:
-    """Refuse a folder that holds anything but an unfinished run: nothing of somebody else's may be removed."""
-    names = [f.name for f in folder.iterdir()]
-    ours = ("part-", ".part-", "_part-", "._part-", f".{RECORD}")
-    if any(not n.startswith(ours) and n not in (MANIFEST, LOCK, RECORD) for n in names):
+def _claim(folder: Path) -> None:
+    """Make the folder, or see that the one which is there is ours: nothing of somebody else's may be removed."""
+    with writing(folder):
+        with suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        state = os.lstat(folder)
+        if not stat.S_ISDIR(state.st_mode) or (hasattr(os, "geteuid") and state.st_uid != os.geteuid()):
+            is_link = stat.S_ISLNK(state.st_mode)
+            what = "is a symbolic link" if is_link else "is another user's" if folder.is_dir() else "is a file"
+            raise OutputError(f"{folder} must be a folder of this user's, for the parts of a run; it {what}. Move it.")
+        found = {entry.name: entry.is_file(follow_symlinks=False) for entry in os.scandir(folder)}
+    names = ("part-", ".part-", "_part-", "._part-", f".{RECORD}")
+    known = all(is_file and (n.startswith(names) or n in _KNOWN) for n, is_file in found.items())
+    if not known or (MARK not in found and found.keys() - {LOCK}):
         raise OutputError(f"{folder} must hold an unfinished run of gigrad; it holds other files. Move them away.")
+
+
+_KNOWN = (MANIFEST, LOCK, MARK, RECORD)
+
+
+def _mark(folder: Path) -> None:
+    with writing(folder / MARK):
+        os.close(os.open(folder / MARK, os.O_WRONLY | os.O_CREAT | _NO_LINK, 0o600))
+
+
+def _open_manifest(folder: Path) -> TextIO:
+    handle = os.open(folder / MANIFEST, os.O_RDWR | os.O_CREAT | os.O_APPEND | _NO_LINK, 0o600)
+    return open(handle, "a", encoding="utf-8")
 
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """Hold the folder for this process alone; the system lets go of it when the process dies, however it dies."""
+    with writing(folder / LOCK):
+        handle = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT | _NO_LINK, 0o600)
     try:
-        import fcntl
-    except ImportError:  # not on this system: two runs at once are then the user's affair
+        if not try_lock(handle):
+            raise OutputError(f"Another run is writing to {folder} now; wait for it or choose another target.")
         yield
-        return
-    with ExitStack() as held:
-        with writing(folder / LOCK):
-            file = held.enter_context(open(folder / LOCK, "w"))
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OutputError(
-                f"Another run is writing to {folder} now; wait for it or choose another target."
-            ) from None
-        yield
+    finally:
+        os.close(handle)

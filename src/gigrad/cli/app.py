@@ -1,59 +1,17 @@
 """The command `gigrad`: options in, one of the functions of `commands` out.
 
-Only typer is imported at start-up; what a command needs is imported when it runs, so that `--help` is quick.
+Only typer is imported at start-up; what a command needs is imported when it runs, so that `--help` is quick. The
+options of each command are made from the fields of `Config`.
 """
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from .._common.optional import require
-from .options import (
-    AnyFile,
-    Audit,
-    BatchRows,
-    Better,
-    Columns,
-    ConfigFile,
-    CornerTol,
-    Cutoff,
-    Data,
-    Discrete,
-    Engine,
-    Everybody,
-    Exclude,
-    Folder,
-    GigFile,
-    Html,
-    Id,
-    MinShare,
-    Model,
-    Nominal,
-    OnError,
-    Out,
-    Output,
-    Permitted,
-    Quiet,
-    Reference,
-    ReferenceRows,
-    Rejects,
-    ReportRows,
-    Restart,
-    SaveConfig,
-    Scores,
-    Seed,
-    Statements,
-    Target,
-    Threads,
-    Title,
-    Tol,
-    Top,
-    Trust,
-    TrustPickle,
-    Version,
-    Weights,
-)
+from .options import OPTIONS, Config, Option
 
 if TYPE_CHECKING:
     import typer
@@ -70,149 +28,114 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 a fault of gigrad's own, 2 wrong usage, 3 input that cannot be used, 4 a model that "
     "cannot be used, 5 output that cannot be written, 6 an interrupted run in the way, 7 a package that is not "
-    "installed, 130 interrupted.",
+    "installed, 8 less accurate than promised, 9 records that do not verify, 130 interrupted, 143 terminated.",
+)
+
+
+def _command(name: str, short: str, text: str, *examples: str, resumable: bool = False) -> None:
+    """Make a command of the function of `commands` that bears its name, with every option that is for it."""
+    taken = {key: option for key, option in OPTIONS.items() if name in option.commands}
+
+    def call(**given: Any) -> None:
+        from .console import guarded
+
+        with guarded(resumable):
+            from . import commands
+
+            getattr(commands, name)(_config(given))
+
+    hints = get_type_hints(Config)
+    kinds = {key: _kind(hints[key], option, name) for key, option in taken.items()}
+    call.__annotations__ = {**kinds, "return": None}
+    call.__dict__["__signature__"] = inspect.Signature(
+        [
+            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for key, kind in kinds.items()
+        ]
+    )
+    shown = "\b\nExamples:\n" + "\n".join(f"  $ {line}" for line in examples)  # \b: these lines are not to be wrapped
+    app.command(name, short_help=short, help=text, epilog=shown)(call)
+
+
+def _kind(hint: Any, option: Option, command: str) -> Any:
+    """The type of an option as typer reads it."""
+    if hint == tuple[str, ...] | None:
+        hint = str | None if option.commas else list[str] | None
+    said = option.helps.get(command, option.help)
+    if command in option.argument:
+        return Annotated[hint, typer.Argument(help=said, metavar=option.metavar)]
+    return Annotated[hint, typer.Option(*option.names, help=said, metavar=option.metavar)]
+
+
+_command(
+    "explain",
+    "The credit of every column for every row's score",
+    "Explain every row of a table: how much of its score, against a reference, each column deserves.\n\n"
+    "Killed at any moment, the same command goes on where it stopped.",
+    "gigrad explain model.json applicants.parquet --reference approved.parquet --id number -o credits.parquet",
+    "gigrad explain model.txt applicants.csv --reference approved.csv --output margin -o credits.csv",
+    "gigrad explain explainer.gig folder/ --on-error skip -o credits/",
+    resumable=True,
+)
+_command(
+    "reasons",
+    "Adverse-action reasons of every refused applicant",
+    "Give every refused applicant the reasons, worst first, as a table with a line a reason.\n\n"
+    "The reference is those of the table of --reference who pass the cutoff.",
+    "gigrad reasons model.json applicants.parquet --reference past.parquet --cutoff 0.2 --lower-is-better "
+    "--statements reasons.toml --id applicant_id --audit records.jsonl.gz -o reasons.parquet",
+    resumable=True,
+)
+_command(
+    "report",
+    "One HTML file that shows an explanation",
+    "Write one HTML file that shows an explanation: no network, no server.",
+    "gigrad report model.json applicants.parquet --reference approved.parquet -o report.html",
+)
+_command(
+    "save",
+    "A model and its reference as one file that explains anywhere",
+    "Save a model and its reference to one file that explains anywhere, without the model's library.",
+    "gigrad save model.json --reference approved.parquet --output margin -o explainer.gig",
+    "gigrad save model.json -o model.gig",
+)
+_command(
+    "check",
+    "What a model is made of, and whether it is imported exactly",
+    "Import a model, say what it is made of, and compare it with its own predictions on a table.",
+    "gigrad check model.json applicants.parquet",
+    "gigrad check ensemble.gig",
 )
 
 
 def _example(*lines: str) -> str:
-    return "\b\nExamples:\n" + "\n".join(f"  $ {line}" for line in lines)  # \b: these lines are not to be wrapped
-
-
-@app.command(
-    short_help="The credit of every column for every row's score",
-    epilog=_example(
-        "gigrad explain model.json applicants.parquet --reference approved.parquet --id number -o credits.parquet",
-        "gigrad explain model.txt applicants.csv --reference approved.csv --output margin -o credits.csv",
-        "gigrad explain explainer.gig folder/ --on-error skip -o credits/",
-    ),
-)
-def explain(
-    model: Model = None, data: Data = None, reference: Reference = None, out: Out = None, output: Output = None,
-    scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None,
-    weights: Weights = None, discrete: Discrete = None, nominal: Nominal = None,
-    reference_rows: ReferenceRows = None, cutoff: Cutoff = None,
-    higher_is_better: Better = None, tol: Tol = None, corner_tol: CornerTol = None, seed: Seed = None,
-    threads: Threads = None, batch_rows: BatchRows = None, on_error: OnError = None, rejects: Rejects = None,
-    engine: Engine = None, restart: Restart = False, trust_pickle: TrustPickle = None, trust: Trust = None,
-    config: ConfigFile = None, save_config: SaveConfig = None, quiet: Quiet = False,
-) -> None:  # fmt: skip
-    """Explain every row of a table: how much of its score, against a reference, each column deserves.
-
-    Killed at any moment, the same command goes on where it stopped.
-    """
-    given = _given(locals())
-    with _session(resumable=True):
-        from . import commands
-
-        commands.explain(_config(given, config, save_config), restart, quiet)
-
-
-@app.command(
-    short_help="Adverse-action reasons of every refused applicant",
-    epilog=_example(
-        "gigrad reasons model.json applicants.parquet --reference past.parquet --cutoff 0.2 --lower-is-better "
-        "--statements reasons.toml --id applicant_id --audit records.jsonl.gz -o reasons.parquet"
-    ),
-)
-def reasons(
-    model: Model = None, data: Data = None, reference: Reference = None, out: Out = None, cutoff: Cutoff = None,
-    higher_is_better: Better = None, statements: Statements = None, top: Top = None, exclude: Exclude = None,
-    min_share: MinShare = None, permitted: Permitted = None, everybody: Everybody = None, audit: Audit = None,
-    output: Output = None, scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None,
-    weights: Weights = None, discrete: Discrete = None, nominal: Nominal = None, reference_rows: ReferenceRows = None,
-    tol: Tol = None, corner_tol: CornerTol = None, seed: Seed = None, threads: Threads = None,
-    batch_rows: BatchRows = None, on_error: OnError = None, rejects: Rejects = None, restart: Restart = False,
-    trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None, save_config: SaveConfig = None,
-    quiet: Quiet = False,
-) -> None:  # fmt: skip
-    """Give every refused applicant the reasons, worst first, as a table with a line a reason.
-
-    The reference is those of the table of --reference who pass the cutoff.
-    """
-    given = _given(locals())
-    with _session(resumable=True):
-        from . import commands
-
-        commands.reasons(_config(given, config, save_config), restart, quiet)
-
-
-@app.command(
-    short_help="One HTML file that shows an explanation",
-    epilog=_example("gigrad report model.json applicants.parquet --reference approved.parquet -o report.html"),
-)
-def report(
-    model: Model = None, data: Data = None, reference: Reference = None, out: Html = None, title: Title = None,
-    rows: ReportRows = None, output: Output = None, scores: Scores = None, target: Target = None,
-    columns: Columns = None, id_cols: Id = None, weights: Weights = None,
-    discrete: Discrete = None, nominal: Nominal = None, reference_rows: ReferenceRows = None,
-    cutoff: Cutoff = None, higher_is_better: Better = None, tol: Tol = None, corner_tol: CornerTol = None,
-    seed: Seed = None, threads: Threads = None, trust_pickle: TrustPickle = None, trust: Trust = None,
-    config: ConfigFile = None, save_config: SaveConfig = None, quiet: Quiet = False,
-) -> None:  # fmt: skip
-    """Write one HTML file that shows an explanation: no network, no server."""
-    given = _given(locals())
-    with _session():
-        from . import commands
-
-        commands.report(_config(given, config, save_config), quiet)
-
-
-@app.command(
-    short_help="A model and its reference as one file that explains anywhere",
-    epilog=_example(
-        "gigrad save model.json --reference approved.parquet --output margin -o explainer.gig",
-        "gigrad save model.json -o model.gig",
-    ),
-)
-def save(
-    model: Model = None, reference: Reference = None, out: GigFile = None, output: Output = None,
-    scores: Scores = None, target: Target = None, columns: Columns = None, id_cols: Id = None,
-    weights: Weights = None, discrete: Discrete = None, nominal: Nominal = None,
-    reference_rows: ReferenceRows = None, cutoff: Cutoff = None,
-    higher_is_better: Better = None, tol: Tol = None, corner_tol: CornerTol = None, seed: Seed = None,
-    trust_pickle: TrustPickle = None,
-    trust: Trust = None, config: ConfigFile = None, save_config: SaveConfig = None, quiet: Quiet = False,
-) -> None:  # fmt: skip
-    """Save a model and its reference to one file that explains anywhere, without the model's library."""
-    given = _given(locals())
-    with _session():
-        from . import commands
-
-        commands.save(_config(given, config, save_config), quiet)
-
-
-@app.command(
-    short_help="What a model is made of, and whether it is imported exactly",
-    epilog=_example("gigrad check model.json applicants.parquet", "gigrad check ensemble.gig"),
-)
-def check(
-    model: Model = None, data: Data = None, columns: Columns = None, id_cols: Id = None,
-    trust_pickle: TrustPickle = None, trust: Trust = None, config: ConfigFile = None, quiet: Quiet = False,
-) -> None:  # fmt: skip
-    """Import a model, say what it is made of, and compare it with its own predictions on a table."""
-    given = _given(locals())
-    with _session():
-        from . import commands
-
-        commands.check(_config(given, config, None), quiet)
+    return "\b\nExamples:\n" + "\n".join(f"  $ {line}" for line in lines)
 
 
 @app.command(
     short_help="What a result or an explainer holds",
     epilog=_example("gigrad info credits.parquet", "gigrad info explainer.gig"),
 )
-def info(file: AnyFile) -> None:
+def info(
+    file: Annotated[Path, typer.Argument(help="A result, a ledger of records or a .gig file", metavar="FILE")],
+) -> None:
     """Say what a result or an explainer holds, and what it stands on."""
-    with _session():
+    from .console import guarded
+
+    with guarded():
         from .info import info as tell
 
         tell(file)
 
 
 @app.command(short_help="A lender's story on the German credit data")
-def demo(folder: Folder = "demo-output") -> None:
+def demo(
+    folder: Annotated[str, typer.Argument(help="Where to write its files", metavar="FOLDER")] = "demo-output",
+) -> None:
     """Tell a lender's story on the German credit data, and write its files."""
-    with _session():
+    from .console import guarded
+
+    with guarded():
         from .._io.durable import writing
         from ..demo import main as tell
 
@@ -221,33 +144,38 @@ def demo(folder: Folder = "demo-output") -> None:
         tell(folder)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        from .. import __version__
+
+        typer.echo(f"gigrad {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def gigrad(version: Version = False) -> None:
+def gigrad(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
     pass  # what it takes is done before a command is looked for
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
-    """The options as a configuration names them, without those that are about this call alone."""
-    skip = ("restart", "quiet", "config", "save_config")
-    names = {"id_cols": "id"}
-    found = {names.get(k, k): v for k, v in options.items() if k not in skip and v is not None}
-    if "columns" in found:
-        found["columns"] = tuple(name.strip() for name in found["columns"].split(","))
-    return {k: tuple(v) if isinstance(v, list) else v for k, v in found.items() if v != []}
+def _config(given: dict[str, Any]) -> Config:
+    """What was asked for: the options, over those of a file. Nothing that is read may be written, by any of them."""
+    from .._io.durable import keep_apart
+    from .config import read_config, write_config
+    from .console import listen
 
-
-def _config(given: dict[str, Any], path: Path | None, save_to: Path | None) -> Any:
-    from .config import Config, read_config, write_config
-
-    config = Config(**given)
-    if path is not None:
-        config = config.over(read_config(path))
-    if save_to is not None:
-        write_config(config, save_to)
+    said: dict[str, Any] = {key: value for key, value in given.items() if value not in (None, [])}
+    if isinstance(said.get("columns"), str):
+        said["columns"] = tuple(name.strip() for name in said["columns"].split(","))
+    said |= {key: tuple(value) for key, value in said.items() if isinstance(value, list)}
+    config = Config(**said)
+    listen(config.log_level)
+    if config.config is not None:
+        config = config.over(read_config(Path(config.config)))
+    keep_apart(config.files("read"), config.files("write"))
+    if config.save_config is not None:
+        write_config(config, Path(config.save_config))
     return config
-
-
-def _session(resumable: bool = False) -> Any:
-    from .console import guarded
-
-    return guarded(resumable)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._explain.explainer import Explainer
 from .._explain.scorer import Scorer
-from .._io.durable import keep_apart, writing
+from .._io.durable import permissions
 from .._io.tables import listed
 from .._output.report import report_path
+from ..batch.ids import checked_policy
 from ..batch.layout import match
-from ..batch.run import run_task
+from ..batch.reasons import reason_task
+from ..batch.run import Job, run_task
 from ..batch.sources import Source
-from ..batch.targets import check_writable
-from ..batch.tasks import RowReader, Task, credit_task, fail_named, not_finite
-from ..errors import InputError, OutputError, UnsupportedModelError
+from ..batch.tasks import RowReader, Task, credit_task, not_finite
+from ..errors import InputError, UnsupportedModelError
 from ..graph import Concat, Elementwise, Graph, Input, Select, TreeEnsemble, evaluate, topological
 from ..importers import import_model
 from .build import build_explainer, build_model, is_explainer
@@ -27,45 +24,58 @@ from .config import Config
 from .console import note, progress, say
 
 
-def explain(config: Config, restart: bool, quiet: bool) -> None:
+def explain(config: Config) -> None:
     """Credits of every row of a table."""
     source = Source.open(config.need("data", "DATA"))
     out = config.need("out", "--out")
+    by_spark = _by_spark(config)
     explainer = build_explainer(config)
-    if config.engine not in (None, "local", "spark"):
-        raise InputError(f"--engine must be local or spark; got {config.engine!r}.")
-    if config.engine == "spark":
-        _spark(explainer, config, source, out, quiet)
+    if by_spark:
+        from .sparkjob import explain as explain_by_spark
+
+        explain_by_spark(explainer, config, source)
         return
     task = credit_task(explainer, source.schema(), id_cols=config.id or (), columns=config.columns)
-    _run(task, source, out, config, restart, quiet)
+    _run(task, source, out, config)
 
 
-def reasons(config: Config, restart: bool, quiet: bool) -> None:
+def reasons(config: Config) -> None:
     """Reasons of every refused row of a table."""
-    from ..batch.reasons import reason_task
-
     source = Source.open(config.need("data", "DATA"))
     out = config.need("out", "--out")
+    by_spark = _by_spark(config)
     explainer = build_explainer(config, refuses=True)
-    task = reason_task(
-        explainer,
-        source.schema(),
-        id_cols=config.id or (),
-        columns=config.columns,
-        top=4 if config.top is None else config.top,
-        statements=config.statements,
-        groups=config.groups,
-        exclude=config.exclude,
-        min_share=config.min_share or 0.0,
-        higher_is_better=config.higher_is_better,
-        cutoff=config.cutoff,
-        everybody=bool(config.everybody),
-        audit=config.audit is not None,
-        permitted=config.permitted,
-    )
+    if by_spark:
+        from .sparkjob import reasons as reasons_by_spark
+
+        reasons_by_spark(explainer, config, source)
+        return
+    task = reason_task(explainer, source.schema(), id_cols=config.id or (), **reason_options(config))
     _tell_about_texts(task)
-    _run(task, source, out, config, restart, quiet)
+    _run(task, source, out, config)
+
+
+def reason_options(config: Config) -> dict[str, Any]:
+    """What decides the reasons beside the explainer, as `reason_task` takes it."""
+    return {
+        "columns": config.columns,
+        "top": 4 if config.top is None else config.top,
+        "statements": config.statements,
+        "groups": config.groups,
+        "exclude": config.exclude,
+        "min_share": config.min_share or 0.0,
+        "higher_is_better": config.higher_is_better,
+        "cutoff": config.cutoff,
+        "everybody": bool(config.everybody),
+        "audit": config.audit is not None,
+        "permitted": config.permitted,
+    }
+
+
+def _by_spark(config: Config) -> bool:
+    if config.engine not in (None, "local", "spark"):
+        raise InputError(f"--engine must be local or spark; got {config.engine!r}.")
+    return config.engine == "spark"
 
 
 def _tell_about_texts(task: Task) -> None:
@@ -78,86 +88,54 @@ def _tell_about_texts(task: Task) -> None:
         note(f"Warning: statements are given for {listed(sorted(texts - features))}, which is no feature or group.")
 
 
-def _run(task: Task, source: Source, out: str, config: Config, restart: bool, quiet: bool) -> None:
+def _run(task: Task, source: Source, out: str, config: Config) -> None:
+    quiet = bool(config.quiet)
     if not task.explainer.scorer.graph.named and config.columns is None:
-        note(f"The model knows no column names: its columns are, in order, {', '.join(task.layout.columns)}.", quiet)
-    _keep_apart(config, {"the result": out, "the rejects": config.rejects, "the records": config.audit})
-    with progress(quiet) as tell:
-        done = run_task(
-            task,
-            source,
-            out,
-            on_error=_on_error(config),
-            rejects=config.rejects,
-            batch_rows=config.batch_rows,
-            restart=restart,
-            progress=tell,
-            records=config.audit,
+        note(
+            f"The model knows no column names: its columns are, in order, {', '.join(task.layout.columns)}.",
+            bool(config.quiet),
         )
+    with progress(quiet) as tell:
+        job = Job(
+            on_error=on_error_of(config), rejects=config.rejects, batch_rows=config.batch_rows,
+            restart=bool(config.restart), progress=tell, records=config.audit, max_error=config.max_error,
+            ids=checked_policy(config.ids or "warn"), summary=config.summary,
+            skip_if_done=bool(config.skip_if_done), mode=mode_of(config),
+        )  # fmt: skip
+        done = run_task(task, source, out, job)
+    if done.skipped:
+        note(f"{done.target}: done already, {done.written:,} lines from {done.rows:,} rows.", bool(config.quiet))
+        return
     if done.resumed:
-        note(f"{done.resumed:,} rows were done already by an earlier, interrupted run.", quiet)
+        note(f"{done.resumed:,} rows were done already by an earlier, interrupted run.", bool(config.quiet))
     if done.rejected:
         note(f"{done.rejected:,} of {done.rows:,} rows could not be explained; {done.rejects} says which and why.")
-    note(f"{done.target}: {done.written:,} lines from {done.rows:,} rows.", quiet)
+    note(f"{done.target}: {done.written:,} lines from {done.rows:,} rows.", bool(config.quiet))
 
 
-def _keep_apart(config: Config, written: dict[str, str | None]) -> None:
-    names = ("model", "reference", "scores", "statements")
-    read = {f"the {name}": getattr(config, name) for name in names}
-    members = () if config.ensemble is None else config.ensemble.members
-    keep_apart(read | {f"a member of the ensemble, {m.file}": m.file for m in members}, written)
-
-
-def _on_error(config: Config) -> Any:
+def on_error_of(config: Config) -> Any:
     asked = config.on_error or "fail"
     if asked not in ("fail", "skip", "null"):
         raise InputError(f"--on-error must be fail, skip or null; got {asked!r}.")
     return asked
 
 
-def _spark(explainer: Explainer, config: Config, source: Source, out: str, quiet: bool) -> None:
-    """The same by Spark: folders of Parquet files, whole or not at all."""
-    from .. import spark
-
-    folder, on_error = Path(out), _on_error(config)
-    beside = Path(config.rejects or f"{folder}.rejects")
-    _keep_apart(config, {"the result": out, "the rejects": str(beside)})
-    keep_apart({"the data": source.path}, {"the result": folder, "the rejects": beside})
-    if source.format != "parquet" or folder.suffix:
-        raise InputError("--engine spark reads Parquet files and writes a folder; give --out a name without an ending.")
-    for path in (folder, beside) if on_error != "fail" else (folder,):
-        check_writable(path)
-        if path.exists():
-            raise OutputError(f"{path} exists already, and Spark does not replace a folder; choose another name.")
-    frame = spark.local_session().read.parquet(*(str(file.absolute()) for file in source.files))
-    rejected = spark.rejects(frame, explainer, id_cols=config.id or (), columns=config.columns)
-    if on_error == "fail":
-        first = rejected.head()
-        if first is not None:
-            *ids, why = first
-            fail_named(f"Row {', '.join(map(str, ids))}" if ids else "A row", why)
-    found = spark.explain(frame, explainer, id_cols=config.id or (), columns=config.columns, on_error=on_error)
-    if on_error != "fail":
-        _write_by_spark(rejected, beside)
-        count = Source.open(beside).rows()
-        if count:
-            note(f"{count:,} rows could not be explained; {beside} says which and why.")
-    _write_by_spark(found, folder)
-    note(f"{folder}: written by Spark.", quiet)
-
-
-def _write_by_spark(frame: Any, folder: Path) -> None:
-    """Aside and then renamed: a job that fails leaves nothing that looks finished."""
-    aside = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+def mode_of(config: Config) -> int | None:
+    """The mode of new files: octal digits, as chmod takes them."""
+    if config.file_mode is None:
+        return None
     try:
-        frame.write.parquet(str(aside.absolute()))
-        with writing(folder):
-            os.rename(aside, folder)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        mode = int(config.file_mode, 8)
+    except ValueError:
+        mode = 0
+    if mode & 0o600 != 0o600 or mode & ~0o666:
+        raise InputError(
+            f"--file-mode must be octal digits by which the owner reads and writes, as 640; got {config.file_mode!r}."
+        )
+    return mode
 
 
-def report(config: Config, quiet: bool) -> None:
+def report(config: Config) -> None:
     """One HTML file about the first rows of a table."""
     source = Source.open(config.need("data", "DATA"))
     out = report_path(config.need("out", "--out"))
@@ -174,31 +152,33 @@ def report(config: Config, quiet: bool) -> None:
         raise InputError(f"{source.path} has no rows to report on.")
     total = source.rows()
     if total > rows:
-        note(f"The report is about the first {rows:,} of {total:,} rows; --rows changes that.", quiet)
+        note(f"The report is about the first {rows:,} of {total:,} rows; --rows changes that.", bool(config.quiet))
     bad = task.reader.check(piece.table)
     if bad:
         row, why = next(iter(bad.items()))
         raise InputError(f"Row {row} of {source.path} cannot be explained: {why.rstrip('.')}.")
     explanation = explainer(task.layout.model_table(piece.table, explainer.scorer.graph), paths=min(50, rows))
     explanation = task.named(explanation, piece.table, np.arange(len(explanation)), piece.numbers)
-    explanation.report(out, title=config.title)
-    note(f"{out}: {len(explanation):,} rows.", quiet)
+    with permissions(mode_of(config)):
+        explanation.report(out, title=config.title)
+    note(f"{out}: {len(explanation):,} rows.", bool(config.quiet))
 
 
-def save(config: Config, quiet: bool) -> None:
+def save(config: Config) -> None:
     """A portable file: an explainer where there is a reference, else the model alone."""
     out = config.need("out", "--out")
-    _keep_apart(config, {"the file": out})
     if config.reference is None:
-        import_model(build_model(config)).save(out)
-        note(f"{out}: the model, without a reference.", quiet)
+        with permissions(mode_of(config)):
+            import_model(build_model(config)).save(out)
+        note(f"{out}: the model, without a reference.", bool(config.quiet))
         return
     explainer = build_explainer(config)
-    explainer.save(out)
-    note(f"{out}: the model with {len(explainer.reference):,} reference rows.", quiet)
+    with permissions(mode_of(config)):
+        explainer.save(out)
+    note(f"{out}: the model with {len(explainer.reference):,} reference rows.", bool(config.quiet))
 
 
-def check(config: Config, quiet: bool) -> None:
+def check(config: Config) -> None:
     """Import a model, say what it is made of, and compare it with its own predictions on a table."""
     if config.ensemble is None and is_explainer(config.need("model", "MODEL")):
         graph: Graph = Graph.load(str(config.model))
@@ -209,17 +189,17 @@ def check(config: Config, quiet: bool) -> None:
     say(f"Outputs      {', '.join(graph.output_names)}")
     say(f"Portable     {_portable(graph)}")
     if config.data is not None:
-        _compare(graph, config, quiet)
+        _compare(graph, config)
 
 
-def _compare(graph: Graph, config: Config, quiet: bool) -> None:
+def _compare(graph: Graph, config: Config) -> None:
     source = Source.open(str(config.data))
     layout = match(source.schema().names, graph, config.id or (), config.columns)
     scorer = Scorer.of(graph, "margin" if graph.no_score else None, None)
     reader = RowReader(scorer, layout)
     count = bad = 0
     first, worst = "", 0.0
-    with progress(quiet) as tell:
+    with progress(bool(config.quiet)) as tell:
         total = source.rows()
         for piece in source.pieces(layout.needed, 8192):
             rows, kept, wrong = reader.read(piece.table)

@@ -1,4 +1,7 @@
-"""What a command is asked to do, from options and a TOML file: options win. The same is written by --save-config."""
+"""What a command is asked to do, from options and a TOML file: options win. The same is written by --save-config.
+
+A file says what to do, never whom to trust: that must be typed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 import os
 import re
 import tomllib
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import UnionType
@@ -14,96 +17,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from .._io.durable import replacing
 from ..errors import InputError
+from .options import OPTIONS, PATHS, Config, Ensemble, Member
 
-
-@dataclass(frozen=True)
-class Member:
-    """One model of an ensemble: its file, and scores that its own score is ranked by before it is joined."""
-
-    file: str
-    scores: str | None = None
-
-
-@dataclass(frozen=True)
-class Ensemble:
-    """Several models joined.
-
-    Attributes
-    ----------
-    kind : "stack" or "average"
-    members : tuple of Member
-    head : str or None
-        The file of the model that reads the members' scores; `weights` instead of it are a weighted sum.
-    weights : tuple of float or None
-    passthrough : bool
-        Whether the head also reads the columns themselves.
-    output : str or None
-        "margin" to join raw scores.
-    """
-
-    kind: str
-    members: tuple[Member, ...]
-    head: str | None = None
-    weights: tuple[float, ...] | None = None
-    passthrough: bool = False
-    output: str | None = None
-
-
-@dataclass(frozen=True)
-class Config:
-    """Everything that `gigrad` can be told; None stands for what each command does by default."""
-
-    model: str | None = None
-    data: str | None = None
-    reference: str | None = None
-    out: str | None = None
-    output: str | None = None
-    scores: str | None = None
-    target: str | None = None
-    columns: tuple[str, ...] | None = None
-    id: tuple[str, ...] | None = None
-    weights: str | None = None
-    discrete: tuple[str, ...] | None = None
-    nominal: tuple[str, ...] | None = None
-    reference_rows: int | None = None
-    tol: float | None = None
-    seed: int | None = None
-    corner_tol: float | None = None
-    threads: int | None = None
-    batch_rows: int | None = None
-    on_error: str | None = None
-    rejects: str | None = None
-    engine: str | None = None
-    trust_pickle: bool | None = None
-    trust: tuple[str, ...] | None = None
-    cutoff: float | None = None
-    higher_is_better: bool | None = None
-    top: int | None = None
-    statements: str | None = None
-    exclude: tuple[str, ...] | None = None
-    min_share: float | None = None
-    permitted: tuple[str, ...] | None = None
-    everybody: bool | None = None
-    audit: str | None = None
-    title: str | None = None
-    rows: int | None = None
-    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    ensemble: Ensemble | None = None
-
-    def over(self, file: Config) -> Config:
-        """These options where they say something, those of a file elsewhere."""
-        given = {f.name: v for f in fields(self) if (v := getattr(self, f.name)) not in (None, {})}
-        return replace(file, **given)
-
-    def need(self, name: str, option: str) -> str:
-        """A text that the command cannot do without."""
-        value = getattr(self, name)
-        if value is None:
-            raise InputError(f"{option} must be given, on the command line or as {name!r} in the file of --config.")
-        return str(value)
-
-
-PATHS = ("model", "data", "reference", "out", "scores", "rejects", "statements", "audit")
+__all__ = ["Config", "Ensemble", "Member", "read_config", "write_config"]
 
 
 def read_config(path: Path) -> Config:
@@ -117,8 +33,19 @@ def read_config(path: Path) -> Config:
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"The configuration {path} is not TOML: {error}.") from None
+    _refuse_typed(content, path)
     config: Config = _build(Config, content, f"{path}")
     return _moved(config, lambda p: os.path.normpath(path.parent / p))
+
+
+def _refuse_typed(content: dict[str, Any], path: Path) -> None:
+    """Refuse what only a person may say, each time: a file that grants trust would run code for whoever sent it."""
+    for name in content:
+        option = OPTIONS.get(name.replace("-", "_"))
+        if option is not None and not option.in_file:
+            typed = option.names[0] if option.names else f"--{name.replace('_', '-')}"
+            why = "a file may not grant trust" if name.startswith("trust") else "it is about one call alone"
+            raise InputError(f"{path} has {name!r}, and {why}; leave it out, and type {typed} where it is meant.")
 
 
 def write_config(config: Config, path: Path) -> None:
@@ -149,8 +76,9 @@ def _build(cls: Any, data: dict[str, Any], what: str) -> Any:
     hints = get_type_hints(cls)
     unknown = [name for name in data if name.replace("-", "_") not in hints]
     if unknown:
-        near = get_close_matches(unknown[0].replace("-", "_"), hints, 1)
-        known = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(hints)}."
+        names = [n for n in hints if n not in OPTIONS or OPTIONS[n].in_file]
+        near = get_close_matches(unknown[0].replace("-", "_"), names, 1)
+        known = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(names)}."
         raise InputError(f"{what} has {unknown[0]!r}, which is not known; {known}")
     values = {n.replace("-", "_"): _value(v, hints[n.replace("-", "_")], f"{n} in {what}") for n, v in data.items()}
     missing = [f.name for f in fields(cls) if f.name not in values and f.name in ("kind", "members", "file")]
@@ -194,7 +122,7 @@ def _toml(config: Config) -> list[str]:
     lines, tables = [], []
     for f in fields(config):
         value = getattr(config, f.name)
-        if value is None or value == {}:
+        if value is None or value == {} or (f.name in OPTIONS and not OPTIONS[f.name].in_file):
             continue
         if f.name == "groups":
             tables += ["", "[groups]", *(f"{_key(k)} = {_text(list(v))}" for k, v in value.items())]

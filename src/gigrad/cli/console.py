@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from .. import errors
 
 CODES: dict[type[BaseException], int] = {
+    errors.AccuracyError: 8,
     errors.MissingDependencyError: 7,
     errors.UnfinishedRunError: 6,
     errors.OutputError: 5,
@@ -24,7 +25,12 @@ CODES: dict[type[BaseException], int] = {
     errors.InputError: 3,
 }
 """0 done, 1 a fault of gigrad's own, 2 wrong usage, 3 input that cannot be used, 4 a model that cannot be used, 5
-output that cannot be written, 6 an interrupted run in the way, 7 a package that is absent, 130 interrupted."""
+output that cannot be written, 6 an interrupted run in the way, 7 a package that is absent, 8 less accurate than
+promised, 9 records that do not verify, 130 interrupted, 143 terminated."""
+
+
+class Terminated(BaseException):
+    """SIGTERM came: what is being done is stopped as an interrupt stops it."""
 
 
 @contextmanager
@@ -32,11 +38,12 @@ def guarded(resumable: bool = False) -> Iterator[None]:
     """Turn every failure into one sentence on stderr and an exit code; GIGRAD_TRACEBACK=1 shows the traceback."""
     warnings.showwarning = _show_warning
     try:
-        yield
+        with _terminable():
+            yield
     except errors.GigradError as error:
         _fail(str(error), next((code for kind, code in CODES.items() if isinstance(error, kind)), 3))
-    except KeyboardInterrupt:
-        _interrupted(resumable)
+    except (KeyboardInterrupt, Terminated) as stopped:
+        _interrupted(resumable, stopped)
     except BrokenPipeError:
         # The reader of our output has gone, say `| head`: nothing is left to be said to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -44,8 +51,9 @@ def guarded(resumable: bool = False) -> Iterator[None]:
     except MemoryError:
         _fail("There is not enough memory; try fewer rows at a time (--batch-rows) or fewer reference rows.", 3)
     except Exception as error:
-        if isinstance(error.__cause__, KeyboardInterrupt):  # Python wraps one that comes while a class is made
-            _interrupted(resumable)
+        cause = error.__cause__
+        if isinstance(cause, (KeyboardInterrupt, Terminated)):  # Python wraps one that comes while a class is made
+            _interrupted(resumable, cause)
         _fail(f"gigrad failed in a way it should not ({type(error).__name__}: {error}). Please report this; "
               "GIGRAD_TRACEBACK=1 shows where it happened.", 1)  # fmt: skip
 
@@ -127,18 +135,58 @@ class _Lines:
 def _show_warning(
     message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
 ) -> None:
-    if issubclass(category, (errors.AccuracyWarning, errors.ReasonsWarning, errors.StatementWarning)):
+    shown = (errors.AccuracyWarning, errors.IdWarning, errors.ReasonsWarning, errors.StatementWarning)
+    if issubclass(category, shown):
         note(f"Warning: {message}")
 
 
-def _interrupted(resumable: bool) -> NoReturn:
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let SIGTERM, by which schedulers and containers end a job, stop a command as cleanly as Ctrl-C does."""
+
+    def stop(number: int, frame: Any) -> NoReturn:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread, which alone hears signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def listen(level: str | None) -> None:
+    """Show on stderr what the loggers of gigrad say, from a level on."""
+    if level is None:
+        return
+    import logging
+
+    known = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
+    if level.lower() not in known:
+        raise errors.InputError(f"--log-level must be debug, info or warning; got {level!r}.")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    root = logging.getLogger("gigrad")
+    root.addHandler(handler)
+    root.setLevel(known[level.lower()])
+
+
+def _interrupted(resumable: bool, how: BaseException) -> NoReturn:
     # A library that had the signal too, or an impatient second one, must not break off the tidying up.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _fail("Interrupted." + (" The same command goes on where it stopped." if resumable else ""), 130)
+    word, code = ("Terminated.", 143) if isinstance(how, Terminated) else ("Interrupted.", 130)
+    _fail(word + (" The same command goes on where it stopped." if resumable else ""), code)
 
 
 def _fail(text: str, code: int) -> NoReturn:
-    if os.environ.get("GIGRAD_TRACEBACK") == "1" and code != 130:
+    from .._common.log import logger
+
+    logger("cli").error("exit code %d: %s", code, text)
+    if os.environ.get("GIGRAD_TRACEBACK") == "1" and code not in (130, 143):
         raise  # the error that is being handled
     print(f"Error: {text}", file=sys.stderr)
     sys.exit(code)

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import portable
 from .._common import display
+from ..batch.accuracy import Accuracy
 from ..batch.sources import FORMATS, Source
 from ..batch.workspace import MANIFEST, RECORD
 from ..errors import GigradError, InputError
@@ -67,7 +68,22 @@ def _result(path: Path) -> None:
         _line("Ids", ", ".join(head["ids"]))
     _line("Columns", ", ".join(head.get("feature_names", [])))
     _line("Outputs", ", ".join(head.get("output_names", [])))
+    _accuracy(head.get("totals"))
     _provenance(head.get("provenance", {}))
+
+
+def _accuracy(totals: dict[str, Any] | None) -> None:
+    """What the run that made a result found of its own accuracy and of its rows."""
+    if not totals:
+        return
+    found = Accuracy.total([totals["accuracy"]])
+    worst = "" if found.worst_row is None else f", in row {found.worst_row}"
+    _line("Rows", f"{totals['rows']:,} read, {totals['rejected']:,} rejected")
+    _line(
+        "Accuracy",
+        f"{found.out_of_tolerance:,} rows out of tolerance; the largest error of a credit is "
+        f"{found.largest_error:.3g}{worst}",
+    )
 
 
 def _head(path: Path, source: Source) -> dict[str, Any] | None:

@@ -1,122 +1,274 @@
-"""The options that commands share."""
+"""Everything that `gigrad` can be told, once: command lines, configurations and messages are made from this.
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+A new option is a new field of `Config`: its help, the commands that take it, and whether it names a file that is read
+or written.
+"""
 
-from .._common.optional import require
+from __future__ import annotations
 
-if TYPE_CHECKING:
-    import typer
-else:
-    typer = require("typer", "cli")
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
 
-Text = str | None
-Many = list[str] | None
+from ..errors import InputError
 
-Model = Annotated[
-    Text,
-    typer.Argument(
-        help="XGBoost .json/.ubj, LightGBM .txt, CatBoost .cbm/.json, scikit-learn .skops, gigrad .gig", metavar="MODEL"
-    ),
-]
-Data = Annotated[
-    Text, typer.Argument(help="A .parquet, .csv or .arrow file, or a folder of .parquet files", metavar="DATA")
-]
-Reference = Annotated[Text, typer.Option(help="The table that scores are explained against", metavar="TABLE")]
-Out = Annotated[
-    Text, typer.Option("--out", "-o", help="Where the result goes: .parquet, .csv, .arrow, or a folder", metavar="FILE")
-]
-Output = Annotated[
-    Text, typer.Option(help="What to explain: margin, probability (the default) or rank", metavar="SPACE")
-]
-Scores = Annotated[
-    Text,
-    typer.Option(
-        help="For --output rank: a table with one column of scores, a saved ECDF (.json), or 'reference'",
-        metavar="TABLE",
-    ),
-]
-Target = Annotated[
-    Text, typer.Option(help="One of several outputs or classes, by name, else by position", metavar="NAME")
-]
-Columns = Annotated[
-    Text, typer.Option(help="The model's columns by the table's names, in the model's order, with commas between")
-]
-Id = Annotated[Many, typer.Option("--id", help="A column to carry along; may be given several times", metavar="COLUMN")]
-Weights = Annotated[Text, typer.Option(help="The column of the reference that holds its weights", metavar="COLUMN")]
-Discrete = Annotated[
-    Many,
-    typer.Option(
-        help="A column without values in between, or with its values: term=36,60; may be given several times, 'none' "
-        "for none. By default the reference and the model's thresholds decide",
-        metavar="COLUMN",
-    ),
-]
-Nominal = Annotated[
-    Many, typer.Option(help="A column of numbers that are codes; may be given several times", metavar="COLUMN")
-]
-ReferenceRows = Annotated[int | None, typer.Option(help="Draw this many rows from the reference", metavar="N")]
-Tol = Annotated[float | None, typer.Option(help="Largest relative error of a credit where quadrature is needed (1e-6)")]
-CornerTol = Annotated[
-    float | None,
-    typer.Option(
-        help="Largest error where many columns change at once and orders are sampled, relative to the row's largest "
-        "credit (1e-3)"
-    ),
-]
-Seed = Annotated[int | None, typer.Option(help="For whatever is drawn at random (0)", metavar="N")]
-Threads = Annotated[int | None, typer.Option(help="All cores by default; answers do not depend on it", metavar="N")]
-BatchRows = Annotated[int | None, typer.Option(help="Rows at a time: what bounds the memory", metavar="N")]
-OnError = Annotated[
-    Text, typer.Option(help="Rows that cannot be explained: fail (before anything is written), skip or null")
-]
-Rejects = Annotated[Text, typer.Option(help="The file that says which rows and why (OUT.rejects.csv)", metavar="FILE")]
-Restart = Annotated[bool, typer.Option("--restart", help="Begin again, whatever an interrupted run has left")]
-ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="Take everything from a TOML file; options win", metavar="FILE")
-]
-SaveConfig = Annotated[
-    Path | None, typer.Option("--save-config", help="Write what was used to a TOML file", metavar="FILE")
-]
-TrustPickle = Annotated[
-    bool | None, typer.Option("--trust-pickle", help="Load pickle and joblib files, which run code when loaded")
-]
-Trust = Annotated[Many, typer.Option("--trust", help="A type in a .skops file that may be built", metavar="TYPE")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but warnings and errors")]
-Cutoff = Annotated[
-    float | None, typer.Option(help="The passing score, in what is explained; the reference is then who passes")
-]
-Better = Annotated[
-    bool | None,
-    typer.Option("--higher-is-better/--lower-is-better", help="Whether a high score speaks for an applicant"),
-]
-Engine = Annotated[Text, typer.Option(help="local (the default) or spark, for folders of Parquet files")]
-Statements = Annotated[Text, typer.Option(help="A CSV or TOML file of reason texts and codes", metavar="FILE")]
-Top = Annotated[int | None, typer.Option(help="Reasons an applicant, at most (4)", metavar="N")]
-Exclude = Annotated[Many, typer.Option(help="A feature or group that must not be given as a reason")]
-MinShare = Annotated[float | None, typer.Option(help="Least share of the shortfall that is a reason (0)")]
-Permitted = Annotated[Many, typer.Option(help="A column that is meant to be used though it is named like age or sex")]
-Everybody = Annotated[bool | None, typer.Option("--all", help="Reasons for those who pass, too")]
-Audit = Annotated[
-    Text,
-    typer.Option(help="Write the record of every applicant, to examine it later: .jsonl or .jsonl.gz", metavar="FILE"),
-]
-Html = Annotated[Text, typer.Option("--out", "-o", help="The HTML file", metavar="FILE")]
-Title = Annotated[Text, typer.Option(help="The title of the page")]
-ReportRows = Annotated[int | None, typer.Option(help="How many rows, from the first (1,000)", metavar="N")]
-GigFile = Annotated[Text, typer.Option("--out", "-o", help="The .gig file", metavar="FILE")]
-AnyFile = Annotated[Path, typer.Argument(help="A result or a .gig file", metavar="FILE")]
-Folder = Annotated[str, typer.Argument(help="Where to write its files", metavar="FOLDER")]
+BUILD = ("explain", "reasons", "report", "save")
+RUN = ("explain", "reasons")
+SHOWN = (*RUN, "report")
+ALL = (*BUILD, "check", "verify", "monitor")
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
-        from .. import __version__
+@dataclass(frozen=True)
+class Option:
+    """One option of some commands.
 
-        typer.echo(f"gigrad {__version__}")
-        raise typer.Exit
+    Attributes
+    ----------
+    help : str
+    commands : tuple of str
+        Those that take it.
+    names : tuple of str
+        How it is typed; by default after the field.
+    metavar : str or None
+    argument : tuple of str
+        The commands where it stands without a name.
+    file : "read", "write" or None
+        What is done with the file that it names: nothing that is read may be written.
+    called : str
+        What a message calls that file.
+    in_file : bool
+        Whether a configuration may say it. What grants trust, or is about one call alone, must be typed.
+    commas : bool
+        Whether a list is typed as one text with commas, not by giving the option several times.
+    helps : dict
+        Other helps, by command.
+    """
+
+    help: str
+    commands: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    metavar: str | None = None
+    argument: tuple[str, ...] = ()
+    file: Literal["read", "write"] | None = None
+    called: str = ""
+    in_file: bool = True
+    commas: bool = False
+    helps: dict[str, str] = field(default_factory=dict)
 
 
-Version = Annotated[
-    bool, typer.Option("--version", help="Show the version and exit", is_eager=True, callback=_show_version)
-]
+def _opt(help: str, commands: tuple[str, ...], *names: str, **more: Any) -> Any:
+    return field(default=None, metadata={"option": Option(help, commands, names, **more)})
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model of an ensemble: its file, and scores that its own score is ranked by before it is joined."""
+
+    file: str
+    scores: str | None = None
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Several models joined.
+
+    Attributes
+    ----------
+    kind : "stack" or "average"
+    members : tuple of Member
+    head : str or None
+        The file of the model that reads the members' scores; `weights` instead of it are a weighted sum.
+    weights : tuple of float or None
+    passthrough : bool
+        Whether the head also reads the columns themselves.
+    output : str or None
+        "margin" to join raw scores.
+    """
+
+    kind: str
+    members: tuple[Member, ...]
+    head: str | None = None
+    weights: tuple[float, ...] | None = None
+    passthrough: bool = False
+    output: str | None = None
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that `gigrad` can be told; None stands for what each command does by default."""
+
+    ledger: str | None = _opt(
+        "A ledger of audit records, or a folder of them", ("verify",), metavar="LEDGER", argument=("verify",),
+        file="read", called="the ledger",
+    )  # fmt: skip
+    this: str | None = _opt(
+        "A result of `gigrad explain` or `gigrad reasons`", ("monitor",), metavar="THIS", argument=("monitor",),
+        file="read", called="the result",
+    )  # fmt: skip
+    against: str | None = _opt(
+        "The result to compare it with, say last month's", ("monitor",), metavar="THAT", file="read",
+        called="the other result",
+    )  # fmt: skip
+    model: str | None = _opt(
+        "XGBoost .json/.ubj, LightGBM .txt, CatBoost .cbm/.json, scikit-learn .skops, gigrad .gig",
+        (*BUILD, "check", "verify"), metavar="MODEL", argument=(*BUILD, "check"), file="read", called="the model",
+    )  # fmt: skip
+    data: str | None = _opt(
+        "A .parquet, .csv or .arrow file, or a folder of .parquet files", (*SHOWN, "check"), metavar="DATA",
+        argument=(*SHOWN, "check"), file="read", called="the data",
+    )  # fmt: skip
+    reference: str | None = _opt(
+        "The table that scores are explained against", (*BUILD, "verify"), metavar="TABLE", file="read",
+        called="the reference",
+    )  # fmt: skip
+    out: str | None = _opt(
+        "Where the result goes: .parquet, .csv, .arrow, or a folder", (*BUILD, "monitor"), "--out", "-o",
+        metavar="FILE", file="write", called="the result",
+        helps={"report": "The HTML file", "save": "The .gig file",
+               "monitor": "Write what was found: .json, .csv or a picture (.png, .svg, .pdf)"},
+    )  # fmt: skip
+    cutoff: float | None = _opt(
+        "The passing score, in what is explained; the reference is then who passes", (*BUILD, "verify")
+    )
+    higher_is_better: bool | None = _opt(
+        "Whether a high score speaks for an applicant", (*BUILD, "verify"), "--higher-is-better/--lower-is-better"
+    )
+    statements: str | None = _opt(
+        "A CSV or TOML file of reason texts and codes", ("reasons",), metavar="FILE", file="read",
+        called="the statements",
+    )  # fmt: skip
+    top: int | None = _opt("Reasons an applicant, at most (4)", ("reasons",), metavar="N")
+    exclude: tuple[str, ...] | None = _opt("A feature or group that must not be given as a reason", ("reasons",))
+    min_share: float | None = _opt("Least share of the shortfall that is a reason (0)", ("reasons",))
+    permitted: tuple[str, ...] | None = _opt(
+        "A column that is meant to be used though it is named like age or sex", ("reasons",)
+    )
+    everybody: bool | None = _opt("Reasons for those who pass, too", ("reasons",), "--all")
+    audit: str | None = _opt(
+        "Write the record of every applicant, to examine it later: .jsonl or .jsonl.gz", ("reasons",),
+        metavar="FILE", file="write", called="the records",
+    )  # fmt: skip
+    title: str | None = _opt("The title of the page", ("report",))
+    rows: int | None = _opt("How many rows, from the first (1,000)", ("report",), metavar="N")
+    output: str | None = _opt(
+        "What to explain: margin, probability (the default) or rank", (*BUILD, "verify"), metavar="SPACE"
+    )
+    scores: str | None = _opt(
+        "For --output rank: a table with one column of scores, a saved ECDF (.json), or 'reference'",
+        (*BUILD, "verify"), metavar="TABLE", file="read", called="the scores",
+    )  # fmt: skip
+    target: str | None = _opt(
+        "One of several outputs or classes, by name, else by position", (*BUILD, "verify"), metavar="NAME"
+    )
+    columns: tuple[str, ...] | None = _opt(
+        "The model's columns by the table's names, in the model's order, with commas between",
+        (*BUILD, "check", "verify"), commas=True,
+    )  # fmt: skip
+    id: tuple[str, ...] | None = _opt(
+        "A column to carry along; may be given several times", (*BUILD, "check", "monitor"), metavar="COLUMN",
+        helps={"monitor": "A column that names rows in both results; may be given several times"},
+    )  # fmt: skip
+    weights: str | None = _opt(
+        "The column of the reference that holds its weights", (*BUILD, "verify"), metavar="COLUMN"
+    )
+    discrete: tuple[str, ...] | None = _opt(
+        "A column without values in between, or with its values: term=36,60; may be given several times, 'none' for "
+        "none. By default the reference and the model's thresholds decide", BUILD, metavar="COLUMN",
+    )  # fmt: skip
+    nominal: tuple[str, ...] | None = _opt(
+        "A column of numbers that are codes; may be given several times", BUILD, metavar="COLUMN"
+    )
+    reference_rows: int | None = _opt("Draw this many rows from the reference", (*BUILD, "verify"), metavar="N")
+    tol: float | None = _opt("Largest relative error of a credit where quadrature is needed (1e-6)", BUILD)
+    corner_tol: float | None = _opt(
+        "Largest error where many columns change at once and orders are sampled, relative to the row's largest "
+        "credit (1e-3)", BUILD,
+    )  # fmt: skip
+    max_error: float | None = _opt(
+        "Promise that no credit is off by more, in units of the score: else exit code 8 and no result, or with "
+        "--on-error skip or null the row is rejected", RUN,
+    )  # fmt: skip
+    seed: int | None = _opt("For whatever is drawn at random (0)", (*BUILD, "verify"), metavar="N")
+    threads: int | None = _opt("All cores by default; answers do not depend on it", (*SHOWN, "verify"), metavar="N")
+    batch_rows: int | None = _opt("Rows at a time: what bounds the memory", RUN, metavar="N")
+    on_error: str | None = _opt("Rows that cannot be explained: fail (before anything is written), skip or null", RUN)
+    rejects: str | None = _opt(
+        "The file that says which rows and why (OUT.rejects.csv)", RUN, metavar="FILE", file="write",
+        called="the rejects",
+    )  # fmt: skip
+    ids: str | None = _opt("Rows without an id, or with that of an earlier row: warn (the default), fail, allow", RUN)
+    engine: str | None = _opt("local (the default) or spark, for folders of Parquet files", RUN)
+    file_mode: str | None = _opt("The mode of new files, such as 640 (600)", (*BUILD, "monitor"), metavar="MODE")
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    ensemble: Ensemble | None = None
+    # about one call alone
+    summary: str | None = _opt(
+        "Write how the run went, for whatever watches over jobs, as JSON", RUN, metavar="FILE", file="write",
+        called="the summary",
+    )  # fmt: skip
+    skip_if_done: bool | None = _opt(
+        "Do nothing where the result of the same inputs, model and settings is there", RUN, "--skip-if-done",
+        in_file=False,
+    )  # fmt: skip
+    restart: bool | None = _opt("Begin again, whatever an interrupted run has left", RUN, "--restart", in_file=False)
+    trust_pickle: bool | None = _opt(
+        "Load pickle and joblib files, which run code when loaded", (*BUILD, "check", "verify"), "--trust-pickle",
+        in_file=False,
+    )  # fmt: skip
+    trust: tuple[str, ...] | None = _opt(
+        "A type in a .skops file that may be built", (*BUILD, "check", "verify"), metavar="TYPE", in_file=False
+    )
+    config: str | None = _opt(
+        "Take everything from a TOML file; options win", ALL, metavar="FILE", file="read",
+        called="the configuration", in_file=False,
+    )  # fmt: skip
+    save_config: str | None = _opt(
+        "Write what was used to a TOML file", BUILD, metavar="FILE", file="write", called="the saved configuration",
+        in_file=False,
+    )  # fmt: skip
+    log_level: str | None = _opt(
+        "Show what the loggers of gigrad say from this level on: debug, info, warning", ALL, metavar="LEVEL",
+        in_file=False,
+    )  # fmt: skip
+    quiet: bool | None = _opt("Say nothing but warnings and errors", ALL, "--quiet", "-q", in_file=False)
+
+    def over(self, file: Config) -> Config:
+        """These options where they say something, those of a file elsewhere."""
+        given = {f.name: v for f in fields(self) if (v := getattr(self, f.name)) not in (None, {})}
+        return replace(file, **given)
+
+    def need(self, name: str, option: str) -> str:
+        """A text that the command cannot do without."""
+        value = getattr(self, name)
+        if value is None:
+            raise InputError(f"{option} must be given, on the command line or as {name!r} in the file of --config.")
+        return str(value)
+
+    def files(self, use: Literal["read", "write"]) -> dict[str, str]:
+        """The files that are read, or written, by what a message calls them."""
+        found: dict[str, str] = {}
+        for name, option in OPTIONS.items():
+            path = getattr(self, name)
+            if option.file == use and path is not None and not (name == "scores" and path == "reference"):
+                found[option.called] = path
+        if use == "write":
+            return found | ({} if self.out is None else self._named_after(self.out))
+        for m in () if self.ensemble is None else self.ensemble.members:
+            found[f"a member of the ensemble, {m.file}"] = m.file
+            if m.scores is not None:
+                found[f"the scores of {m.file}"] = m.scores
+        if self.ensemble is not None and self.ensemble.head is not None:
+            found["the head of the ensemble"] = self.ensemble.head
+        return found
+
+    def _named_after(self, out: str) -> dict[str, str]:
+        """Files that stand beside a result, named after it."""
+        names = {"the parts of the result": f"{out}.unfinished"}
+        if self.on_error in ("skip", "null") and self.rejects is None:
+            names["the rejects"] = f"{out}.rejects.csv"
+        if out.endswith(".csv"):
+            names["the record of the result"] = f"{out}.provenance.json"
+        return names
+
+
+OPTIONS: dict[str, Option] = {f.name: f.metadata["option"] for f in fields(Config) if "option" in f.metadata}
+PATHS = tuple(name for name, option in OPTIONS.items() if option.file is not None and option.in_file)

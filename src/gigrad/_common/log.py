@@ -1,0 +1,23 @@
+"""One tree of loggers, silent unless a program asks: `logging.getLogger("gigrad")` is its root.
+
+gigrad.batch      runs over tables: begun, resumed, each part, out of tolerance, done
+gigrad.audit      ledgers written and verified
+gigrad.models     model files that are read
+gigrad.monitor    comparisons of two runs
+gigrad.spark      jobs that are handed to Spark
+gigrad.cli        commands: what was asked, how it ended
+
+INFO has the steps of a run, DEBUG its parts, WARNING what a person should look at. No cell of a table is ever logged.
+"""
+
+from __future__ import annotations
+
+import logging
+
+NAMES = ("audit", "batch", "cli", "models", "monitor", "spark")
+logging.getLogger("gigrad").addHandler(logging.NullHandler())
+
+
+def logger(name: str) -> logging.Logger:
+    """The logger of a part of gigrad."""
+    return logging.getLogger(f"gigrad.{name}")

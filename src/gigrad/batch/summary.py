@@ -1,0 +1,132 @@
+"""How a run went: for the caller, and as a JSON file for whatever watches over jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .._explain.configuration import config
+from .._io.durable import replacing
+from .accuracy import Accuracy
+from .ids import Ids
+from .targets import Target, check_writable, read_head
+from .tasks import Task
+
+FORMAT = "gigrad.run/1"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did.
+
+    Attributes
+    ----------
+    target : Path
+    rows : int
+        Rows of the source, broken lines of a CSV file included.
+    written : int
+        Lines of the result.
+    rejected : int
+        Rows that could not be explained, or not as accurately as promised; `rejects` is the file that says why.
+    resumed : int
+        Rows that an earlier, interrupted run had done already.
+    rejects : Path or None
+    accuracy : Accuracy
+        How many rows are out of tolerance, the largest error and whose it is.
+    ids : Ids or None
+        How many rows have no id or that of an earlier row; None where nobody looked.
+    records : Path or None
+        The ledger of audit records.
+    skipped : bool
+        Whether the result was there already and nothing was done.
+    seconds : float
+    run : str
+        SHA-256 of all that decides the result.
+    data : list of dict
+        Name, size and SHA-256 of every file that was read.
+    """
+
+    target: Path
+    rows: int
+    written: int
+    rejected: int
+    resumed: int
+    rejects: Path | None
+    accuracy: Accuracy = field(default_factory=Accuracy)
+    ids: Ids | None = None
+    records: Path | None = None
+    skipped: bool = False
+    seconds: float = 0.0
+    run: str = ""
+    data: list[dict[str, Any]] = field(default_factory=list)
+
+    def totals(self) -> dict[str, Any]:
+        """What the result itself says of the run: what the same run says whenever and wherever it is done."""
+        return {
+            "rows": self.rows, "written": self.written, "rejected": self.rejected,
+            "accuracy": self.accuracy.as_record(), "ids": None if self.ids is None else asdict(self.ids),
+        }  # fmt: skip
+
+    def as_record(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "target": str(self.target),
+            **self.totals(),
+            "resumed": self.resumed,
+            "rejects": None if self.rejects is None else str(self.rejects),
+            "records": None if self.records is None else str(self.records),
+            "skipped": self.skipped,
+            "seconds": round(self.seconds, 3),
+            "run": self.run,
+            "data": self.data,
+        }
+
+
+@contextmanager
+def reported(path: str | Path | None, task: Task) -> Iterator[Callable[[Summary], None]]:
+    """Keep the file of a run's summary true: "running" while it does, then "done" or "failed"."""
+    if path is None:
+        yield lambda done: None
+        return
+    path = Path(path)
+    check_writable(path)
+    about = _about(task)
+    _write(path, {"status": "running", **about})
+    try:
+        yield lambda done: _write(path, {"status": "done", **done.as_record(), **about})
+    except BaseException as error:
+        _write(path, {"status": "failed", "error": type(error).__name__, "message": str(error), **about})
+        raise
+
+
+def _about(task: Task) -> dict[str, Any]:
+    record = task.explainer.provenance
+    return {
+        "kind": task.kind,
+        "versions": record["versions"],
+        "simd": config.simd,
+        "fingerprints": {name: record[name]["fingerprint"] for name in ("model", "output", "reference")},
+    }
+
+
+def _write(path: Path, content: dict[str, Any]) -> None:
+    with replacing(path) as aside:
+        aside.write_text(json.dumps({"format": FORMAT, **content}, indent=2) + "\n", encoding="utf-8")
+
+
+def finished(target: Target, run: str, *beside: Path | None) -> Summary | None:
+    """The summary of the same run where its result is there, with all that stands beside it; else None."""
+    head = read_head(target)
+    totals = head.get("totals") or {}
+    if head.get("run") != run or not totals or not all(p is None or p.exists() for p in beside):
+        return None
+    rejects, records = beside
+    ids = None if totals["ids"] is None else Ids(**totals["ids"] | {"examples": tuple(totals["ids"]["examples"])})
+    return Summary(
+        target.path, totals["rows"], totals["written"], totals["rejected"], totals["rows"], rejects,
+        Accuracy.total([totals["accuracy"]]), ids, records, True, 0.0, run, head["provenance"]["data"]["files"],
+    )  # fmt: skip

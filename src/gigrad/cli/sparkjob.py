@@ -1,0 +1,88 @@
+"""Commands that Spark does: folders of Parquet files in and out, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from .. import spark
+from .._explain.explainer import Explainer
+from .._io.durable import folder_mode, keep_apart, mode_for, permissions, scratch_folder, writing
+from ..batch.sources import Source
+from ..batch.targets import check_writable
+from ..batch.tasks import fail_named
+from ..errors import InputError, OutputError
+from .commands import mode_of, on_error_of, reason_options
+from .console import note
+from .options import Config
+
+
+def explain(explainer: Explainer, config: Config, source: Source) -> None:
+    """Credits of every row."""
+
+    def found(frame: Any, **how: Any) -> Any:
+        return spark.explain(frame, explainer, columns=config.columns, **how)
+
+    _do(explainer, config, source, found)
+
+
+def reasons(explainer: Explainer, config: Config, source: Source) -> None:
+    """Reasons of every refused row."""
+    if config.audit is not None:
+        raise InputError("--audit is not there with --engine spark; leave it out, or use --engine local.")
+    options = {k: v for k, v in reason_options(config).items() if k != "audit"}
+
+    def found(frame: Any, **how: Any) -> Any:
+        return spark.reasons(frame, explainer, **options, **how)
+
+    _do(explainer, config, source, found)
+
+
+def _do(explainer: Explainer, config: Config, source: Source, make: Callable[..., Any]) -> None:
+    folder, beside = _places(config, source)
+    on_error = on_error_of(config)
+    frame = spark.local_session().read.parquet(*(str(file.absolute()) for file in source.files))
+    rejected = spark.rejects(frame, explainer, id_cols=config.id or (), columns=config.columns)
+    if on_error == "fail":
+        first = rejected.head()
+        if first is not None:
+            *ids, why = first
+            fail_named(f"Row {', '.join(map(str, ids))}" if ids else "A row", why)
+    found = make(frame, id_cols=config.id or (), on_error=on_error)
+    with permissions(mode_of(config)):
+        if on_error != "fail":
+            _write(rejected, beside)
+            count = Source.open(beside).rows()
+            if count:
+                note(f"{count:,} rows could not be explained; {beside} says which and why.")
+        _write(found, folder)
+    note(f"{folder}: written by Spark.", bool(config.quiet))
+
+
+def _places(config: Config, source: Source) -> tuple[Path, Path]:
+    """Where the result and the rejects go, seen to be free before any work is done."""
+    folder = Path(config.need("out", "--out"))
+    beside = Path(config.rejects or f"{folder}.rejects")
+    keep_apart(config.files("read"), {"the result": folder, "the rejects": beside})
+    if source.format != "parquet" or folder.suffix:
+        raise InputError("--engine spark reads Parquet files and writes a folder; give --out a name without an ending.")
+    for path in (folder, beside) if on_error_of(config) != "fail" else (folder,):
+        check_writable(path)
+        if path.exists():
+            raise OutputError(f"{path} exists already, and Spark does not replace a folder; choose another name.")
+    return folder, beside
+
+
+def _write(frame: Any, folder: Path) -> None:
+    """Aside and then renamed: a job that fails leaves nothing that looks finished, one that is killed no more."""
+    with scratch_folder(folder) as scratch:
+        frame.write.parquet(str((scratch / "data").absolute()))
+        with writing(folder):
+            mode = mode_for(folder) or 0o600
+            for place, _, names in os.walk(scratch / "data"):
+                os.chmod(place, folder_mode(mode))
+                for name in names:
+                    os.chmod(Path(place, name), mode)
+            os.rename(scratch / "data", folder)
