@@ -29,11 +29,14 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from ._reasons import Reasons as Reasons
     from ._reasons import reasons as reasons
     from ._reasons import replay_reasons as replay_reasons
+    from ._reasons.ledger import read_ledger as read_ledger
     from ._reasons.stability import Stability as Stability
     from ._reasons.stability import reason_stability as reason_stability
     from ._reasons.verification import Verification as Verification
+    from ._reasons.verification import verify_ledger as verify_ledger
     from ._reasons.verification import verify_reasons as verify_reasons
     from .configuration import config as config
+    from .batch.drift import monitor as monitor
     from .errors import AccuracyError as AccuracyError
     from .errors import AccuracyWarning as AccuracyWarning
     from .errors import ColumnWarning as ColumnWarning
@@ -41,6 +44,7 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from .errors import GigradError as GigradError
     from .errors import IdWarning as IdWarning
     from .errors import InputError as InputError
+    from .errors import LedgerError as LedgerError
     from .errors import MissingDependencyError as MissingDependencyError
     from .errors import ModelMismatchError as ModelMismatchError
     from .errors import NotFittedError as NotFittedError
@@ -68,6 +72,7 @@ _HOMES = {
     "Graph": "graph",
     "IdWarning": "errors",
     "InputError": "errors",
+    "LedgerError": "errors",
     "MissingDependencyError": "errors",
     "ModelMismatchError": "errors",
     "NotFittedError": "errors",
@@ -91,7 +96,9 @@ _HOMES = {
     "explain_pairs": "_explain.explainer",
     "function": "importers.function",
     "import_model": "importers",
+    "monitor": "batch.drift",
     "plots": "plots",
+    "read_ledger": "_reasons.ledger",
     "reason_stability": "_reasons.stability",
     "reasons": "_reasons",
     "references": "references",
@@ -100,6 +107,7 @@ _HOMES = {
     "report": "_explain.reports",
     "stack": "_explain.compose",
     "supported": "importers",
+    "verify_ledger": "_reasons.verification",
     "verify_reasons": "_reasons.verification",
 }
 

@@ -199,13 +199,13 @@ def write(found: gig.Reasons, out: Path) -> None:
     found.to_json(out / "reasons.json")
     found.write_audit(out / "audit.jsonl")
     found.explanation.report(out / "report.html", title="German credit: the refused applicants, in rank space")
-    lines = (out / "audit.jsonl").read_text(encoding="utf-8").splitlines()
-    equal = sum(gig.replay_reasons(line) == own for line, own in zip(lines, found, strict=True))
+    records = gig.read_ledger(out / "audit.jsonl")
+    equal = sum(gig.replay_reasons(record) == own for record, own in zip(records, found, strict=True))
     heading("7  Files")
     for name, what in (
         ("reasons.parquet", f"the reasons of all {len(found)} refused applicants"),
         ("reasons.json", "the same, for a letter generator"),
-        ("audit.jsonl", f"a record for each; replayed from the file, {equal} of {len(lines)} are equal"),
+        ("audit.jsonl", f"a record for each; replayed from the file, {equal} of {len(found)} are equal"),
         ("report.html", "one page that shows everything; open it in a browser"),
     ):
         print(f"     {out / name!s:<32} {what}")

@@ -9,6 +9,7 @@
     ├── CorruptModelError (ValueError)        trees or files cannot be what they claim
     ├── OutputError (OSError)                 a result cannot be written where it should
     ├── UnfinishedRunError (ValueError)       an interrupted run had other settings
+    ├── LedgerError (ValueError)              audit records were changed, or do not verify
     ├── AccuracyError                         credits may be off by more than was promised
     ├── ModelMismatchError                    the graph predicts otherwise than the model
     └── MissingDependencyError (ImportError)  an extra is not installed
@@ -63,6 +64,10 @@ class UnfinishedRunError(GigradError, ValueError):
 
 class ModelMismatchError(GigradError):
     """The imported graph does not reproduce the model's own predictions."""
+
+
+class LedgerError(GigradError, ValueError):
+    """A ledger of audit records was changed since it was written, or does not hold against the model."""
 
 
 class AccuracyError(GigradError):

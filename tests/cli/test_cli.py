@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import signal
 import subprocess
 import sys
@@ -148,7 +147,7 @@ def test_every_reason_has_a_record_that_can_be_examined(office: Path, tmp_path: 
         assert done.returncode == 0, done.stderr
     plain = (tmp_path / "records.jsonl").read_bytes()
     assert gzip.decompress((tmp_path / "records.jsonl.gz").read_bytes()) == plain
-    records = [json.loads(text) for text in plain.decode().splitlines()]
+    records = list(gig.read_ledger(tmp_path / "records.jsonl"))
     lines = pd.read_parquet(tmp_path / "reasons.parquet")
     assert [r["row_id"] for r in records] == lines["number"].drop_duplicates().tolist()
     model = xgboost.XGBClassifier()

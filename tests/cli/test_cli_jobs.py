@@ -91,9 +91,7 @@ def test_a_configuration_grants_no_trust(office: Path, tmp_path: Path, monkeypat
         assert done.exit_code == 3
         assert f"a file may not grant trust; leave it out, and type {flag} where it is meant" in done.stderr
         assert not (tmp_path / "exploded").exists()
-    line = (
-        f"gigrad explain {office}/ready.gig {office}/new.csv --trust-pickle --trust B -o x.csv --save-config s.toml"
-    )
+    line = f"gigrad explain {office}/ready.gig {office}/new.csv --trust-pickle --trust B -o x.csv --save-config s.toml"
     assert called(line, tmp_path, monkeypatch).exit_code == 0
     assert "trust" not in (tmp_path / "s.toml").read_text(), "what was typed once is not granted for ever"
     assert set(Config.__dataclass_fields__) - set(OPTIONS) == {"groups", "ensemble"}

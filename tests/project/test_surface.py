@@ -31,7 +31,7 @@ ALLOWED = {
     "testing": {"errors", "graph", "importers", "_explain", "_io.tables"},
     "batch": {"errors", "graph", "references", "_common", "_explain", "_io", "_output", "_reasons"},
     "cli": {"errors", "graph", "importers", "references", "portable", "batch", "demo", "spark"}
-    | {"_common", "_explain", "_io", "_output"},
+    | {"_common", "_explain", "_io", "_output", "_reasons", "plots"},
 }
 # what gives reasons for an explanation sees the explanation alone; what explains again to test them needs more
 REASONS_SEE = {"errors", "graph", "references", "_common", "_explain.explanation", "_io.durable", "_output.spreadsheet"}

@@ -222,11 +222,11 @@ def test_the_record_alone_gives_the_same_reasons(tmp_path: Path) -> None:
     book = {"a": [{"statement": "gone", "value": "missing"}, "A"], "g": "G", "d": "D"}
     found = gig.reasons(e, top=2, statements=book, groups={"g": ["b", "c"]}, exclude=["d"], min_share=0.01)
     found.write_audit(tmp_path / "audit.jsonl")
-    lines = (tmp_path / "audit.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len(lines) == 30
-    for line, applicant, record in zip(lines, found, found.audit(), strict=True):
-        assert json.loads(line) == record
-        assert gig.replay_reasons(line) == applicant
+    read = list(gig.read_ledger(tmp_path / "audit.jsonl"))
+    assert len(read) == 30
+    for again, applicant, record in zip(read, found, found.audit(), strict=True):
+        assert again == record
+        assert gig.replay_reasons(json.dumps(again)) == applicant
         assert sum(record["feature_credits"][m] for m in record["groups"]["g"]) == pytest.approx(record["credits"]["g"])
         assert record["provenance"] == e.provenance
 

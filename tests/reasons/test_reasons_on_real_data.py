@@ -68,10 +68,10 @@ def test_taiwan_from_table_to_records(table: Callable[[str], pd.DataFrame], tmp_
             if r.feature == "payment status":
                 assert r.code == ("P2" if late else "P1")
     found.write_audit(tmp_path / "audit.jsonl")
-    lines = (tmp_path / "audit.jsonl").read_text(encoding="utf-8").splitlines()
-    assert [gig.replay_reasons(line) for line in lines] == list(found)
-    assert json.loads(lines[0])["provenance"]["reference"]["note"] == reference.provenance
-    checked = gig.verify_reasons(lines[7], model, reference, output=ecdf)
+    records = list(gig.read_ledger(tmp_path / "audit.jsonl"))
+    assert [gig.replay_reasons(record) for record in records] == list(found)
+    assert records[0]["provenance"]["reference"]["note"] == reference.provenance
+    checked = gig.verify_reasons(records[7], model, reference, output=ecdf)
     assert checked.ok, checked.differences
 
     turned = np.random.default_rng(0).permutation(len(refused))

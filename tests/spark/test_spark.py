@@ -164,6 +164,46 @@ def test_reasons_are_the_same_as_without_spark(spark: Any, explainer: gig.Explai
     assert found.to_pylist() == expected.to_pylist()
 
 
+def test_reasons_by_spark_leave_the_ledger_that_others_do(
+    spark: Any, explainer: gig.Explainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gigrad.cli.app import app
+    from gigrad.spark import reasons
+
+    content = table(400, seed=3)
+    options: dict[str, Any] = {"cutoff": 0.0, "higher_is_better": False, "top": 2}
+    ledgers = []
+    for parts in (1, 3):
+        frame = spark.createDataFrame(content.to_pandas()).repartition(parts)
+        path = tmp_path / f"{parts}.jsonl.gz"
+        found = reasons(frame, explainer, id_cols=["loan"], audit=path, key=b"a key of 16 bytes", **options)
+        assert found.columns == reasons(frame, explainer, id_cols=["loan"], **options).columns
+        assert found.select("loan").distinct().count() == len(list(gig.read_ledger(path, b"a key of 16 bytes")))
+        ledgers.append(path.read_bytes())
+    assert ledgers[0] == ledgers[1], "however the rows were spread"
+    explainer.save(tmp_path / "e.gig")
+    (tmp_path / "in").mkdir()
+    pq.write_table(content, tmp_path / "in" / "a.parquet")
+    monkeypatch.chdir(tmp_path)
+    line = ["reasons", "e.gig", "in", "--id", "loan", "--cutoff", "0.0", "--lower-is-better", "--top", "2", "--all"]
+    for more in ("--engine spark --audit s.jsonl -o s", "-q --audit l.jsonl -o l.parquet"):
+        done = testing.CliRunner().invoke(app, [*line, *more.split()])
+        assert done.exit_code == 0, done.stderr
+    by_spark, local = ({r["row_id"]: r["outcome"] for r in gig.read_ledger(f"{n}.jsonl")} for n in "sl")
+    assert by_spark == local
+    assert len(local) == 400
+    order = [("loan", "ascending"), ("rank", "ascending")]
+    one, other = pq.read_table("s").sort_by(order), pq.read_table("l.parquet").sort_by(order)
+    assert one.to_pylist() == other.to_pylist()
+    done = testing.CliRunner().invoke(app, ["verify", "s.jsonl", "--model", "e.gig"])
+    assert done.exit_code == 0, done.stderr
+    for path in (tmp_path / "s", *(tmp_path / "s").iterdir(), tmp_path / "s.jsonl"):
+        assert path.stat().st_mode & 0o077 == 0, "for its owner alone"
+    assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
+    done = testing.CliRunner().invoke(app, [*line, "--engine", "spark", "-o", "n", "--summary", "s.json"])
+    assert (done.exit_code, "--summary is for --engine local" in done.stderr) == (3, True)
+
+
 def test_the_command_line_with_spark(
     spark: Any, explainer: gig.Explainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,9 +47,11 @@ class Scorer:
     imported: tuple[Graph, Node] | None = None
 
     @classmethod
-    def of(cls, model: Any, output: Any, target: Any) -> Scorer:
-        """The output of a model that `output` and `target` name."""
-        graph = import_model(model)
+    def of(cls, model: Any, output: Any, target: Any, graph: Graph | None = None) -> Scorer:
+        """The output of a model that `output` and `target` name; `graph` is what it was imported as, if it was."""
+        if isinstance(model, Scorer):  # the same question, asked before
+            return model
+        graph = import_model(model) if graph is None else graph
         node, names = graph.output(output, target)
         record = {
             "definition": provenance.DEFINITION,

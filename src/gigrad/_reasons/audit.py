@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .._common import checks
-from .._io.durable import replacing
 from ..errors import InputError
 from .case import ApplicantReasons, Case, Context, reasons_of
 
@@ -27,14 +25,28 @@ FORMAT = "gigrad.reasons/1"
 
 def records(found: Reasons) -> list[dict[str, Any]]:
     """See `Reasons.audit`."""
+    shared = shared_parts(found)
+    marks = {key: mark(value) for key, value in shared.items()}
+    out = []
+    for own in own_parts(found):
+        marked = mark({**marks, **{key: mark(value) for key, value in own.items()}})
+        out.append({**shared, **own, "fingerprint": marked})
+    return out
+
+
+def shared_parts(found: Reasons) -> dict[str, Any]:
+    """The parts of a record that are the same for all applicants."""
     e = found.explanation
-    shared = _through_json(
+    return through_json(
         {"format": FORMAT, **found.context.as_record(), "output": list(e.output_names), "provenance": e.provenance}
     )
-    marks = {key: _mark(value) for key, value in shared.items()}
-    out = []
+
+
+def own_parts(found: Reasons) -> Iterator[dict[str, Any]]:
+    """The parts of each applicant's record that are the applicant's own."""
+    e = found.explanation
     for i, (case, applicant) in enumerate(zip(found.cases, found.applicants, strict=True)):
-        own = _through_json(
+        yield through_json(
             {
                 "row_id": case.row_id,
                 "applicant": dict(case.values),
@@ -44,16 +56,6 @@ def records(found: Reasons) -> list[dict[str, Any]]:
                 "outcome": applicant.as_record(),
             }
         )
-        marked = _mark({**marks, **{key: _mark(value) for key, value in own.items()}})
-        out.append({**shared, **own, "fingerprint": marked})
-    return out
-
-
-def write(found: Reasons, path: str | Path) -> None:
-    """See `Reasons.write_audit`."""
-    lines = (json.dumps(record, allow_nan=False, ensure_ascii=False) + "\n" for record in records(found))
-    with replacing(Path(path)) as aside:
-        aside.write_text("".join(lines), encoding="utf-8")
 
 
 def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
@@ -91,10 +93,10 @@ def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
     """
     checked = read_record(record)
     try:
-        again = reasons_of(_case(checked), Context.from_record(checked))
+        again = reasons_of(case_of(checked), Context.from_record(checked))
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise InputError(f"The {_called(checked)} is not one that Reasons.audit gave: {error!r}.") from None
-    if _through_json(again.as_record()) != checked["outcome"]:
+    if through_json(again.as_record()) != checked["outcome"]:
         raise InputError(f"The reasons in the {_called(checked)} do not follow from its credits and rules.")
     return again
 
@@ -152,21 +154,21 @@ def _called(record: Mapping[str, Any]) -> str:
 
 def fingerprint(record: Mapping[str, Any]) -> str:
     """SHA-256 of a record, of the SHA-256 of each of its parts: most parts are the same for all applicants."""
-    return _mark({key: _mark(value) for key, value in record.items()})
+    return mark({key: mark(value) for key, value in record.items()})
 
 
-def _mark(content: Any) -> str:
+def mark(content: Any) -> str:
     text = json.dumps(content, sort_keys=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _through_json(content: dict[str, Any]) -> dict[str, Any]:
+def through_json(content: dict[str, Any]) -> dict[str, Any]:
     """Content as it is after it was written and read: a record in memory and one from a file are the same thing."""
     out: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False, default=str))
     return out
 
 
-def _case(record: Mapping[str, Any]) -> Case:
+def case_of(record: Mapping[str, Any]) -> Case:
     return Case(
         row_id=record["row_id"],
         credits=record["credits"],

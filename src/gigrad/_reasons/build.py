@@ -233,11 +233,14 @@ class Reasons:
 
         return audit.records(self)
 
-    def write_audit(self, path: str | Path) -> None:
-        """Write the audit records, one JSON object a line."""
-        from . import audit
+    def write_audit(self, path: str | Path, key: bytes | None = None) -> None:
+        """Write the audit records to a ledger, compact and chained; see `read_ledger` and `verify_ledger`.
 
-        audit.write(self, path)
+        Its name may end in .gz. `key` signs it, so that nobody else can write another in its place.
+        """
+        from . import ledger
+
+        ledger.write(self, path, key)
 
     def __str__(self) -> str:
         from . import output

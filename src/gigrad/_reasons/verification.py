@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby, islice
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._common.display import plain
+from .._common.log import logger
 from .._explain.explainer import Explainer
 from .._io import provenance
 from .._io.tables import read_rows
@@ -18,6 +21,10 @@ from ..graph import Array, Graph, evaluate
 from ..graph.discrete import words_of
 from . import ApplicantReasons, replay_reasons
 from .audit import read_record
+from .ledger import read_ledger
+
+_AT_ONCE = 2048
+_log = logger("audit")
 
 
 @dataclass(frozen=True)
@@ -105,35 +112,176 @@ def verify_reasons(
     """
     content = read_record(record)
     found = replay_reasons(record)
-    origin = content["provenance"]
-    definition = origin.get("definition", 1)
+    definition = content["provenance"].get("definition", 1)
     if definition != provenance.DEFINITION:
         return Verification(found, (_other_definition(definition),), float("nan"), definition)
+    explainer = examiner(content, model, reference, weights=weights, output=output, target=target, n_threads=n_threads)
+    ((differences, far),) = _examined(explainer, [content])
+    return Verification(found, differences, far)
+
+
+def verify_ledger(
+    path: str | Path,
+    model: Any,
+    reference: Any = None,
+    *,
+    weights: Any = None,
+    output: Any = None,
+    target: str | float | None = None,
+    key: bytes | None = None,
+    n_threads: int | None = None,
+) -> LedgerVerification:
+    """Verify every record of a ledger: that no byte was changed, and that model and reference say the same.
+
+    What `verify_reasons` does for one record, in bulk: the model is imported once, and records are explained by the
+    thousand.
+
+    Parameters
+    ----------
+    path : path
+        A file that `gigrad reasons --audit` or `Reasons.write_audit` wrote.
+    model : fitted model, Graph or Explainer
+        With an `Explainer`, which has them inside, `reference` and what follows are left out.
+    reference, weights, output, target
+        As they were given to `gigrad.explain`.
+    key : bytes, optional
+        The key that the ledger was signed with.
+
+    Raises
+    ------
+    LedgerError
+        If the ledger was changed since it was written.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> risk = model.predict_proba(X)[:, 1]
+    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> found = gig.reasons(gig.explain(model, X[risk > 0.5], approved), permitted=["age"])
+    >>> found.write_audit("records.jsonl", key=b"a key that only the lender has")
+    >>> gig.verify_ledger("records.jsonl", model, approved, key=b"a key that only the lender has").ok
+    True
+    """
+    count, worst, different = 0, 0.0, list[tuple[Any, tuple[str, ...]]]()
+    explainer: Explainer | None = model if isinstance(model, Explainer) else None
+    if explainer is None and reference is None:
+        raise InputError("A ledger is verified against a model and its reference; give both, or an Explainer.")
+    known: Any = None
+    records = read_ledger(path, key)
+    while some := list(islice(records, _AT_ONCE)):
+        for shared, group in groupby(some, key=lambda r: r["provenance"]):
+            contents = list(group)
+            count += len(contents)
+            definition = shared.get("definition", 1)
+            if definition != provenance.DEFINITION:
+                different += [(c["row_id"], (_other_definition(definition),)) for c in contents]
+                continue
+            if not isinstance(model, Explainer) and (explainer is None or shared != known):
+                explainer, known = (
+                    examiner(
+                        contents[0],
+                        model,
+                        reference,
+                        weights=weights,
+                        output=output,
+                        target=target,
+                        n_threads=n_threads,
+                    ),
+                    shared,
+                )
+            assert explainer is not None
+            for content, (found, far) in zip(contents, _examined(explainer, contents), strict=True):
+                worst = max(worst, far)
+                if found:
+                    different.append((content["row_id"], found))
+        _log.debug("%s: %s records verified", path, f"{count:,}")
+    _log.info("verified: %s, %s records, %s that differ", path, f"{count:,}", f"{len(different):,}")
+    return LedgerVerification(count, tuple(different), worst, key is not None)
+
+
+@dataclass(frozen=True)
+class LedgerVerification:
+    """What an examination of a ledger found.
+
+    Attributes
+    ----------
+    records : int
+    different : tuple of (row_id, differences)
+        The records that are not what model and reference say, and how.
+    largest_credit_difference : float
+        Between any recorded credit and the one computed anew.
+    signed : bool
+        Whether a signature was checked.
+    """
+
+    records: int
+    different: tuple[tuple[Any, tuple[str, ...]], ...]
+    largest_credit_difference: float
+    signed: bool
+
+    @property
+    def ok(self) -> bool:
+        """Whether every record is as it should be."""
+        return not self.different
+
+
+def examiner(
+    record: Mapping[str, Any], model: Any, reference: Any, *, n_threads: int | None, **options: Any
+) -> Explainer:
+    """The explainer that a record says it was made with, from the model and the reference at hand."""
+    origin = record["provenance"]
     settings = origin.get("settings", {})
     discrete, nominal = words_of(origin.get("choice"))
-    explainer = Explainer(
-        model, reference, weights=weights, output=output, target=target, groups=settings.get("groups"),
-        discrete=discrete, nominal=nominal, tol=settings.get("tol", 1e-6), n_threads=n_threads,
-        seed=settings.get("seed", 0), corner_tol=settings.get("corner_tol", 1e-3),
+    return Explainer(
+        model, reference, groups=settings.get("groups"), discrete=discrete, nominal=nominal,
+        tol=settings.get("tol", 1e-6), n_threads=n_threads, seed=settings.get("seed", 0),
+        corner_tol=settings.get("corner_tol", 1e-3), **options,
     )  # fmt: skip
-    differences = _other_origin(content, explainer)
+
+
+def _examined(explainer: Explainer, contents: Sequence[Mapping[str, Any]]) -> list[tuple[tuple[str, ...], float]]:
+    """What differs between every record and its applicant explained anew, and the largest difference of a credit."""
     names = explainer.reference.names
-    if (*content["applicant"],) != names:
-        return Verification(found, (*differences, "the model has other columns than the record"), float("nan"))
-    again = _explained(explainer, _encoded(content["applicant"], names, explainer.scorer.graph))
+    fits = [(*c["applicant"],) == names for c in contents]
+    same = [c["applicant"] for c, fit in zip(contents, fits, strict=True) if fit]
+    again = iter(_explained(explainer, _encoded(same, names, explainer.scorer.graph)) if same else ())
+    origins: dict[int, list[str]] = {}
+    out = []
+    for content, fit in zip(contents, fits, strict=True):
+        shared = id(content["provenance"])
+        if shared not in origins:
+            origins[shared] = _other_origin(content, explainer)
+        anew = next(again) if fit else None
+        found, far = ([_OTHER_COLUMNS], float("nan")) if anew is None else _compared(content, anew, explainer)
+        out.append(((*origins[shared], *found), far))
+    return out
+
+
+_OTHER_COLUMNS = "the model has other columns than the record"
+
+
+def _compared(content: Mapping[str, Any], again: _Again, explainer: Explainer) -> tuple[list[str], float]:
+    """What differs between a record and its applicant explained anew, and the largest difference of a credit."""
+    differences = []
     credits, summed = again.credits, _ranked(again.credits, content["groups"], explainer)
     if credits.keys() != content["feature_credits"].keys() or summed.keys() != content["credits"].keys():
-        return Verification(found, (*differences, "the credits are of other variables"), float("nan"))
+        return ["the credits are of other variables"], float("nan")
     far = max(_distance(credits, content["feature_credits"]), _distance(summed, content["credits"]))
     # The error is the one found now: what a record claims would excuse any difference.
     allowed = 1e-9 * max(map(abs, (again.prediction, again.base, *credits.values()))) + 2.0 * again.error
     if far > allowed * (len(credits) - len(summed) + 1):
         differences.append(f"a credit differs by {far:.3g}")
-    for name, now, then in (("base", again.base, found.base), ("prediction", again.prediction, found.prediction)):
+    for name, now in (("base", again.base), ("prediction", again.prediction)):
+        then = content["score"][name]
         # The record has the model's own numbers, in its library's precision; the graph's are in float64.
         if not np.isclose(now, then, rtol=1e-5, atol=1e-7):
             differences.append(f"the {name} is {now!r}, the record says {then!r}")
-    return Verification(found, tuple(differences), far)
+    return differences, far
 
 
 def _other_definition(definition: Any) -> str:
@@ -175,13 +323,12 @@ def _distance(credits: Mapping[str, float], recorded: Mapping[str, float]) -> fl
     return max((abs(credits[name] - recorded[name]) for name in credits), default=0.0)
 
 
-def _encoded(values: Mapping[str, Any], names: tuple[str, ...], graph: Graph) -> Array:
-    """The applicant's row as the model reads it, (1, p), from the plain values of a record."""
-    cells = np.empty((1, len(graph.columns)), dtype=object)
+def _encoded(applicants: Sequence[Mapping[str, Any]], names: tuple[str, ...], graph: Graph) -> Array:
+    """Applicants' rows as the model reads them, (n, p), from the plain values of records."""
+    cells = np.empty((len(applicants), len(graph.columns)), dtype=object)
     for j, (name, column) in enumerate(zip(names, graph.columns, strict=True)):
-        value = values[name]
         labels = {} if column.labels is None else {plain(label): label for label in column.labels}
-        cells[0, j] = labels.get(value, value)
+        cells[:, j] = [labels.get(values[name], values[name]) for values in applicants]
     return read_rows(cells, graph, what="the record's applicant").matrix
 
 
@@ -194,14 +341,17 @@ class _Again(NamedTuple):
     error: float
 
 
-def _explained(explainer: Explainer, row: Array) -> _Again:
-    """Credits and score of one encoded row."""
+def _explained(explainer: Explainer, rows: Array) -> list[_Again]:
+    """Credits and scores of encoded rows."""
     scorer = explainer.scorer
     if scorer.node.width != 1:
         raise InputError("A record is about one score; pick it with target=.")
-    paths = Population(explainer.reference.matrix, explainer.weights, row)
+    paths = Population(explainer.reference.matrix, explainer.weights, rows)
     credit = attribute(scorer.node, scorer.graph.input, paths, explainer.settings)
-    score = evaluate((scorer.node,), {scorer.graph.input: row})[scorer.node]
-    names = explainer.grouping.members
-    credits = dict(zip(names, credit.values[0, :, 0].tolist(), strict=True))
-    return _Again(credits, float(score[0, 0]), float(explainer.base[0]), float(credit.error[0, 0]))
+    score = evaluate((scorer.node,), {scorer.graph.input: rows})[scorer.node]
+    names, base = explainer.grouping.members, float(explainer.base[0])
+    return [
+        _Again(dict(zip(names, credit.values[i, :, 0].tolist(), strict=True)), float(score[i, 0]), base,
+               float(credit.error[i, 0]))
+        for i in range(len(rows))
+    ]  # fmt: skip

@@ -7,7 +7,7 @@ import json
 import platform
 from typing import Any
 
-from .._explain.configuration import config
+from ..configuration import config
 from .._io import provenance
 from .sources import Source
 from .targets import Target

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -93,6 +92,7 @@ def _passing_score(reference: Mapping[str, Any], asked: float | None) -> float |
 def _lines(options: dict[str, Any], cutoff: float | None, audit: bool) -> Lines:
     def lines(explanation: Explanation) -> Found:
         from .._reasons import reasons
+        from .._reasons.ledger import compact
         from .._reasons.output import to_arrow
 
         refused = np.arange(len(explanation))
@@ -108,7 +108,7 @@ def _lines(options: dict[str, Any], cutoff: float | None, audit: bool) -> Lines:
         about = np.repeat(refused, count)
         error = np.repeat(explanation.error[refused], count)  # what each credit of the line's applicant may be off by
         table = table.append_column("error", [error.astype(np.float64)])
-        records = found.audit() if audit else []
-        return Found(table, about, [json.dumps(r, allow_nan=False, ensure_ascii=False) for r in records])
+        shared, records = compact(found) if audit else ("", [])
+        return Found(table, about, [shared, *records] if records else [])
 
     return lines

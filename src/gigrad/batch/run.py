@@ -19,7 +19,7 @@ from .ids import IdPolicy, Ids, IdWatch, act_on, checked_policy, look_at_ids
 from .rejects import rejects_schema, rejects_table
 from .sources import Piece, Source, format_of
 from .summary import Summary, finished, reported
-from .targets import Target, records_path, with_head, write_lines, write_table
+from .targets import Target, records_path, with_head, write_ledger, write_table
 from .tasks import OnError, Task, credit_task, fail
 from .workspace import Part, Workspace, is_resumable, open_workspace
 
@@ -33,7 +33,7 @@ _log = logger("batch")
 
 @dataclass(frozen=True)
 class Job:
-    """How a table is to be done; see `run` for what each means. `records` is where a task's records go."""
+    """How a table is to be done; see `run` for what each means. A task's records go to `records`, signed by `key`."""
 
     on_error: OnError = "fail"
     rejects: str | Path | None = None
@@ -46,6 +46,7 @@ class Job:
     summary: str | Path | None = None
     skip_if_done: bool = False
     mode: int | None = None
+    key: bytes | None = None
 
 
 def run(
@@ -192,18 +193,20 @@ def _run(task: Task, source: Source, target: Target, job: Job, beside: Path | No
             target.path, done, written, rejected, resumed, beside, accuracy, ids, kept, False,
             time.monotonic() - began, head["run"], source.fingerprint(),
         )  # fmt: skip
-        _finish(target, with_head(task.schema, head | {"totals": made.totals()}), space, task, beside, kept)
+        _finish(target, with_head(task.schema, head | {"totals": made.totals()}), space, task, beside, kept, job.key)
         tell_accuracy(accuracy, done)
     _log.info("done: %s, %s lines from %s rows, %s rejected", target.path, written, done, rejected)
     return replace(made, seconds=time.monotonic() - began)
 
 
-def _finish(target: Target, schema: Any, space: Workspace, task: Task, beside: Path | None, kept: Path | None) -> None:
+def _finish(
+    target: Target, schema: Any, space: Workspace, task: Task, beside: Path | None, kept: Path | None, key: bytes | None
+) -> None:
     """Put the parts together, what stands beside the result first: where that is whole, the result is."""
     if beside is not None:
         write_table(beside, format_of(beside), rejects_schema(task), space.rejects())
     if kept is not None:
-        write_lines(kept, space.records())
+        write_ledger(kept, space.records(), key)
     if target.format == "folder":  # which the parts become
         space.check()
     target.finish(schema, space.tables())

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .._explain.configuration import config
+from ..configuration import config
 from .._io.durable import replacing
 from .accuracy import Accuracy
 from .ids import Ids

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import shutil
@@ -12,15 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._common.log import logger
 from .._common.optional import require
 from .._io.durable import flush, folder_mode, has_utf8_name, mode_for, replacing, writing
 from .._output.spreadsheet import FORMULA, NUMBER
+from .._reasons.ledger import lines, lines_writer
 from ..errors import GigradError, InputError, OutputError
 from .readers import READERS
 from .sources import FORMATS, format_of
 from .workspace import LOCK, MARK, RECORD
 
 _GROUP_BYTES = 16 * 2**20
+_log = logger("audit")
 
 
 @dataclass(frozen=True)
@@ -130,28 +132,22 @@ def records_path(path: str | Path) -> Path:
     path = Path(path)
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         raise InputError(
-            f"Records are JSON, one a line, and the name of their file must end in .jsonl or .jsonl.gz; got {path}."
+            f"A ledger of records is JSON, one a line; its name must end in .jsonl or .jsonl.gz; got {path}."
         )
     check_writable(path)
     return path
 
 
-def write_lines(path: Path, blocks: Iterable[bytes]) -> None:
-    """Write blocks of lines to one file, aside and then renamed."""
-    with replacing(path) as aside, _lines_writer(aside, path.suffix == ".gz") as out:
-        for block in blocks:
-            out.write(block)
-
-
-@contextmanager
-def _lines_writer(path: Path, compressed: bool) -> Iterator[Any]:
-    with open(path, "wb") as plain:
-        if compressed:
-            # no name and no time in it, so that the same run gives the same bytes
-            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=plain, mtime=0) as packed:
-                yield packed
-        else:
-            yield plain
+def write_ledger(path: Path, blocks: Iterable[bytes], key: bytes | None) -> int:
+    """Put the records of parts together to one chained ledger, aside and then renamed; how many lines it has."""
+    count = 0
+    with replacing(path) as aside, lines_writer(aside, path.suffix == ".gz") as out:
+        # not splitlines: a text may hold other marks that it takes for the end of a line
+        for line in lines((block.decode().split("\n")[:-1] for block in blocks), key):
+            out.write(line)
+            count += 1
+    _log.info("written: %s, %s lines", path, f"{count:,}")
+    return count
 
 
 def head_of(schema: Any) -> str:

@@ -25,7 +25,8 @@ Ints = NDArray[np.int64]
 
 
 class Found(NamedTuple):
-    """What an explanation gives: a pyarrow table, the row that each of its lines is about, and records for the file."""
+    """What an explanation gives: a pyarrow table, the row that each of its lines is about, and records for the ledger:
+    what they share first, then each one's own."""
 
     table: Any
     about: Ints

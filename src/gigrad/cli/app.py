@@ -107,6 +107,25 @@ _command(
     "gigrad check ensemble.gig",
 )
 
+_command(
+    "verify",
+    "Whether audit records are whole, and what the model says",
+    "Verify a ledger of audit records, or every one in a folder: that no byte was changed since it was written, and "
+    "that the model and its reference give every applicant the same credits and reasons.\n\n"
+    "Without --model only the ledger itself is verified.",
+    "gigrad verify records.jsonl.gz --model model.json --reference past.parquet --cutoff 0.2 --lower-is-better",
+    "gigrad verify records/ --model explainer.gig --key-file key",
+)
+
+_command(
+    "monitor",
+    "What has changed between two runs",
+    "Compare two results of `gigrad explain` or `gigrad reasons`, or two ledgers: how often each reason is given, how "
+    "the credits are distributed, and whose reasons changed though the data did not.",
+    "gigrad monitor june.parquet --against may.parquet --id number --lower-is-better",
+    "gigrad monitor june.jsonl.gz --against may.jsonl.gz -o drift.png",
+)
+
 
 def _example(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  $ {line}" for line in lines)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,26 +39,40 @@ def build_explainer(config: Config, refuses: bool = False) -> Explainer:
                 f"{', '.join('--' + name.replace('_', '-') for name in said)}, or give the model itself."
             )
         return portable.load(str(config.model), n_threads=config.threads)
-    model = build_model(config)
-    graph = import_model(model)
-    table = read_table(config.need("reference", "--reference"), graph, config)
-    target = _target(config, graph)
-    output = _output(config, graph, target, table)
-    weights = _weights(config)
-    reference = _reference(config, Scorer.of(graph, output, target), table, weights)
+    made = ingredients(config)
     return Explainer(
-        model,
-        reference,
-        weights=None if isinstance(reference, references.Reference) else weights,
-        output=output,
-        target=target,
-        discrete=_discrete(config, table.column_names),
+        made.scorer,
+        made.reference,
+        weights=made.weights,
+        discrete=_discrete(config, made.columns),
         nominal=config.nominal,
         tol=1e-6 if config.tol is None else config.tol,
         n_threads=config.threads,
         seed=config.seed or 0,
         corner_tol=1e-3 if config.corner_tol is None else config.corner_tol,
     )
+
+
+class Ingredients(NamedTuple):
+    """What an explainer is made of: the output of a model, which is imported once, the reference and its weights."""
+
+    scorer: Scorer
+    reference: Any
+    weights: Any
+    columns: Sequence[str]
+
+
+def ingredients(config: Config) -> Ingredients:
+    """The model, output and reference that a configuration describes."""
+    model = build_model(config)
+    graph = import_model(model)
+    table = read_table(config.need("reference", "--reference"), graph, config)
+    target = _target(config, graph)
+    scorer = Scorer.of(model, _output(config, graph, target, table), target, graph)
+    weights = _weights(config)
+    reference = _reference(config, scorer, table, weights)
+    weights = None if isinstance(reference, references.Reference) else weights
+    return Ingredients(scorer, reference, weights, table.column_names)
 
 
 def _discrete(config: Config, names: Sequence[str]) -> Any:
@@ -93,8 +107,9 @@ def read_table(path: str, graph: Graph, config: Config) -> Any:
     names = source.schema().names
     ids = [name for name in config.id or () if name in names]  # those of the explained rows: it need not have them
     layout = match(names, graph, ids, config.columns)
-    table = layout.model_table(source.read(layout.needed), graph, integers=True)
-    bad = bad_rows(table, graph)
+    whole = source.read(layout.needed)
+    table = layout.model_table(whole, graph, integers=True)
+    bad = layout.inexact(whole, graph) | bad_rows(table, graph)
     if bad:
         row, why = next(iter(bad.items()))
         raise InputError(f"Row {row} of {path} cannot be used: {why.rstrip('.')}.")

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._explain.scorer import Scorer
-from .._io.durable import permissions
+from .._io.durable import permissions, replacing
 from .._io.tables import listed
 from .._output.report import report_path
+from .._reasons.ledger import is_signed, read_ledger
+from .._reasons.verification import verify_ledger
+from ..batch.drift import monitor as compare
 from ..batch.ids import checked_policy
 from ..batch.layout import match
 from ..batch.reasons import reason_task
 from ..batch.run import Job, run_task
 from ..batch.sources import Source
 from ..batch.tasks import RowReader, Task, credit_task, not_finite
-from ..errors import InputError, UnsupportedModelError
+from ..errors import InputError, LedgerError, UnsupportedModelError
 from ..graph import Concat, Elementwise, Graph, Input, Select, TreeEnsemble, evaluate, topological
 from ..importers import import_model
-from .build import build_explainer, build_model, is_explainer
+from .build import build_explainer, build_model, ingredients, is_explainer
 from .config import Config
 from .console import note, progress, say
 
@@ -100,7 +104,7 @@ def _run(task: Task, source: Source, out: str, config: Config) -> None:
             on_error=on_error_of(config), rejects=config.rejects, batch_rows=config.batch_rows,
             restart=bool(config.restart), progress=tell, records=config.audit, max_error=config.max_error,
             ids=checked_policy(config.ids or "warn"), summary=config.summary,
-            skip_if_done=bool(config.skip_if_done), mode=mode_of(config),
+            skip_if_done=bool(config.skip_if_done), mode=mode_of(config), key=key_of(config),
         )  # fmt: skip
         done = run_task(task, source, out, job)
     if done.skipped:
@@ -162,6 +166,87 @@ def report(config: Config) -> None:
     with permissions(mode_of(config)):
         explanation.report(out, title=config.title)
     note(f"{out}: {len(explanation):,} rows.", bool(config.quiet))
+
+
+def verify(config: Config) -> None:
+    """Ledgers held against their own hashes, the key, and the model."""
+    place, key = Path(config.need("ledger", "LEDGER")), key_of(config)
+    found = [place]
+    if place.is_dir():
+        found = sorted(p for p in place.rglob("*.jsonl*") if p.suffix in (".jsonl", ".gz"))
+    if not found:
+        raise InputError(f"{place} must be a ledger or a folder of them; the folder has no .jsonl or .jsonl.gz file.")
+    against = _verified_against(config)
+    for path in found:
+        if against is None:
+            count = sum(1 for _ in read_ledger(path, key))
+            told = f"{path}: {count:,} records, whole"
+        else:
+            done = verify_ledger(path, key=key, n_threads=config.threads, **against)
+            if not done.ok:
+                row, differences = done.different[0]
+                raise LedgerError(
+                    f"{len(done.different):,} of {done.records:,} records of {path} are not what the model says; "
+                    f"first that of {row!r}: {'; '.join(differences)}."
+                )
+            told = (
+                f"{path}: {done.records:,} records, whole, and what the model says (the largest difference of a credit "
+                f"is {done.largest_credit_difference:.3g})"
+            )
+        unchecked = key is None and is_signed(path)
+        say(f"{told}{', signed by this key' if key else '; its signature was not checked (--key-file)' * unchecked}")
+
+
+def _verified_against(config: Config) -> dict[str, Any] | None:
+    """The model and reference as `verify_ledger` takes them; None where there are none."""
+    if config.model is None and config.ensemble is None:
+        return None
+    if config.ensemble is None and is_explainer(str(config.model)):
+        return {"model": build_explainer(config, refuses=True)}
+    made = ingredients(config)
+    return {"model": made.scorer, "reference": made.reference, "weights": made.weights}
+
+
+def key_of(config: Config) -> bytes | None:
+    """The key that records are signed with."""
+    if config.key_file is None:
+        return None
+    try:
+        key = Path(config.key_file).read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"The key {config.key_file} cannot be read: {(error.strerror or str(error)).lower()}."
+        ) from None
+    if len(key) < 16:
+        raise InputError(f"A key must have 16 bytes or more; {config.key_file} has {len(key)}.")
+    return key
+
+
+def monitor(config: Config) -> None:
+    """Two runs compared."""
+    out = None if config.out is None else Path(config.out)
+    if out is not None and out.suffix.lower() not in (".json", ".csv", ".png", ".svg", ".pdf"):
+        raise InputError(f"--out must end in .json, .csv, .png, .svg or .pdf; got {out}.")
+    found = compare(
+        config.need("this", "THIS"), config.need("against", "--against"), ids=config.id, data=config.this_data,
+        against_data=config.against_data, top=4 if config.top is None else config.top,
+        higher_is_better=config.higher_is_better, seed=config.seed or 0,
+    )  # fmt: skip
+    say(str(found))
+    if out is None:
+        return
+    with permissions(mode_of(config)):
+        if out.suffix.lower() == ".json":
+            found.to_json(out)
+        elif out.suffix.lower() == ".csv":
+            found.to_csv(out)
+        else:
+            from ..plots import drift
+
+            figure = drift(found)
+            with replacing(out) as aside:
+                figure.savefig(aside, format=out.suffix[1:].lower())
+    note(f"{out}: written.", bool(config.quiet))
 
 
 def save(config: Config) -> None:

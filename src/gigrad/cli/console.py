@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from .. import errors
 
 CODES: dict[type[BaseException], int] = {
+    errors.LedgerError: 9,
     errors.AccuracyError: 8,
     errors.MissingDependencyError: 7,
     errors.UnfinishedRunError: 6,

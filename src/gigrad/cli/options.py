@@ -116,6 +116,13 @@ class Config:
         "A .parquet, .csv or .arrow file, or a folder of .parquet files", (*SHOWN, "check"), metavar="DATA",
         argument=(*SHOWN, "check"), file="read", called="the data",
     )  # fmt: skip
+    this_data: str | None = _opt(
+        "The table that THIS was made from, which says whose data changed", ("monitor",), metavar="TABLE", file="read",
+        called="the data",
+    )  # fmt: skip
+    against_data: str | None = _opt(
+        "The table that THAT was made from", ("monitor",), metavar="TABLE", file="read", called="the other data"
+    )
     reference: str | None = _opt(
         "The table that scores are explained against", (*BUILD, "verify"), metavar="TABLE", file="read",
         called="the reference",
@@ -130,13 +137,15 @@ class Config:
         "The passing score, in what is explained; the reference is then who passes", (*BUILD, "verify")
     )
     higher_is_better: bool | None = _opt(
-        "Whether a high score speaks for an applicant", (*BUILD, "verify"), "--higher-is-better/--lower-is-better"
+        "Whether a high score speaks for an applicant",
+        (*BUILD, "verify", "monitor"),
+        "--higher-is-better/--lower-is-better",
     )
     statements: str | None = _opt(
         "A CSV or TOML file of reason texts and codes", ("reasons",), metavar="FILE", file="read",
         called="the statements",
     )  # fmt: skip
-    top: int | None = _opt("Reasons an applicant, at most (4)", ("reasons",), metavar="N")
+    top: int | None = _opt("Reasons an applicant, at most (4)", ("reasons", "monitor"), metavar="N")
     exclude: tuple[str, ...] | None = _opt("A feature or group that must not be given as a reason", ("reasons",))
     min_share: float | None = _opt("Least share of the shortfall that is a reason (0)", ("reasons",))
     permitted: tuple[str, ...] | None = _opt(
@@ -146,6 +155,10 @@ class Config:
     audit: str | None = _opt(
         "Write the record of every applicant, to examine it later: .jsonl or .jsonl.gz", ("reasons",),
         metavar="FILE", file="write", called="the records",
+    )  # fmt: skip
+    key_file: str | None = _opt(
+        "A file with the key that signs the records, 16 bytes or more, such as `openssl rand -out key 32` makes",
+        ("reasons", "verify"), metavar="FILE", file="read", called="the key",
     )  # fmt: skip
     title: str | None = _opt("The title of the page", ("report",))
     rows: int | None = _opt("How many rows, from the first (1,000)", ("report",), metavar="N")
@@ -187,7 +200,7 @@ class Config:
         "Promise that no credit is off by more, in units of the score: else exit code 8 and no result, or with "
         "--on-error skip or null the row is rejected", RUN,
     )  # fmt: skip
-    seed: int | None = _opt("For whatever is drawn at random (0)", (*BUILD, "verify"), metavar="N")
+    seed: int | None = _opt("For whatever is drawn at random (0)", (*BUILD, "verify", "monitor"), metavar="N")
     threads: int | None = _opt("All cores by default; answers do not depend on it", (*SHOWN, "verify"), metavar="N")
     batch_rows: int | None = _opt("Rows at a time: what bounds the memory", RUN, metavar="N")
     on_error: str | None = _opt("Rows that cannot be explained: fail (before anything is written), skip or null", RUN)

@@ -10,11 +10,12 @@ from typing import Any
 from .. import spark
 from .._explain.explainer import Explainer
 from .._io.durable import folder_mode, keep_apart, mode_for, permissions, scratch_folder, writing
+from ..batch.accuracy import checked_max_error
 from ..batch.sources import Source
 from ..batch.targets import check_writable
 from ..batch.tasks import fail_named
-from ..errors import InputError, OutputError
-from .commands import mode_of, on_error_of, reason_options
+from ..errors import AccuracyError, InputError, OutputError
+from .commands import key_of, mode_of, on_error_of, reason_options
 from .console import note
 from .options import Config
 
@@ -30,9 +31,7 @@ def explain(explainer: Explainer, config: Config, source: Source) -> None:
 
 def reasons(explainer: Explainer, config: Config, source: Source) -> None:
     """Reasons of every refused row."""
-    if config.audit is not None:
-        raise InputError("--audit is not there with --engine spark; leave it out, or use --engine local.")
-    options = {k: v for k, v in reason_options(config).items() if k != "audit"}
+    options = {**reason_options(config), "audit": config.audit, "key": key_of(config)}
 
     def found(frame: Any, **how: Any) -> Any:
         return spark.reasons(frame, explainer, **options, **how)
@@ -44,25 +43,35 @@ def _do(explainer: Explainer, config: Config, source: Source, make: Callable[...
     folder, beside = _places(config, source)
     on_error = on_error_of(config)
     frame = spark.local_session().read.parquet(*(str(file.absolute()) for file in source.files))
-    rejected = spark.rejects(frame, explainer, id_cols=config.id or (), columns=config.columns)
+    limit = checked_max_error(config.max_error)
+    rejected = spark.rejects(frame, explainer, id_cols=config.id or (), columns=config.columns, max_error=limit)
     if on_error == "fail":
         first = rejected.head()
         if first is not None:
             *ids, why = first
+            if limit is not None and "max_error" in why:
+                raise AccuracyError(f"Row {', '.join(map(str, ids))}: {why}. Nothing was written.")
             fail_named(f"Row {', '.join(map(str, ids))}" if ids else "A row", why)
-    found = make(frame, id_cols=config.id or (), on_error=on_error)
     with permissions(mode_of(config)):
         if on_error != "fail":
             _write(rejected, beside)
             count = Source.open(beside).rows()
             if count:
                 note(f"{count:,} rows could not be explained; {beside} says which and why.")
-        _write(found, folder)
+        _write(make(frame, id_cols=config.id or (), on_error=on_error, max_error=limit), folder)
     note(f"{folder}: written by Spark.", bool(config.quiet))
+
+
+def _unsupported(config: Config) -> None:
+    """Say what Spark does not do, before any work is done."""
+    for name, value in (("--summary", config.summary), ("--skip-if-done", config.skip_if_done), ("--ids", config.ids)):
+        if value is not None:
+            raise InputError(f"{name} is for --engine local; leave it out with --engine spark.")
 
 
 def _places(config: Config, source: Source) -> tuple[Path, Path]:
     """Where the result and the rejects go, seen to be free before any work is done."""
+    _unsupported(config)
     folder = Path(config.need("out", "--out"))
     beside = Path(config.rejects or f"{folder}.rejects")
     keep_apart(config.files("read"), {"the result": folder, "the rejects": beside})

@@ -1,0 +1,285 @@
+"""Drift: what has changed between two runs, with what chance alone would do beside it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._common import checks
+from .._common.log import logger
+from .._io.durable import replacing
+from .._output.spreadsheet import harmless
+from ..errors import InputError
+from .sides import Array, Side, side_of
+
+DRAWS = 1000
+BINS = 10
+_Z = 1.959963984540054  # the normal's 97.5 % quantile
+_EXAMPLES = 20
+_log = logger("monitor")
+
+
+@dataclass(frozen=True)
+class ReasonShift:
+    """How often a feature is among the reasons: shares in this run and in that one, and their difference with a 95 %
+    interval (Newcombe's, from Wilson's scores)."""
+
+    feature: str
+    this: float
+    that: float
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def shifted(self) -> bool:
+        """Whether the interval excludes zero."""
+        return not self.low <= 0.0 <= self.high
+
+
+@dataclass(frozen=True)
+class CreditShift:
+    """How the credits of a feature are distributed: the population stability index over tenths of that run.
+
+    `low` and `high` are a 95 % bootstrap interval, less its bias; `chance` is what 95 % of equal populations of these
+    sizes stay below.
+    """
+
+    feature: str
+    psi: float
+    low: float
+    high: float
+    chance: float
+    mean_this: float
+    mean_that: float
+
+    @property
+    def shifted(self) -> bool:
+        """Whether chance alone would rarely do this."""
+        return self.psi > self.chance
+
+
+@dataclass(frozen=True)
+class Changed:
+    """Rows of both runs, by their ids: how many there are, whose data are the same, and of those whose reasons are not.
+
+    `examples` are the first of them: id, reasons in that run, reasons in this one.
+    """
+
+    matched: int
+    same_data: int
+    changed: int
+    examples: tuple[tuple[Any, tuple[str, ...], tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What `monitor` found; print it, or write it with `to_json`, `to_csv` or `plots.drift`.
+
+    Attributes
+    ----------
+    this, that : str
+        What was compared.
+    rows : (int, int)
+        Applicants in this and that.
+    reasons : tuple of ReasonShift
+        The largest difference first; empty where reasons are not known.
+    credits : tuple of CreditShift
+        The largest index first; empty for results of reasons, which have no credits of all features.
+    changed : Changed or None
+        None where rows cannot be matched, or their data are not known.
+    """
+
+    this: str
+    that: str
+    rows: tuple[int, int]
+    reasons: tuple[ReasonShift, ...]
+    credits: tuple[CreditShift, ...]
+    changed: Changed | None
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain dicts and lists, ready for JSON."""
+        return {"format": "gigrad.drift/1", **asdict(self)}
+
+    def to_json(self, path: str | Path) -> None:
+        """Write everything as JSON."""
+        with replacing(Path(path)) as aside:
+            text = json.dumps(self.as_record(), indent=2, ensure_ascii=False, default=str)
+            aside.write_text(text + "\n", encoding="utf-8")
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write a line for each reason and for each feature's credits."""
+        import csv
+
+        with replacing(Path(path)) as aside, aside.open("w", encoding="utf-8", newline="") as file:
+            lines = csv.writer(file)
+            lines.writerow(["kind", "feature", "this", "that", "measure", "low", "high", "chance", "shifted"])
+            for r in self.reasons:
+                row = ["reason", harmless(r.feature), r.this, r.that, r.difference, r.low, r.high, "", r.shifted]
+                lines.writerow(row)
+            for c in self.credits:
+                means = [c.mean_this, c.mean_that]
+                lines.writerow(["psi", harmless(c.feature), *means, c.psi, c.low, c.high, c.chance, c.shifted])
+
+    def __str__(self) -> str:
+        parts = [f"{self.this} ({self.rows[0]:,} applicants) against {self.that} ({self.rows[1]:,})"]
+        if self.reasons:
+            parts.append(_table(
+                ("reason of", "this", "that", "difference", "95 % interval"),
+                [(r.feature, f"{r.this:.1%}", f"{r.that:.1%}", f"{r.difference:+.1%}{' *' * r.shifted}",
+                  f"{r.low:+.1%} to {r.high:+.1%}") for r in self.reasons],
+            ))  # fmt: skip
+        if self.credits:
+            parts.append(_table(
+                ("credits of", "PSI", "95 % interval", "by chance below"),
+                [(c.feature, f"{c.psi:.4f}{' *' * c.shifted}", f"{c.low:.4f} to {c.high:.4f}", f"{c.chance:.4f}")
+                 for c in self.credits],
+            ))  # fmt: skip
+        if self.changed is not None:
+            c = self.changed
+            parts.append(
+                f"Of {c.matched:,} rows in both, {c.same_data:,} have the same data; the reasons of {c.changed:,} of "
+                "these changed."
+            )
+        return "\n\n".join([*parts, "* beyond chance, at 95 %"])
+
+
+def monitor(
+    this: Any,
+    against: Any,
+    *,
+    ids: Sequence[str] | None = None,
+    data: Any = None,
+    against_data: Any = None,
+    top: int = 4,
+    higher_is_better: bool | None = None,
+    seed: int = 0,
+) -> Drift:
+    """Compare the explanations of two runs, say this month's applicants with last month's.
+
+    Parameters
+    ----------
+    this, against : Explanation, Reasons, or path
+        A path is a result of `gigrad explain` or `gigrad reasons`, or a ledger of audit records.
+    ids : sequence of str, optional
+        Columns that name rows in both results; by default those that the results say.
+    data, against_data : path, optional
+        The tables that the results were made from, which say whose data did not change; an Explanation, Reasons or a
+        ledger has them inside.
+    top : int
+        How many features are reasons where a run has credits alone.
+    higher_is_better : bool, optional
+        Which way is better, where a run has credits alone and its reference does not say.
+    seed : int
+        For the bootstrap.
+
+    Returns
+    -------
+    Drift
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> from gigrad.datasets import german_credit
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, bad = german_credit()
+    >>> X = X[["duration_months", "age"]]
+    >>> model = LogisticRegression().fit(X, bad)
+    >>> explainer = gig.Explainer(model, X[bad == 0].head(50))
+    >>> drift = gig.monitor(explainer(X[500:]), explainer(X[:500]), higher_is_better=False)
+    >>> drift.rows, [c.feature for c in drift.credits if c.shifted]
+    ((500, 500), [])
+    """
+    top = checks.whole(top, "top")
+    a = side_of(this, ids, top, higher_is_better, data)
+    b = side_of(against, ids, top, higher_is_better, against_data)
+    if not a.rows or not b.rows:
+        raise InputError(f"Two runs are compared by their applicants; {(b if a.rows else a).name} has none.")
+    if a.credits and b.credits and a.credits.keys() != b.credits.keys():
+        raise InputError("Two runs must be about the same features to be compared; these are about others.")
+    rng = np.random.default_rng(checks.seed(seed))
+    found = Drift(a.name, b.name, (a.rows, b.rows), _reasons(a, b), _credits(a, b, rng), _changed(a, b))
+    _log.info("%s against %s: %d reasons and the credits of %d features shifted", a.name, b.name,
+              sum(r.shifted for r in found.reasons), sum(c.shifted for c in found.credits))  # fmt: skip
+    return found
+
+
+def _reasons(a: Side, b: Side) -> tuple[ReasonShift, ...]:
+    if a.reasons is None or b.reasons is None:
+        return ()
+    one, other = (Counter(f for given in s.reasons or () for f in set(given)) for s in (a, b))
+    found = [_shift(name, one[name], a.rows, other[name], b.rows) for name in sorted({*one, *other})]
+    return tuple(sorted(found, key=lambda r: -abs(r.difference)))
+
+
+def _shift(feature: str, k: int, n: int, j: int, m: int) -> ReasonShift:
+    p, q = k / n, j / m
+    (pl, ph), (ql, qh) = _wilson(k, n), _wilson(j, m)
+    low, high = p - q - np.hypot(p - pl, qh - q), p - q + np.hypot(ph - p, q - ql)
+    return ReasonShift(feature, p, q, p - q, float(low), float(high))
+
+
+def _wilson(k: int, n: int) -> tuple[float, float]:
+    p, z2 = k / n, _Z * _Z
+    middle, half = (p + z2 / (2 * n)) / (1 + z2 / n), _Z * np.sqrt(p * (1 - p) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    return float(middle - half), float(middle + half)
+
+
+def _credits(a: Side, b: Side, rng: np.random.Generator) -> tuple[CreditShift, ...]:
+    found = [_psi_of(name, a.credits[name], b.credits[name], rng) for name in (a.credits if b.credits else ())]
+    return tuple(sorted(found, key=lambda c: -c.psi))
+
+
+def _psi_of(feature: str, this: Array, that: Array, rng: np.random.Generator) -> CreditShift:
+    edges = np.unique(np.quantile(that, np.linspace(0, 1, BINS + 1)[1:-1]))
+    counts = [np.bincount(np.searchsorted(edges, x, "left"), minlength=len(edges) + 1) for x in (this, that)]
+    n, m = len(this), len(that)
+    psi = float(index(*counts))
+    drawn = index(*(rng.multinomial(c.sum(), c / c.sum(), DRAWS) for c in counts))
+    pooled = (counts[0] + counts[1]) / (n + m)
+    chance = np.quantile(index(*(rng.multinomial(size, pooled, DRAWS) for size in (n, m))), 0.95)
+    low, high = np.quantile(drawn, (0.025, 0.975)) - (drawn.mean() - psi)
+    return CreditShift(
+        feature, psi, max(float(low), 0.0), max(float(high), 0.0), float(chance), float(this.mean()), float(that.mean())
+    )
+
+
+def index(one: NDArray[np.int64], other: NDArray[np.int64]) -> Any:
+    """The population stability index of counts (..., bins); half a count in each bin keeps empty ones finite."""
+    p, q = ((c + 0.5) / (c.sum(axis=-1, keepdims=True) + 0.5 * c.shape[-1]) for c in (one, other))
+    return ((p - q) * np.log(p / q)).sum(axis=-1)
+
+
+def _changed(a: Side, b: Side) -> Changed | None:
+    """Rows whose data did not change: a deterministic model gives them the same reasons."""
+    if not a.ids or not b.ids or a.data is None or b.data is None or a.reasons is None or b.reasons is None:
+        return None
+    where = {tuple(map(str, key)): i for i, key in enumerate(b.ids)}
+    twice = {key for s in (a, b) for key, n in Counter(tuple(map(str, k)) for k in s.ids).items() if n > 1}
+    matched = same = 0
+    examples = []
+    for i, key in enumerate(a.ids):
+        j = where.get(tuple(map(str, key)))
+        if j is None or tuple(map(str, key)) in twice:
+            continue
+        matched += 1
+        if a.data[i] != b.data[j]:
+            continue
+        same += 1
+        if a.reasons[i] != b.reasons[j]:
+            examples.append((key[0] if len(key) == 1 else key, b.reasons[j], a.reasons[i]))
+    return Changed(matched, same, len(examples), tuple(examples[:_EXAMPLES]))
+
+
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    widths = [max(len(row[j]) for row in (head, *rows)) for j in range(len(head))]
+    return "\n".join(
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+    )

@@ -1,0 +1,175 @@
+"""One of two runs that are compared: its credits, reasons, ids and data, from wherever they are kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._common.display import is_missing, plain
+from .._explain.explanation import Explanation
+from .._reasons import Reasons
+from .._reasons.ledger import read_ledger
+from ..errors import InputError, kind_of
+from .sources import Source
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One of two runs.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    rows : int
+        Applicants.
+    reasons : list of tuple of str, or None
+        The reasons of each, worst first; None where they cannot be known.
+    credits : dict
+        The credits of each feature, (rows,).
+    ids : list of tuple
+        What names each applicant; empty where nothing does.
+    data : list of tuple, or None
+        The values of each applicant.
+    """
+
+    name: str
+    rows: int
+    reasons: list[tuple[str, ...]] | None
+    credits: Mapping[str, Array]
+    ids: list[tuple[Any, ...]]
+    data: list[tuple[Any, ...]] | None = field(default=None)
+
+
+def side_of(what: Any, ids: Sequence[str] | None, top: int, higher_is_better: bool | None, data: Any = None) -> Side:
+    """One run: an Explanation, Reasons, a ledger, or a result on disk with the table that it was made from."""
+    if isinstance(what, Explanation):
+        return _of_explanation(what, top, higher_is_better)
+    if isinstance(what, Reasons):
+        own = [tuple(r.feature for r in applicant.reasons) for applicant in what]
+        rows = [tuple(map(_cell, case.values.values())) for case in what.cases]
+        e = what.explanation
+        return Side("Reasons", len(own), own, _columns(e), [(c.row_id,) for c in what.cases], rows)
+    if not isinstance(what, (str, Path)):
+        raise InputError(f"A run is an Explanation, Reasons, or the path of a result or a ledger; got {kind_of(what)}.")
+    path = Path(what)
+    if path.name.endswith((".jsonl", ".jsonl.gz")):
+        return _of_ledger(path)
+    return _of_result(path, ids, top, higher_is_better, data)
+
+
+def _of_explanation(e: Explanation, top: int, better: bool | None) -> Side:
+    if e.values.ndim != 2:
+        raise InputError("Runs are compared on one output; choose one with e[:, :, name].")
+    better = e.provenance.get("reference", {}).get("higher_is_better") if better is None else better
+    columns = _columns(e)
+    ids = [] if e.ids is None else [(plain(i),) for i in e.ids]
+    table = e.data if isinstance(e.data, np.ndarray) else np.asarray(e.data, dtype=object)
+    rows = [tuple(map(_cell, row)) for row in table.tolist()]
+    return Side("Explanation", len(e), _principal(columns, top, better), columns, ids, rows)
+
+
+def _columns(e: Explanation) -> dict[str, Array]:
+    return dict(zip(e.feature_names, e.values.T, strict=True))
+
+
+def _of_ledger(path: Path) -> Side:
+    reasons, ids, data, credits = [], [], [], list[list[float]]()
+    features: tuple[str, ...] = ()
+    for record in read_ledger(path):
+        if features not in ((), (*record["credits"],)):
+            raise InputError(f"The records of {path} must be about the same features; they are about several sets.")
+        features = (*record["credits"],)
+        reasons.append(tuple(r["feature"] for r in record["outcome"]["reasons"]))
+        ids.append((record["row_id"],))
+        data.append(tuple(map(_cell, record["applicant"].values())))
+        credits.append([*record["credits"].values()])
+    columns = dict(zip(features, np.array(credits, np.float64).T, strict=True))
+    return Side(path.name, len(ids), reasons, columns, ids, data)
+
+
+def _of_result(path: Path, ids: Sequence[str] | None, top: int, better: bool | None, data: Any) -> Side:
+    source = Source.open(path, "a result")
+    schema = source.schema()
+    head = json.loads((schema.metadata or {}).get(b"gigrad") or b"{}")
+    named = tuple(head.get("ids", ()) if ids is None else ids)
+    names = schema.names
+    absent = [name for name in named if name not in names]
+    if absent:
+        raise InputError(f"{path} must have the column {absent[0]!r}, which names rows; it has {', '.join(names)}.")
+    if {"rank", "feature"} <= set(names):
+        return _of_reasons(source, named, data)
+    wanted = [name for name in names if name.startswith("credit_")]
+    if not wanted or "output" in names:
+        raise InputError(f"{path} must be a result of gigrad explain, with one output, or of gigrad reasons.")
+    table = source.read([*dict.fromkeys((*named, *wanted))])
+    kept = np.flatnonzero(~np.asarray(table.column(wanted[0]).is_null().to_numpy()))  # rows that had no result
+    table = table.take(kept)
+    credits = {name.removeprefix("credit_"): _numbers(table.column(name)) for name in wanted}
+    rows = list(zip(*(table.column(name).to_pylist() for name in named), strict=True)) if named else []
+    better = head.get("provenance", {}).get("reference", {}).get("higher_is_better") if better is None else better
+    own = _principal(credits, top, better)
+    return Side(path.name, table.num_rows, own, credits, rows, _data_of(data, named, rows))
+
+
+def _of_reasons(source: Source, named: tuple[str, ...], data: Any) -> Side:
+    table = source.read([*dict.fromkeys((*named, "rank", "feature"))])
+    ranks = table.column("rank").to_pylist()
+    features = table.column("feature").to_pylist()
+    keys = list(zip(*(table.column(n).to_pylist() for n in named), strict=True)) if named else [()] * len(ranks)
+    own: list[list[str]] = []
+    ids = []
+    for rank, feature, key in zip(ranks, features, keys, strict=True):
+        if rank is None:  # a row that had no result
+            continue
+        if int(rank) == 1:  # the first line of an applicant
+            own.append([])
+            ids.append(key)
+        own[-1].append(feature)
+    rows = ids if named else []
+    return Side(source.path.name, len(own), list(map(tuple, own)), {}, rows, _data_of(data, named, rows))
+
+
+def _data_of(data: Any, named: tuple[str, ...], ids: list[tuple[Any, ...]]) -> list[tuple[Any, ...]] | None:
+    """The values of each applicant, from the table that a result was made from, found by the ids."""
+    if data is None:
+        return None
+    if not named:
+        raise InputError("Rows of a result are found in its data by their ids; name the columns (--id).")
+    table = Source.open(data, "the data").read()
+    rest = [name for name in table.column_names if name not in named]
+    keys = zip(*(table.column(name).to_pylist() for name in named), strict=True)
+    cells = zip(*(table.column(name).to_pylist() for name in rest), strict=True)
+    found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+    for key, row in zip(keys, cells, strict=True):
+        found[tuple(map(str, key))] = tuple(map(_cell, row))
+    absent = next((key for key in ids if tuple(map(str, key)) not in found), None)
+    if absent is not None:
+        raise InputError(f"{data} must have every row of the result; it has none with the id {absent}.")
+    return [found[tuple(map(str, key))] for key in ids]
+
+
+def _principal(credits: Mapping[str, Array], top: int, better: bool | None) -> list[tuple[str, ...]] | None:
+    """The features that count most against each row, worst first; None where nobody said which way is better."""
+    if better is None or not credits:
+        return None
+    names = list(credits)
+    against = np.column_stack(list(credits.values())) * (-1.0 if better else 1.0)
+    order = np.argsort(-against, axis=1, kind="stable")[:, :top]
+    return [tuple(names[j] for j in row if against[i, j] > 0) for i, row in enumerate(order)]
+
+
+def _cell(value: Any) -> Any:
+    return None if is_missing(value) else plain(value)
+
+
+def _numbers(column: Any) -> Array:
+    return np.asarray(column.cast("float64").to_numpy(), dtype=np.float64)
