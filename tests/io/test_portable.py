@@ -186,3 +186,25 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     every_node().save(tmp_path / "g.gig")
     with pytest.raises(gig.InputError, match="no reference population"):
         gig.Explainer.load(tmp_path / "g.gig")
+
+
+def test_a_distilled_reference_is_saved_in_place_of_all_rows(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=300), rng.integers(0, 3, 300), rng.random(300) < 0.3])
+    y = X[:, 0] + X[:, 1] + rng.normal(size=300) > 1
+    model = xgboost.XGBClassifier(n_estimators=5, max_depth=3, n_jobs=1).fit(X, y)
+    explainer = gig.Explainer(model, X, n_threads=1)
+    explainer.save(tmp_path / "full.gig")
+    explainer.save(tmp_path / "few.gig", reference="distilled", rows=12)
+    few = gig.Explainer.load(tmp_path / "few.gig")
+    assert (len(few.reference), len(gig.Explainer.load(tmp_path / "full.gig").reference)) == (12, 300)
+    assert {tuple(row) for row in few.reference.matrix} <= {tuple(row) for row in X}
+    assert explainer.distilled(12).base == pytest.approx(explainer.base, abs=1e-9)
+    record = few.provenance["reference"]
+    assert record["distilled_from"] == explainer.provenance["reference"]["fingerprint"] != record["fingerprint"]
+    assert "12 weighted rows distilled from" in record["note"]
+    assert np.array_equal(few(X[:5]).values, explainer.distilled(12)(X[:5]).values)
+    assert (tmp_path / "few.gig").stat().st_mode & 0o077 == 0
+    for wrong, message in (({"reference": "some"}, "full"), ({"reference": "distilled", "rows": 300}, "fewer than")):
+        with pytest.raises(gig.InputError, match=message):
+            explainer.save(tmp_path / "x.gig", **wrong)

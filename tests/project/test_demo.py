@@ -28,7 +28,7 @@ def test_the_demo_adds_up_and_leaves_its_files(tmp_path: Path, capsys: pytest.Ca
     letter = told.split("\n4  ")[1].split("\n5  ")[0]
     assert re.findall(r"\n +([1-4])\. ", letter) == ["1", "2", "3", "4"]
     refused = json.loads((tmp_path / "reasons.json").read_text(encoding="utf-8"))["applicants"]
-    records = (tmp_path / "audit.jsonl").read_text(encoding="utf-8").splitlines()
+    records = list(gig.read_ledger(tmp_path / "audit.jsonl"))
     assert len(refused) == len(records) > 50
     assert f"{len(records)} of {len(records)} are equal" in told
     table = pd.read_parquet(tmp_path / "reasons.parquet")

@@ -198,15 +198,58 @@ class Explainer:
         grouped = plain.group(groups) if groups else plain
         return dict(zip(grouped.feature_names, np.ptp(grouped.values, axis=0).tolist(), strict=True))
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, reference: str = "full", rows: int = 50) -> None:
         """Write all that is needed to explain anywhere, without the model's library, to one .gig file.
 
         It holds numbers and text only, never code; a model with a part that is known only as a Python function cannot
-        be saved. `Explainer.load` gives the same credits, to the bit.
+        be saved. `Explainer.load` gives the same credits, to the bit, where the reference is saved in full.
+
+        Parameters
+        ----------
+        path : path
+        reference : "full" or "distilled"
+            The file holds the reference's rows, which are personal data: all of them, or `rows` weighted ones that keep
+            the mean score and come close to the marginals, see `references.distill`. That is another reference, and
+            credits are those against it; the provenance says so, and how close it is.
+        rows : int
+            How many, where it is distilled.
         """
         from .. import portable
 
-        portable.save(self, path)
+        if reference not in ("full", "distilled"):
+            raise InputError(f'reference must be "full" or "distilled"; got {reference!r}.')
+        portable.save(self if reference == "full" else self.distilled(rows), path)
+
+    def distilled(self, rows: int = 50) -> Explainer:
+        """An explainer like this one against few weighted rows of its reference; see `references.distill`.
+
+        Examples
+        --------
+        >>> import gigrad as gig
+        >>> from gigrad.datasets import german_credit
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> X, bad = german_credit()
+        >>> X = X[["duration_months", "age"]]
+        >>> explainer = gig.Explainer(LogisticRegression().fit(X, bad), X)
+        >>> few = explainer.distilled(20)
+        >>> len(few.reference), bool(abs(few.base[0] - explainer.base[0]) < 1e-9)
+        (20, True)
+        """
+        from ..references import all_applicants, distill
+
+        whole = self.reference
+        if not checks.whole(rows, "rows", 2) < len(whole):
+            raise InputError(f"rows must be fewer than the reference's {len(whole)}; got {rows}. Save it in full.")
+        scores = self.scorer.scores(whole).own[:, 0] if self.scorer.node.width == 1 else None
+        few = distill(all_applicants(whole.matrix, self.weights, scores=scores), rows)
+        chosen = Rows(few.rows, few.rows, whole.names)
+        before = self.provenance["reference"]
+        record = provenance.reference_record(chosen, few.weights, few.provenance)
+        more = {"distilled_from": before["fingerprint"], "quality": dict(few.quality)}
+        return Explainer.assembled(
+            self.scorer, chosen, few.weights, self.settings, self.grouping,
+            self.provenance | {"reference": before | record | more},
+        )  # fmt: skip
 
     @classmethod
     def load(cls, path: str | PathLike[str], *, n_threads: int | None = None) -> Explainer:

@@ -258,6 +258,8 @@ def save(config: Config) -> None:
         note(f"{out}: the model, without a reference.", bool(config.quiet))
         return
     explainer = build_explainer(config)
+    if config.distill is not None:
+        explainer = explainer.distilled(config.distill)
     with permissions(mode_of(config)):
         explainer.save(out)
     note(f"{out}: the model with {len(explainer.reference):,} reference rows.", bool(config.quiet))

@@ -191,6 +191,10 @@ class Config:
         "A column of numbers that are codes; may be given several times", BUILD, metavar="COLUMN"
     )
     reference_rows: int | None = _opt("Draw this many rows from the reference", (*BUILD, "verify"), metavar="N")
+    distill: int | None = _opt(
+        "Save so many weighted rows that stand for the reference, instead of all: another reference, and less personal "
+        "data", ("save",), metavar="N",
+    )  # fmt: skip
     tol: float | None = _opt("Largest relative error of a credit where quadrature is needed (1e-6)", BUILD)
     corner_tol: float | None = _opt(
         "Largest error where many columns change at once and orders are sampled, relative to the row's largest "

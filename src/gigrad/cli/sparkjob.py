@@ -54,7 +54,7 @@ def _do(explainer: Explainer, config: Config, source: Source, make: Callable[...
             fail_named(f"Row {', '.join(map(str, ids))}" if ids else "A row", why)
     with permissions(mode_of(config)):
         if on_error != "fail":
-            _write(rejected, beside)
+            _write(rejected, beside, _REJECTS)
             count = Source.open(beside).rows()
             if count:
                 note(f"{count:,} rows could not be explained; {beside} says which and why.")
@@ -79,19 +79,27 @@ def _places(config: Config, source: Source) -> tuple[Path, Path]:
         raise InputError("--engine spark reads Parquet files and writes a folder; give --out a name without an ending.")
     for path in (folder, beside) if on_error_of(config) != "fail" else (folder,):
         check_writable(path)
-        if path.exists():
+        if path.exists() and not (path == beside and (path / _REJECTS).exists()):
             raise OutputError(f"{path} exists already, and Spark does not replace a folder; choose another name.")
     return folder, beside
 
 
-def _write(frame: Any, folder: Path) -> None:
+_REJECTS = "_gigrad-rejects"
+"""The mark of a folder of rejects: that of a job which was killed before its result may be replaced."""
+
+
+def _write(frame: Any, folder: Path, mark: str | None = None) -> None:
     """Aside and then renamed: a job that fails leaves nothing that looks finished, one that is killed no more."""
     with scratch_folder(folder) as scratch:
         frame.write.parquet(str((scratch / "data").absolute()))
+        if mark is not None:
+            (scratch / "data" / mark).touch()
         with writing(folder):
             mode = mode_for(folder) or 0o600
             for place, _, names in os.walk(scratch / "data"):
                 os.chmod(place, folder_mode(mode))
                 for name in names:
                     os.chmod(Path(place, name), mode)
+            if folder.exists():  # the rejects of a job that was killed
+                os.rename(folder, scratch / "old")
             os.rename(scratch / "data", folder)
