@@ -95,7 +95,9 @@ def content(out: Path) -> dict[str, bytes]:
 def kills(count: int) -> dict[str, Any]:
     """Kill runs at random moments until `count` were hit; what they end with is what an undisturbed run ends with."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["gigrad.cli.commands", "gigrad.batch.run", "pyarrow.parquet", "pyarrow.csv"])
+    context.set_forkserver_preload(
+        ["__main__", "gigrad.cli.commands", "gigrad.batch.run", "pyarrow.parquet", "pyarrow.csv"]
+    )
     rng = np.random.default_rng(0)
     found: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as place:
