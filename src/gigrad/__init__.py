@@ -35,8 +35,8 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from ._reasons.verification import Verification as Verification
     from ._reasons.verification import verify_ledger as verify_ledger
     from ._reasons.verification import verify_reasons as verify_reasons
-    from .configuration import config as config
     from .batch.drift import monitor as monitor
+    from .configuration import config as config
     from .errors import AccuracyError as AccuracyError
     from .errors import AccuracyWarning as AccuracyWarning
     from .errors import ColumnWarning as ColumnWarning

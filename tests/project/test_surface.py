@@ -29,7 +29,7 @@ ALLOWED = {
     "_reasons": {"engine", "graph", "references", "errors", "_common", "_explain", "_io", "_output.spreadsheet"},
     "references": {"errors", "graph", "_common", "_io.tables"},
     "testing": {"errors", "graph", "importers", "_explain", "_io.tables"},
-    "batch": {"errors", "graph", "references", "_common", "_explain", "_io", "_output", "_reasons"},
+    "batch": {"errors", "graph", "references", "configuration", "_common", "_explain", "_io", "_output", "_reasons"},
     "cli": {"errors", "graph", "importers", "references", "portable", "batch", "demo", "spark"}
     | {"_common", "_explain", "_io", "_output", "_reasons", "plots"},
 }

@@ -7,8 +7,8 @@ import json
 import platform
 from typing import Any
 
-from ..configuration import config
 from .._io import provenance
+from ..configuration import config
 from .sources import Source
 from .targets import Target
 from .tasks import OnError, Task

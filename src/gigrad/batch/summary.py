@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..configuration import config
 from .._io.durable import replacing
+from ..configuration import config
 from .accuracy import Accuracy
 from .ids import Ids
 from .targets import Target, check_writable, read_head
