@@ -146,6 +146,40 @@ def test_terminated_it_stops_cleanly_and_goes_on(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "s.json"]
 
 
+def test_a_job_that_fails_early_says_so_in_its_summary(
+    office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = tmp_path / "s.json"
+    line = f"gigrad explain ready.gig %s -q -o {tmp_path}/x.parquet --summary {summary}"
+    assert called(line % "new.csv", office, monkeypatch).exit_code == 0
+    assert json.loads(summary.read_text())["status"] == "done"
+    assert called(line % "none.csv", office, monkeypatch).exit_code == 3
+    said = json.loads(summary.read_text())
+    assert (said["status"], said["error"]) == ("failed", "InputError")
+    assert "none.csv does not exist" in said["message"]
+
+
+def test_a_model_is_imported_once(office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from gigrad import importers
+    from gigrad.graph import Graph
+
+    imported = []
+    plain = importers.import_model
+
+    def counting(model: Any) -> Any:
+        if not isinstance(model, Graph):
+            imported.append(type(model).__name__)
+        return plain(model)
+
+    for module in ("gigrad.cli.build", "gigrad.cli.commands", "gigrad._explain.scorer", "gigrad._explain.compose"):
+        monkeypatch.setattr(f"{module}.import_model", counting)
+    line = (
+        f"gigrad explain model.json new.csv --reference past.csv --cutoff 0.5 --lower-is-better -q -o {tmp_path}/x.csv"
+    )
+    assert called(line, office, monkeypatch).exit_code == 0
+    assert imported == ["XGBClassifier"]
+
+
 def test_options_for_jobs(office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from sklearn.linear_model import LogisticRegression
     from skops import io

@@ -153,6 +153,9 @@ def test_the_command_line_verifies_folders(office: Path, tmp_path: Path, monkeyp
     for name, key in (("a.jsonl.gz", f"--key-file {tmp_path}/key"), ("b.jsonl", "")):
         done = called(f"{line} --audit {tmp_path}/records/{name} {key} --restart", office, monkeypatch)
         assert done.exit_code == 0, done.stderr
+    told = called(f"gigrad info {tmp_path}/records/a.jsonl.gz", office, monkeypatch)
+    assert "audit records, whole, signed" in told.stdout
+    assert "SHA-256 model" in told.stdout
     verify = f"gigrad verify {tmp_path}/records"
     done = called(f"{verify} --model model.json {how}", office, monkeypatch)
     assert done.exit_code == 0, done.stderr

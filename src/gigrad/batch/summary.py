@@ -103,6 +103,23 @@ def reported(path: str | Path | None, task: Task) -> Iterator[Callable[[Summary]
         raise
 
 
+@contextmanager
+def watched(path: str | Path | None) -> Iterator[None]:
+    """Keep the file true for what comes before a run, too: a model that cannot be read fails a job as well."""
+    if path is None:
+        yield
+        return
+    path = Path(path)
+    check_writable(path)
+    _write(path, {"status": "running"})
+    try:
+        yield
+    except BaseException as error:
+        if json.loads(path.read_text(encoding="utf-8")).get("status") == "running":
+            _write(path, {"status": "failed", "error": type(error).__name__, "message": str(error)})
+        raise
+
+
 def _about(task: Task) -> dict[str, Any]:
     record = task.explainer.provenance
     return {

@@ -40,9 +40,12 @@ def _command(name: str, short: str, text: str, *examples: str, resumable: bool =
         from .console import guarded
 
         with guarded(resumable):
+            from ..batch.summary import watched
             from . import commands
 
-            getattr(commands, name)(_config(given))
+            config = _config(given)
+            with watched(config.summary):
+                getattr(commands, name)(config)
 
     hints = get_type_hints(Config)
     kinds = {key: _kind(hints[key], option, name) for key, option in taken.items()}

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import portable
 from .._common import display
+from .._reasons.ledger import is_signed, read_ledger
 from ..batch.accuracy import Accuracy
 from ..batch.sources import FORMATS, Source
 from ..batch.workspace import MANIFEST, RECORD
@@ -30,6 +31,8 @@ def info(path: Path) -> None:
 def _tell(path: Path) -> None:
     if path.suffix == portable.SUFFIX:
         _portable(path)
+    elif path.name.endswith((".jsonl", ".jsonl.gz")):
+        _ledger(path)
     elif path.is_dir() and (path / MANIFEST).exists() and not (path / RECORD).exists():
         _unfinished(path)
     elif path.is_dir() or path.suffix.lower() in FORMATS:
@@ -49,6 +52,15 @@ def _portable(path: Path) -> None:
         explainer = portable.load(path)
         _line("Explained", ", ".join(explainer.scorer.output_names))
         _provenance(explainer.provenance)
+
+
+def _ledger(path: Path) -> None:
+    count, origin = 0, dict[str, Any]()
+    for record in read_ledger(path):
+        count, origin = count + 1, record["provenance"]
+    signed = "signed" if is_signed(path) else "not signed"
+    say(f"{path}: a ledger of {count:,} audit records, whole, {signed}")
+    _provenance(origin)
 
 
 def _unfinished(path: Path) -> None:

@@ -101,11 +101,11 @@ class Config:
         file="read", called="the ledger",
     )  # fmt: skip
     this: str | None = _opt(
-        "A result of `gigrad explain` or `gigrad reasons`", ("monitor",), metavar="THIS", argument=("monitor",),
-        file="read", called="the result",
+        "A result of `gigrad explain` or `gigrad reasons`, or a ledger", ("monitor",), metavar="THIS",
+        argument=("monitor",), file="read", called="the result",
     )  # fmt: skip
     against: str | None = _opt(
-        "The result to compare it with, say last month's", ("monitor",), metavar="THAT", file="read",
+        "The result or ledger to compare it with, say last month's", ("monitor",), metavar="THAT", file="read",
         called="the other result",
     )  # fmt: skip
     model: str | None = _opt(
