@@ -205,7 +205,8 @@ def monitor(
     if a.credits and b.credits and a.credits.keys() != b.credits.keys():
         raise InputError("Two runs must be about the same features to be compared; these are about others.")
     rng = np.random.default_rng(checks.seed(seed))
-    found = Drift(a.name, b.name, (a.rows, b.rows), _reasons(a, b), _credits(a, b, rng), _changed(a, b))
+    names = (a.name, b.name) if a.name != b.name else ("this", "that")
+    found = Drift(*names, (a.rows, b.rows), _reasons(a, b), _credits(a, b, rng), _changed(a, b))
     _log.info("%s against %s: %d reasons and the credits of %d features shifted", a.name, b.name,
               sum(r.shifted for r in found.reasons), sum(c.shifted for c in found.credits))  # fmt: skip
     return found

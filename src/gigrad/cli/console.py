@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -57,6 +58,9 @@ def guarded(resumable: bool = False) -> Iterator[None]:
             _interrupted(resumable, cause)
         _fail(f"gigrad failed in a way it should not ({type(error).__name__}: {error}). Please report this; "
               "GIGRAD_TRACEBACK=1 shows where it happened.", 1)  # fmt: skip
+    finally:
+        while _listening:  # stderr may be another one for the next command of this process
+            logging.getLogger("gigrad").removeHandler(_listening.pop())
 
 
 def say(text: str = "") -> None:
@@ -160,12 +164,13 @@ def _terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+_listening: list[logging.Handler] = []
+
+
 def listen(level: str | None) -> None:
     """Show on stderr what the loggers of gigrad say, from a level on."""
     if level is None:
         return
-    import logging
-
     known = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
     if level.lower() not in known:
         raise errors.InputError(f"--log-level must be debug, info or warning; got {level!r}.")
@@ -173,6 +178,7 @@ def listen(level: str | None) -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     root = logging.getLogger("gigrad")
     root.addHandler(handler)
+    _listening.append(handler)
     root.setLevel(known[level.lower()])
 
 

@@ -67,4 +67,4 @@ def _credits(ax: Any, found: Any, top: int) -> None:
         ax.plot([c.chance], [y], "|", color=style.NEUTRAL, markersize=12)
     ax.set_yticks(range(len(shown)), [c.feature for c in shown])
     ax.set_xlim(left=0)
-    ax.set_xlabel("PSI of credits (95 %); the tick is what chance stays below")
+    ax.set_xlabel("PSI of credits (95 %); ticks: by chance below")

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ... import portable
+from ..._common.log import logger
 from ..._common.optional import require
 from ...errors import CorruptModelError, InputError, UnsupportedModelError
 from ...importers import import_model
@@ -28,6 +29,7 @@ from .lightgbm_text import check_lightgbm
 from .rehearsal import prepare, rehearse
 from .ubj import read_ubj
 
+_log = logger("models")
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
 _TORCH = (".pt", ".pth", ".ckpt", ".safetensors")
 # Parts of scikit-learn's models that skops does not list, and that only hold numbers and settings.
@@ -90,6 +92,7 @@ def load_model(path: str | os.PathLike[str], *, trust_pickle: bool = False, trus
     if not path.is_file():
         raise InputError(f"A model must be a file; {path} {'is a folder' if path.is_dir() else 'does not exist'}.")
     suffix = path.suffix.lower()
+    _log.info("reading %s", path)
     if suffix == portable.SUFFIX:
         return portable.load_graph(path)
     if suffix in _PICKLES:
