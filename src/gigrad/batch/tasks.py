@@ -125,7 +125,7 @@ class Task:
         found, about, records = Found(self.blank.slice(0, 0), np.zeros(0, np.int64))
         accuracy = Accuracy()
         if rows is not None:
-            explanation = self.explainer(rows)
+            explanation = self.explainer(rows, progress=False)  # a run shows how far it is itself
             more = not_finite(explanation.predictions, kept)
             if more and on_error == "fail":
                 fail(more, len(more))
