@@ -162,9 +162,10 @@ def verify_ledger(
     >>> model = LogisticRegression().fit(X, bad)
     >>> risk = model.predict_proba(X)[:, 1]
     >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
+    >>> key = b"a key that only the lender has"
     >>> found = gig.reasons(gig.explain(model, X[risk > 0.5], approved), permitted=["age"])
-    >>> found.write_audit("records.jsonl", key=b"a key that only the lender has")
-    >>> gig.verify_ledger("records.jsonl", model, approved, key=b"a key that only the lender has").ok
+    >>> found.write_audit("records.jsonl", key)
+    >>> gig.verify_ledger("records.jsonl", model, approved, key=key).ok
     True
     """
     count, worst, different = 0, 0.0, list[tuple[Any, tuple[str, ...]]]()

@@ -27,7 +27,8 @@ def drift(found: Any, *, top: int = 15) -> Any:
     >>> from sklearn.tree import DecisionTreeRegressor
     >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> explainer = gig.Explainer(tree, [[0, 0]])
-    >>> found = gig.monitor(explainer([[1, 1], [0, 1]] * 20), explainer([[1, 0], [0, 1]] * 20), higher_is_better=False)
+    >>> june, may = explainer([[1, 1], [0, 1]] * 20), explainer([[1, 0], [0, 1]] * 20)
+    >>> found = gig.monitor(june, may, higher_is_better=False)
     >>> figure = gig.plots.drift(found)
     """
     top = checks.whole(top, "top")
