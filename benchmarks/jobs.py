@@ -158,8 +158,7 @@ def by_spark(folder: Path, count: int, rng: np.random.Generator, found: dict[str
     length = time.monotonic() - began
     expected = pq.read_table(calm / "out").sort_by([("number", "ascending"), ("rank", "ascending")])
     while count > 0:
-        wild = folder / f"wild-spark-{count}"
-        wild.mkdir()
+        wild = Path(tempfile.mkdtemp(dir=folder))
         line = [sys.executable, "-m", "gigrad", *command(folder, "reasons", wild / "out", "--engine", "spark")]
         while True:
             process = subprocess.Popen(
