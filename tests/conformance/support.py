@@ -20,18 +20,18 @@ BEGIN, END = "<!-- support table: written by make models -->", "<!-- end of the 
 
 # What the importers of scikit-learn's models are about, in the order of the page. A new one needs a line here.
 FAMILIES = {
-    "sklearn_trees": "trees, forests, boosting",
-    "sklearn_hist": "histogram boosting",
-    "sklearn_linear": "linear models",
-    "sklearn_net": "neural nets",
-    "sklearn_kernel": "kernel machines",
-    "sklearn_bayes": "Bayes classifiers",
-    "sklearn_isotonic": "isotonic regression",
-    "sklearn_bagging": "bagging and its kin",
-    "sklearn_stacking": "stacking",
-    "sklearn_calibration": "calibration",
-    "sklearn_meta": "votes, searches, targets",
-    "pipeline": "pipelines",
+    "sklearn.trees": "trees, forests, boosting",
+    "sklearn.hist": "histogram boosting",
+    "sklearn.linear": "linear models",
+    "sklearn.net": "neural nets",
+    "sklearn.kernel": "kernel machines",
+    "sklearn.bayes": "Bayes classifiers",
+    "sklearn.isotonic": "isotonic regression",
+    "sklearn.bagging": "bagging and its kin",
+    "sklearn.stacking": "stacking",
+    "sklearn.calibration": "calibration",
+    "sklearn.meta": "votes, searches, targets",
+    "pipeline.importer": "pipelines",
 }
 TASKS = (
     "binary", "multiclass", "regression", "several targets", "several labels", "mean and variance", "ranking",
