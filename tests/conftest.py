@@ -18,6 +18,7 @@ if os.environ.get("CI"):
 # Threads of LightGBM and others wait for one another by spinning; where two workers share two cores that takes several
 # times as long as the work itself. Read when those libraries are loaded, here and in the processes that tests start.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+os.environ.setdefault("KERAS_BACKEND", "torch")  # else Keras asks for TensorFlow
 
 
 @pytest.fixture(scope="session")

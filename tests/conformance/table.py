@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from . import (
     rows_catboost,
+    rows_keras,
     rows_lightgbm,
     rows_sklearn_meta,
     rows_sklearn_pipelines,
@@ -25,6 +26,7 @@ ROWS: tuple[Row, ...] = (
     *rows_sklearn_trees.ROWS,
     *rows_sklearn_smooth.ROWS,
     *rows_torch.ROWS,
+    *rows_keras.ROWS,
     *rows_sklearn_pipelines.ROWS,
     *rows_sklearn_meta.ROWS,
 )

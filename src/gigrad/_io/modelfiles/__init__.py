@@ -25,6 +25,7 @@ from ..._common.optional import require
 from ...errors import CorruptModelError, InputError, UnsupportedModelError
 from ...importers import import_model
 from ..tables import Rows
+from .keras_archive import load_keras
 from .lightgbm_text import check_lightgbm
 from .rehearsal import prepare, rehearse
 from .ubj import read_ubj
@@ -74,8 +75,8 @@ def load_model(path: str | os.PathLike[str], *, trust_pickle: bool = False, trus
     Parameters
     ----------
     path : path
-        XGBoost .json or .ubj, LightGBM .txt, CatBoost .cbm or .json, skops .skops for scikit-learn, gigrad .gig (also
-        for torch nets: save what `import_model` gives).
+        XGBoost .json or .ubj, LightGBM .txt, CatBoost .cbm or .json, Keras .keras, skops .skops for scikit-learn,
+        gigrad .gig (also for torch nets: save what `import_model` gives).
     trust_pickle : bool
         Load pickle and joblib files, which run code. Only for files you trust as you trust the code you run.
     trusted : sequence of str
@@ -133,11 +134,11 @@ def _kind(path: Path, trusted: Sequence[str]) -> Kind:
         return Kind("skops", "skops.io", "skops", lambda p: _load_skops(p, trusted))
     if suffix == ".txt" and path.read_bytes()[:5] != b"tree\n":
         raise UnsupportedModelError(f"{path} must be a LightGBM model, which begins with the line 'tree'; it does not.")
-    found = {".ubj": _XGBOOST, ".txt": _LIGHTGBM, ".cbm": _CATBOOST}.get(suffix)
+    found = {".ubj": _XGBOOST, ".txt": _LIGHTGBM, ".cbm": _CATBOOST, ".keras": _KERAS}.get(suffix)
     if found is None:
         raise UnsupportedModelError(
             f"{path} has an ending that is not known for a model: XGBoost .json or .ubj, LightGBM .txt, CatBoost .cbm "
-            "or .json, skops .skops, gigrad .gig."
+            "or .json, Keras .keras, skops .skops, gigrad .gig."
         )
     return found
 
@@ -192,6 +193,7 @@ _CLASSIFY = ("Logloss", "CrossEntropy", "MultiClass", "MultiLogloss", "MultiCros
 _XGBOOST = Kind("XGBoost", "xgboost", "xgboost", _load_xgboost)
 _LIGHTGBM = Kind("LightGBM", "lightgbm", "lightgbm", _load_lightgbm)
 _CATBOOST = Kind("CatBoost", "catboost", "catboost", lambda p: _load_catboost(p, "cbm"))
+_KERAS = Kind("Keras", "h5py", "keras", load_keras)
 _CATBOOST_JSON = Kind("CatBoost", "catboost", "catboost", lambda p: _load_catboost(p, "json"))
 
 

@@ -14,7 +14,20 @@ from typing import Any
 import numpy as np
 
 from ..._io.tables import Rows
-from ...graph import Array, Input, KernelMachine, Node, Witness, evaluate
+from ...graph import (
+    Array,
+    Elementwise,
+    Input,
+    KernelMachine,
+    LogSoftmax,
+    Node,
+    PiecewiseLinear,
+    Product,
+    Softmax,
+    Witness,
+    evaluate,
+    topological,
+)
 from ...graph.kernel_machine import PROFILES
 from ...graph.witness import Predict
 from .links import DOUBLE
@@ -100,3 +113,38 @@ def layers_of(weights: Sequence[Any], biases: Sequence[Any]) -> tuple[Layer, ...
     return tuple(
         (np.asarray(w, np.float64), np.asarray(b, np.float64).ravel()) for w, b in zip(weights, biases, strict=True)
     )
+
+
+@dataclass(frozen=True, eq=False)
+class NodeScale:
+    """The same for any graph of nodes, to first order: each passes on the errors of its sources by its slope there."""
+
+    source: Input
+    node: Node
+
+    def __call__(self, rows: Rows) -> Array:
+        order = topological(self.node)
+        values = evaluate((self.node,), {self.source: rows.matrix})
+        sizes: dict[Node, Array] = {self.source: np.abs(rows.matrix)}
+        for node in order:
+            if node is not self.source:
+                sizes[node] = _size(node, values, [sizes[p] for p in node.parents])
+        return sizes[self.node]
+
+
+def _size(node: Node, values: dict[Node, Array], sizes: Sequence[Array]) -> Array:
+    own = np.abs(values[node])
+    inputs = [values[p] for p in node.parents]
+    if isinstance(node, Elementwise):
+        slope = np.abs(node.function.slope(inputs[0], node.parameter))
+        if node.function.kinks:  # rounding may lead to the other side of a kink
+            slope = np.maximum(slope, max(1.0, abs(node.parameter)))
+        return np.asarray(own + slope * sizes[0])
+    if isinstance(node, PiecewiseLinear):
+        return np.asarray(own + np.abs(np.diff(node.y) / np.diff(node.x)).max() * sizes[0])
+    if isinstance(node, Product):
+        return np.asarray(own + np.abs(inputs[0]) * sizes[1] + np.abs(inputs[1]) * sizes[0])
+    if isinstance(node, (Softmax, LogSoftmax)):
+        most = own if isinstance(node, Softmax) else np.maximum(own, 1.0)
+        return np.asarray(most * (1.0 + 2.0 * sizes[0].max(axis=1, keepdims=True)))
+    return np.maximum(own, node.magnitude(values[node], *sizes))
