@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from .importers import register_importer as register_importer
     from .importers import supported as supported
     from .importers.function import function as function
+    from .importers.scorecards import Scorecard as Scorecard
     from .references import Reference as Reference
 
 # where each public name lives; a name that is its own home is a module
@@ -81,6 +82,7 @@ _HOMES = {
     "ReasonsWarning": "errors",
     "Reference": "references",
     "ScoreGap": "_explain.gaps",
+    "Scorecard": "importers.scorecards",
     "SmoothedECDF": "_explain.compose",
     "Stability": "_reasons.stability",
     "StatementWarning": "errors",

@@ -10,6 +10,7 @@ from . import (
     rows_catboost,
     rows_keras,
     rows_lightgbm,
+    rows_scorecards,
     rows_sklearn_meta,
     rows_sklearn_pipelines,
     rows_sklearn_smooth,
@@ -27,6 +28,7 @@ ROWS: tuple[Row, ...] = (
     *rows_sklearn_smooth.ROWS,
     *rows_torch.ROWS,
     *rows_keras.ROWS,
+    *rows_scorecards.ROWS,
     *rows_sklearn_pipelines.ROWS,
     *rows_sklearn_meta.ROWS,
 )

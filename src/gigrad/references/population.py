@@ -272,3 +272,34 @@ def _better(higher_is_better: bool) -> str:
 
 def _weighted(weights: Any) -> str:
     return "" if weights is None else ", weighted"
+
+
+def best_points(card: Any, *, higher_is_better: bool = True) -> Reference:
+    """The row with the best points in every column of a scorecard: against it, credits are points below the maximum.
+
+    Scorecards have long been explained by how many points an applicant lacks in each column, to the column's maximum or
+    to its average. For a sum of points both are GIG with another reference: this row, or `all_applicants`.
+
+    Parameters
+    ----------
+    card : gigrad.Scorecard
+    higher_is_better : bool
+        Whether many points speak for an applicant.
+
+    Examples
+    --------
+    >>> import gigrad as gig
+    >>> age = {"< 25": 0, "[25, 60)": 20, ">= 60": 30}
+    >>> card = gig.Scorecard.read({"age": age, "home": {"own": 15, "rent": 5}})
+    >>> best = gig.references.best_points(card)
+    >>> gig.explain(card, [[30, "rent"]], best).values
+    array([[-10., -10.]])
+    """
+    higher_is_better = checked_direction(higher_is_better)
+    if not hasattr(card, "best_row"):
+        raise InputError("card must be a gigrad.Scorecard; read others with gigrad.Scorecard.read(card).")
+    row = np.empty((1, len(card.best_row(higher_is_better))), object)
+    row[0] = card.best_row(higher_is_better)
+    which = "most" if higher_is_better else "fewest"
+    line = f"the {which} points of every column: points {'below maximum' if higher_is_better else 'above minimum'}"
+    return Reference(row, np.ones(1), line, higher_is_better=higher_is_better)

@@ -24,6 +24,7 @@ from ..._common.log import logger
 from ..._common.optional import require
 from ...errors import CorruptModelError, InputError, UnsupportedModelError
 from ...importers import import_model
+from ...importers.scorecards import Scorecard
 from ..tables import Rows
 from .keras_archive import load_keras
 from .lightgbm_text import check_lightgbm
@@ -32,6 +33,7 @@ from .ubj import read_ubj
 
 _log = logger("models")
 _PICKLES = (".pkl", ".pickle", ".joblib", ".sav", ".dill")
+_SCORECARDS = (".csv", ".toml", ".pmml", ".xml")  # text that Python reads, so no child is needed
 _TORCH = (".pt", ".pth", ".ckpt", ".safetensors")
 # Parts of scikit-learn's models that skops does not list, and that only hold numbers and settings.
 TRUSTED = (
@@ -76,7 +78,7 @@ def load_model(path: str | os.PathLike[str], *, trust_pickle: bool = False, trus
     ----------
     path : path
         XGBoost .json or .ubj, LightGBM .txt, CatBoost .cbm or .json, Keras .keras, skops .skops for scikit-learn,
-        gigrad .gig (also for torch nets: save what `import_model` gives).
+        scorecards .csv, .toml and .pmml, gigrad .gig (also for torch nets: save what `import_model` gives).
     trust_pickle : bool
         Load pickle and joblib files, which run code. Only for files you trust as you trust the code you run.
     trusted : sequence of str
@@ -103,6 +105,8 @@ def load_model(path: str | os.PathLike[str], *, trust_pickle: bool = False, trus
             f"{path} holds the weights of a torch module without its structure. Build the module in Python, load the "
             "weights, and save what gigrad makes of it: gigrad.import_model(module).save('net.gig')."
         )
+    if suffix in _SCORECARDS:
+        return Scorecard.read(path)
     kind = _kind(path, trusted)
     prepare(kind.package)
     require(kind.package, kind.extra)
@@ -138,7 +142,7 @@ def _kind(path: Path, trusted: Sequence[str]) -> Kind:
     if found is None:
         raise UnsupportedModelError(
             f"{path} has an ending that is not known for a model: XGBoost .json or .ubj, LightGBM .txt, CatBoost .cbm "
-            "or .json, Keras .keras, skops .skops, gigrad .gig."
+            "or .json, Keras .keras, skops .skops, scorecards .csv, .toml or .pmml, gigrad .gig."
         )
     return found
 
