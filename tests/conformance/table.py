@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from . import (
     rows_catboost,
+    rows_interpret,
     rows_keras,
     rows_lightgbm,
     rows_scorecards,
@@ -29,6 +30,7 @@ ROWS: tuple[Row, ...] = (
     *rows_torch.ROWS,
     *rows_keras.ROWS,
     *rows_scorecards.ROWS,
+    *rows_interpret.ROWS,
     *rows_sklearn_pipelines.ROWS,
     *rows_sklearn_meta.ROWS,
 )
