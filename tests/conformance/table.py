@@ -16,6 +16,7 @@ from . import (
     rows_sklearn_pipelines,
     rows_sklearn_smooth,
     rows_sklearn_trees,
+    rows_statsmodels,
     rows_torch,
     rows_xgboost,
 )
@@ -31,6 +32,7 @@ ROWS: tuple[Row, ...] = (
     *rows_keras.ROWS,
     *rows_scorecards.ROWS,
     *rows_interpret.ROWS,
+    *rows_statsmodels.ROWS,
     *rows_sklearn_pipelines.ROWS,
     *rows_sklearn_meta.ROWS,
 )

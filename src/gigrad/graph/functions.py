@@ -126,6 +126,11 @@ FUNCTIONS: dict[str, Function] = {
         slope_of_value=lambda y: y * (1.0 - y),
     ),
     "softplus": Function(lambda x, _: np.logaddexp(0.0, x), lambda x, _: sigmoid(x), bends_over_one=True),
+    "normal_cdf": Function(
+        lambda x, _: _normal(x),
+        lambda x, _: np.asarray(np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)),
+        bends_over_one=True,
+    ),
     "gelu": Function(lambda x, _: np.asarray(x * _normal(x)), _gelu_slope, bends_over_one=True),
     "gelu_tanh": Function(
         lambda x, _: np.asarray(0.5 * x * (1.0 + np.tanh(_gelu_bend(x)))), _gelu_tanh_slope, bends_over_one=True

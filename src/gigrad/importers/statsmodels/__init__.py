@@ -1,0 +1,137 @@
+"""statsmodels: linear models and their links, on a matrix of columns or on a formula.
+
+__init__.py   results -> Graph: the linear predictor and its link
+formula.py    patsy's design matrices as nodes over the columns of the formula
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..._common.optional import require
+from ..._io.tables import Rows
+from ...errors import UnsupportedModelError
+from ...graph import Affine, Array, Column, Elementwise, Graph, Input, Node, Opposite, Softmax, Witness
+from ..common.frames import as_given
+from ..common.links import DOUBLE, class_left_out, class_outputs, plain_outputs
+from ..common.rounding import NodeScale, sum_units
+from .formula import Design, design_of
+
+_LINEAR = ("OLS", "WLS", "GLS", "GLSAR", "RLM", "QuantReg")
+_UNKNOWN = (
+    "statsmodels results of {kind} cannot be imported. Imported are OLS, WLS, GLS, RLM, QuantReg, GLM, Logit, Probit, "
+    "MNLogit, Poisson and NegativeBinomial."
+)
+
+
+def import_results(results: Any) -> Graph:
+    """What `fit` gives: the linear predictor is the margin, the mean that `predict` gives the score."""
+    model, kind = results.model, type(results.model).__name__
+    design = design_of(model) or _matrix(model)
+    params = np.asarray(results.params, np.float64)
+    weight = _weight(kind, params, design.node.width)
+    margin: Node = Affine(design.node, weight, np.zeros(len(weight)))
+    score = _link(kind, model)(margin)
+    names, opposite = _outputs(kind, model, score.width)
+    units = 4.0 * sum_units(weight.shape[1])
+    own = Witness(
+        score, _Own(results, design), kind, rtol=units, atol=16.0 * DOUBLE, scale=NodeScale(design.source, score)
+    )
+    return Graph(
+        columns=design.columns,
+        input=design.source,
+        score=score,
+        margin=margin,
+        output_names=names,
+        opposite=opposite,
+        witnesses=(own,),
+        named=design.named,
+        label=kind,
+    )
+
+
+def _matrix(model: Any) -> Design:
+    """The columns of a matrix, the constant among them, as `predict` takes them."""
+    columns = tuple(Column(str(n), missing=False) for n in model.exog_names[: model.exog.shape[1]])
+    source = Input(len(columns))
+    return Design(columns, source, source, hasattr(model.data.orig_exog, "columns"), False)
+
+
+def _weight(kind: str, params: Array, width: int) -> Array:
+    if kind == "MNLogit":  # the first class is the one that the others are compared with
+        return np.concatenate([np.zeros((1, width)), params.T])
+    if kind in ("NegativeBinomial", "NegativeBinomialP"):
+        params = params[:-1]  # the last one is the dispersion
+    if params.shape != (width,):
+        raise UnsupportedModelError(_UNKNOWN.format(kind=kind))
+    return params[None, :]
+
+
+def _link(kind: str, model: Any) -> Callable[[Node], Node]:
+    if kind in _LINEAR:
+        return lambda m: m
+    if kind == "GLM":
+        return _inverse(model.family.link)
+    found: dict[str, Callable[[Node], Node]] = {
+        "Logit": lambda m: Elementwise(m, "sigmoid"),
+        "Probit": lambda m: Elementwise(m, "normal_cdf"),
+        "MNLogit": Softmax,
+        "Poisson": lambda m: Elementwise(m, "exp"),
+        "NegativeBinomial": lambda m: Elementwise(m, "exp"),
+    }
+    if kind not in found:
+        raise UnsupportedModelError(_UNKNOWN.format(kind=kind))
+    return found[kind]
+
+
+def _negative(node: Node) -> Node:
+    return Affine(node, -np.eye(node.width), np.zeros(node.width))
+
+
+_INVERSES: dict[str, Callable[[Node], Node]] = {
+    "Identity": lambda m: m,
+    "Log": lambda m: Elementwise(m, "exp"),
+    "Logit": lambda m: Elementwise(m, "sigmoid"),
+    "Probit": lambda m: Elementwise(m, "normal_cdf"),
+    "Sqrt": lambda m: Elementwise(m, "square"),
+    "InversePower": lambda m: Elementwise(m, "reciprocal"),
+    "CLogLog": lambda m: _negative(Elementwise(_negative(Elementwise(m, "exp")), "expm1")),
+}
+
+
+def _inverse(link: Any) -> Callable[[Node], Node]:
+    """The mean from the linear predictor. Names of links were written in lower case before statsmodels 0.14."""
+    by_name = {name.lower(): inverse for name, inverse in _INVERSES.items()}
+    name = type(link).__name__.lower().replace("_", "")
+    if name not in by_name:
+        raise UnsupportedModelError(
+            f"A GLM of statsmodels with the link {type(link).__name__} cannot be imported; known are "
+            f"{', '.join(_INVERSES)}."
+        )
+    return by_name[name]
+
+
+def _outputs(kind: str, model: Any, width: int) -> tuple[tuple[str, ...], Opposite | None]:
+    if kind in ("Logit", "Probit"):
+        return class_outputs([0, 1]), class_left_out([0, 1], 1.0, 0.0)
+    if kind == "MNLogit":
+        return tuple(str(v) for v in model._ynames_map.values()), None
+    return plain_outputs(width), None
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What the results themselves predict: for rows of a matrix, or for a table of the formula's columns."""
+
+    results: Any
+    design: Design
+
+    def __call__(self, rows: Rows) -> Array:
+        if not self.design.formula:
+            return np.asarray(self.results.predict(rows.matrix), np.float64)
+        require("pandas", "frames")
+        return np.asarray(self.results.predict(as_given(rows, self.design.columns)), np.float64)
