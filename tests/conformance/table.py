@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from . import (
     rows_catboost,
+    rows_glum,
     rows_interpret,
     rows_keras,
     rows_lightgbm,
@@ -33,6 +34,7 @@ ROWS: tuple[Row, ...] = (
     *rows_scorecards.ROWS,
     *rows_interpret.ROWS,
     *rows_statsmodels.ROWS,
+    *rows_glum.ROWS,
     *rows_sklearn_pipelines.ROWS,
     *rows_sklearn_meta.ROWS,
 )

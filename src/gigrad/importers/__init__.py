@@ -101,6 +101,7 @@ _declare("sklearn.kernel:import_gaussian_process", "sklearn", "GaussianProcessRe
 _declare("sklearn.isotonic:import_isotonic", "sklearn", "IsotonicRegression")
 _declare("torch:import_module", "torch", "Module")
 _declare("keras:import_keras", "keras", "Model")
+_declare("glum:import_glum", "glum", "GeneralizedLinearRegressorBase")
 _declare("interpret:import_ebm", "interpret", "EBMModel")
 _declare("statsmodels:import_results", "statsmodels", "ResultsWrapper", "Results")
 _declare("scorecards:import_card", "gigrad", "Scorecard")
