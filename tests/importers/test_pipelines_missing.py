@@ -109,3 +109,22 @@ def test_steps_that_take_no_number_are_refused() -> None:
         model.fit(X, Y)
     with pytest.raises(gig.UnsupportedModelError, match="Put SimpleImputer first"):
         gig.import_model(model)
+
+
+def test_a_missing_label_beside_a_number_has_a_credit_in_the_margin() -> None:
+    """The number is read as it is, in a term of all columns, of which the label is one with weight zero."""
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    X = pd.DataFrame(
+        {"home": ["own", "rent", np.nan, "own", "rent", np.nan], "age": [20.0, 30.0, 40.0, 50.0, 60.0, 70.0]}
+    )
+    encode = make_column_transformer((OneHotEncoder(), ["home"]), remainder="passthrough")
+    model = make_pipeline(encode, LogisticRegression()).fit(X, [0, 1, 0, 1, 0, 1])
+    explained = gig.explain_pairs(model, X[:3], X[2:5], output="margin")
+    own, rent, gone, age = model[-1].coef_[0]
+    expected = [[gone - own, 20 * age], [own - rent, 20 * age], [rent - gone, 20 * age]]
+    np.testing.assert_allclose(explained.values, expected, rtol=1e-12)

@@ -76,6 +76,7 @@ def _add_differences(
     """Add the credit of a term of which every output reads one column alone: its difference is that column's."""
     ends, starts = (value_of(term, {source: rows}) for rows in (paths.ends, paths.starts))
     change = ends - paths.base(starts)
+    change[:, ~matrix.any(axis=0)] = 0.0  # a column that another term reads may be missing here
     player = own if settings.players is None else settings.players[own]
     np.add.at(values.swapaxes(0, 1), player, (change[:, :, None] * matrix.T).swapaxes(0, 1))
 
