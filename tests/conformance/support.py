@@ -96,7 +96,9 @@ def families() -> dict[str, list[Row]]:
 
 def steps() -> list[str]:
     """The transformers that pipelines may hold."""
-    return sorted(name.split(".")[1] for name in TRANSFORMERS if not name.endswith("Mixin"))
+    return sorted(
+        name.split(".")[1] for name in TRANSFORMERS if name.startswith("sklearn.") and not name.endswith("Mixin")
+    )
 
 
 def section() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from . import (
     rows_catboost,
+    rows_encoders,
     rows_glum,
     rows_interpret,
     rows_keras,
@@ -35,6 +36,7 @@ ROWS: tuple[Row, ...] = (
     *rows_interpret.ROWS,
     *rows_statsmodels.ROWS,
     *rows_glum.ROWS,
+    *rows_encoders.ROWS,
     *rows_sklearn_pipelines.ROWS,
     *rows_sklearn_meta.ROWS,
 )

@@ -42,7 +42,9 @@ class BinningProcess(TransformerMixin, BaseEstimator):
 )
 def test_a_fitted_pipeline_with_a_step_of_another_library_is_refused_by_name(steps: list[Any]) -> None:
     model = make_pipeline(*steps, LogisticRegression()).fit(X, Y)
-    with pytest.raises(gig.UnsupportedModelError, match=r"The step BinningProcess cannot be imported; supported are"):
+    with pytest.raises(
+        gig.UnsupportedModelError, match=r"The step BinningProcess \(.*\) cannot be imported; supported"
+    ):
         gig.import_model(model)
 
 

@@ -8,6 +8,7 @@ function and one line here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -41,6 +42,7 @@ TRANSFORMERS: dict[str, str] = {
     "sklearn.FeatureUnion": "compose:feature_union",
     "sklearn.Pipeline": "compose:pipeline",
     "sklearn.FrozenEstimator": "compose:frozen",
+    "category_encoders.BaseEncoder": "tabulated:category_encoder",
 }
 
 # Steps that look at several columns at once in a way that is not smooth: there is nothing to rewrite them as.
@@ -74,13 +76,20 @@ def require_known(transformer: Any) -> str:
         if where is not None:
             return where
     name = type(transformer).__name__
+    where = type(transformer).__module__
     if name in _MIXING:
         raise UnsupportedModelError(
             f"{name} makes each column from several, so what follows is no test on one raw column and the credit of a "
             f"raw column is not defined. Instead, {_MIXING[name]}."
         )
-    known = ", ".join(sorted(n.split(".")[1] for n in TRANSFORMERS if not n.endswith("Mixin")))
+    known = ", ".join(sorted(n.split(".")[1] for n in TRANSFORMERS if n.startswith("sklearn.") and n[-5:] != "Mixin"))
     raise UnsupportedModelError(
-        f"The step {name} cannot be imported; supported are {known} and scikit-learn's selectors. Apply it before the "
-        "pipeline, so that its output columns are the variables."
+        f"The step {name} ({where}) cannot be imported; supported are {known}, scikit-learn's selectors, the encoders "
+        "of category_encoders and the samplers of imbalanced-learn. Apply it before the pipeline, so that its output "
+        "columns are the variables."
     )
+
+
+def prediction_steps(steps: Sequence[tuple[str, Any]]) -> list[Any]:
+    """The steps of a pipeline that do something when it predicts: not the samplers of imbalanced-learn."""
+    return [s for _, s in steps if not (hasattr(s, "fit_resample") and not hasattr(s, "transform"))]

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from ..common.estimator import takes_missing
-from . import transform
+from . import prediction_steps, transform
 from .steps import Linear, Present
 from .table import Feature, Table
 
 
 def pipeline(steps: Any, table: Table) -> Table:
     """A pipeline used as a transformer: all of its steps."""
-    return through([step for _, step in steps.steps], table)
+    return through(prediction_steps(steps.steps), table)
 
 
 def through(steps: Sequence[Any], table: Table) -> Table:

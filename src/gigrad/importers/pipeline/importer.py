@@ -21,7 +21,7 @@ from ...graph.rewire import columns_of, with_parents
 from ...graph.witness import Predict
 from .. import import_model
 from ..common.estimator import require_fitted
-from . import require_known
+from . import prediction_steps, require_known
 from .asking import as_fitted, is_wide
 from .compose import column_positions, through
 from .nodes import Values
@@ -41,7 +41,7 @@ HALF_PRECISION = 0.02
 
 def import_pipeline(model: Any) -> Graph:
     """The graph of a fitted sklearn Pipeline that ends in a model."""
-    *steps, last = (step for _, step in model.steps)
+    *steps, last = prediction_steps(model.steps)
     if last is None or isinstance(last, str):
         raise UnsupportedModelError(f"A pipeline must end in a model to be explained; this one ends in {last!r}.")
     require_fitted(model)
@@ -65,7 +65,7 @@ def _all_steps(steps: Sequence[Any]) -> Iterator[Any]:
     """The steps, with those of pipelines among them in their place."""
     for step in steps:
         if type(step).__name__ == "Pipeline":
-            yield from _all_steps([s for _, s in step.steps if s is not None and s != "passthrough"])
+            yield from _all_steps([s for s in prediction_steps(step.steps) if s is not None and s != "passthrough"])
         else:
             yield step
 
