@@ -4,8 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMPS := $(VENV)/.stamps
-NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/gigrad/kernels/*.cpp src/gigrad/kernels/*.hpp \
-          src/gigrad/kernels/smooth/*.cpp src/gigrad/kernels/smooth/*.hpp)
+NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/gigrad/kernels/*.hpp src/gigrad/kernels/*/*.cpp src/gigrad/kernels/*/*.hpp)
 BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
 
 .PHONY: help demo test check sanitize coverage docs models bench paper clean
@@ -63,9 +62,9 @@ endif
 build/sanitize-plain.o: SIMD_FLAGS :=
 build/sanitize-avx2.o: SIMD_FLAGS := -mavx2 -mbmi -mpopcnt
 build/sanitize-avx512.o: SIMD_FLAGS := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mbmi -mpopcnt -Wno-maybe-uninitialized
-build/sanitize-%.o: $(KERNELS)/simd_%.cpp $(NATIVE)
+build/sanitize-%.o: $(KERNELS)/lanes/simd_%.cpp $(NATIVE)
 	@mkdir -p build
-	$(SANITIZE) $(SIMD_FLAGS) -c $< -o $@
+	$(SANITIZE) -I$(KERNELS) $(SIMD_FLAGS) -c $< -o $@
 
 build/sanitize: tests/native/sanitize.cpp build/sanitize-plain.o $(SANITIZE_SIMD) $(NATIVE)
 	$(SANITIZE) -I$(KERNELS) $(filter %.cpp %.o,$(filter-out $(NATIVE),$^)) -o $@ -pthread

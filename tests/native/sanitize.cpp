@@ -5,13 +5,13 @@
 #include <limits>
 #include <random>
 
-#include "corner_credits.hpp"
-#include "corner_leaves.hpp"
-#include "corner_orders.hpp"
-#include "jumps.hpp"
-#include "linked.hpp"
-#include "reading.hpp"
-#include "units.hpp"
+#include "link/corner_credits.hpp"
+#include "link/corner_leaves.hpp"
+#include "link/corner_orders.hpp"
+#include "walk/jumps.hpp"
+#include "link/linked.hpp"
+#include "core/reading.hpp"
+#include "smooth/units.hpp"
 
 #include "heads.hpp"
 

@@ -21,7 +21,7 @@ from .settings import Settings
 from .terms import as_outputs, linear_terms, share
 
 ENUMERATED = 12
-"""Corners of up to so many players are never sampled (`kernels/corner_policy.hpp`)."""
+"""Corners of up to so many players are never sampled (`kernels/link/corner_policy.hpp`)."""
 
 STARTS = 1024
 """Paths whose jumps are listed at once: it bounds the table of credits of their corners."""

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lanes.hpp"
+#include "lanes/lanes.hpp"
 
 namespace gigrad {
 

@@ -1,7 +1,7 @@
 // The segments that the integration of a head begins with: between corners, and short enough for kinks to be seen.
 #pragma once
 
-#include "settle.hpp"
+#include "smooth/settle.hpp"
 
 namespace gigrad {
 

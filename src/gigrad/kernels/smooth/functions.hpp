@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "../elementary.hpp"
+#include "core/elementary.hpp"
 
 namespace gigrad {
 

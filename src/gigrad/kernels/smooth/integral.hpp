@@ -3,7 +3,7 @@
 // segment loses is known too: segments that lose too much get more nodes, then are halved.
 #pragma once
 
-#include "first_segments.hpp"
+#include "smooth/first_segments.hpp"
 
 namespace gigrad {
 

@@ -7,8 +7,8 @@
 // move_j, which is added elsewhere.
 #pragma once
 
-#include "../corner.hpp"
-#include "../ordered.hpp"
+#include "walk/corner.hpp"
+#include "walk/ordered.hpp"
 
 namespace gigrad {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "functions.hpp"
+#include "smooth/functions.hpp"
 
 namespace gigrad {
 

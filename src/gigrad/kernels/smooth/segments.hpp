@@ -1,9 +1,9 @@
 // The head of a model along panels: what it reads at given times, and stretches between jumps that hold no kink.
 #pragma once
 
-#include "../parallel.hpp"
-#include "../rows.hpp"
-#include "program.hpp"
+#include "core/parallel.hpp"
+#include "smooth/rows.hpp"
+#include "smooth/program.hpp"
 
 namespace gigrad {
 

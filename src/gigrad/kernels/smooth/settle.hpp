@@ -1,7 +1,7 @@
 // Segments cut wherever the head has a kink inside: levels that what a step reads passes, and when it does.
 #pragma once
 
-#include "segments.hpp"
+#include "smooth/segments.hpp"
 
 namespace gigrad {
 

@@ -1,0 +1,142 @@
+// Doors to the games at corners whose score is more than a link over trees: the mixed engine's.
+#include <nanobind/stl/vector.h>
+
+#include "bindings/arrays.hpp"
+#include "link/corner_leaves.hpp"
+#include "core/reading.hpp"
+
+namespace gigrad {
+namespace {
+
+using Int32Matrix = nb::ndarray<const int32_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Int64Matrix = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+Rows as_rows(const Matrix& m) { return {m.data(), m.shape(0), m.shape(1)}; }
+
+void check_players(size_t players) {
+    if (players > MAX_ENUMERATED)
+        refuse("at most " + std::to_string(MAX_ENUMERATED) + " players can be enumerated; there are " + std::to_string(players) + ".");
+}
+
+void check_variables(const int32_t* variables, size_t n) {
+    constexpr int32_t most = 1 << 24;
+    for (size_t i = 0; i < n; ++i)
+        if (variables[i] < 0 || variables[i] > most) refuse("players must be numbers of variables.");
+}
+
+Numpy<double> py_coalition_scores(const Forest& forest, const Matrix& starts, const Matrix& ends, const Vector<int64_t>& pair,
+                                  const Vector<double>& time, const Int32Matrix& players, size_t n_threads) {
+    const size_t n = pair.size(), k = players.shape(1);
+    if (time.size() != n || players.shape(0) != n) refuse("pair, time and players must have the same number of corners.");
+    check_players(k);
+    check_variables(players.data(), n * k);
+    return make<double>({n, size_t{1} << k, forest.n_outputs()}, [&](double* out) {
+        const ReadRows from(forest, as_rows(starts), "starts"), to(forest, as_rows(ends), "ends");
+        coalition_scores(forest, from, to, pair.data(), time.data(), players.data(), n, k, std::max<size_t>(n_threads, 1), out);
+    });
+}
+
+void init_leaves(CornerLeaves* self, const Forest& forest, const Matrix& start, const Matrix& end, double time) {
+    if (start.shape(0) != 1 || end.shape(0) != 1) refuse("start and end must be one row each.");
+    const ReadRows from(forest, as_rows(start), "start"), to(forest, as_rows(end), "end");
+    const Rows &first = from, &last = to;
+    new (self) CornerLeaves(forest, first.row(0), last.row(0), time);
+}
+
+void set_players(CornerLeaves& leaves, const Vector<int32_t>& variables) {
+    check_variables(variables.data(), variables.size());
+    leaves.set_players(variables.data(), variables.size());
+}
+
+void set_order(CornerLeaves& leaves, const Vector<int32_t>& order, size_t strong) {
+    const size_t n = order.size();
+    std::vector<char> seen(n, 0);
+    if (n != leaves.n_players() || strong > std::min(n, STRONG_PLAYERS)) refuse("the order must have all players, and at most eight of them strong.");
+    for (size_t i = 0; i < n; ++i) {
+        if (order(i) < 0 || static_cast<size_t>(order(i)) >= n || seen[order(i)]) refuse("the order must have every player once.");
+        seen[order(i)] = 1;
+    }
+    leaves.set_order({order.data(), order.data() + n}, strong);
+}
+
+Numpy<double> py_table(CornerLeaves& leaves, size_t bits, uint32_t part) {
+    const size_t n = leaves.n_players();
+    check_players(n);
+    if (bits > n || part >= uint32_t{1} << (n - bits)) refuse("there is no such part.");
+    return make<double>({size_t{1} << bits, leaves.n_margins()}, [&](double* out) { leaves.table(bits, part, out); });
+}
+
+Numpy<double> py_follow(CornerLeaves& leaves, const Int64Matrix& joins) {
+    if (!leaves.orders_ready() || joins.shape(1) != leaves.weak()) refuse("every order must have all players that are not strong.");
+    const size_t orders = joins.shape(0), w = leaves.weak(), table = (w + 1) * (size_t{1} << leaves.strong()) * leaves.n_margins();
+    for (size_t i = 0; i < orders * w; ++i)
+        if (joins.data()[i] < 0 || static_cast<size_t>(joins.data()[i]) >= w) refuse("orders must be of the players that are not strong.");
+    return make<double>({orders, w + 1, size_t{1} << leaves.strong(), leaves.n_margins()}, [&](double* out) {
+        for (size_t i = 0; i < orders; ++i) leaves.follow(joins.data() + i * w, out + i * table);
+    });
+}
+
+void py_fold_add(CoalitionFold& fold, const Matrix& values) {
+    const size_t n = values.shape(0);
+    if (values.shape(1) != fold.outputs() || n % fold.block() || n > fold.left()) refuse("values must be the next coalitions of the game.");
+    nb::gil_scoped_release released;
+    fold.add(values.data(), n);
+}
+
+Numpy<double> py_fold_orders(const nb::ndarray<const double, nb::ndim<4>, nb::c_contig, nb::device::cpu>& values) {
+    const size_t orders = values.shape(0), prefixes = values.shape(1), outputs = values.shape(3);
+    size_t q = 0;
+    while ((size_t{1} << q) < values.shape(2)) ++q;
+    if (prefixes == 0 || size_t{1} << q != values.shape(2) || q > STRONG_PLAYERS)
+        refuse("values must have all coalitions of at most eight players, without and with the others.");
+    return make<double>({orders, q + prefixes - 1, outputs},
+                        [&](double* out) { fold_orders(values.data(), orders, q, prefixes - 1, outputs, out); });
+}
+
+Numpy<int64_t> py_order_groups(size_t players, size_t count, uint64_t seed) {
+    return make<int64_t>({count, 4, players}, [&](int64_t* out) {
+        OrderGroups groups(players, seed);
+        for (size_t i = 0; i < count; ++i)
+            groups.next([&](const std::vector<uint32_t>& joins) { out = std::copy(joins.begin(), joins.end(), out); });
+    });
+}
+
+}  // namespace
+
+void bind_corners(nb::module_& m) {
+    nb::class_<CornerLeaves>(m, "CornerLeaves")
+        .def("__init__", &init_leaves, nb::keep_alive<1, 2>())
+        .def("variables", [](const CornerLeaves& leaves) {
+            const auto& from = leaves.variables();
+            return make<int32_t>({from.size()}, [&](int32_t* out) { std::copy(from.begin(), from.end(), out); });
+        })
+        .def_prop_ro("coefficients", &CornerLeaves::n_coefficients)
+        .def("set_players", &set_players)
+        .def("table", &py_table)
+        .def("set_order", &set_order)
+        .def("follow", &py_follow)
+        .def("shares", [](const CornerLeaves& leaves) {
+            return make<double>({leaves.n_players(), leaves.n_margins()}, [&](double* out) { leaves.shares(out); });
+        });
+    nb::class_<CoalitionFold>(m, "CoalitionFold")
+        .def("__init__", [](CoalitionFold* self, size_t players, size_t outputs) {
+            check_players(players);
+            new (self) CoalitionFold(players, outputs);
+        })
+        .def("add", &py_fold_add)
+        .def("finish", [](CoalitionFold& fold) {
+            if (fold.left()) refuse("some coalitions have not been added.");
+            return make<double>({fold.players(), fold.outputs()}, [&](double* out) { fold.finish(out); });
+        });
+    m.def("coalition_scores", &py_coalition_scores);
+    m.def("fold_orders", &py_fold_orders);
+    m.def("order_groups", &py_order_groups);
+    m.def("enumerates", [](size_t players, double coefficients, size_t numbers, size_t references, double target) {
+        return CornerPolicy{references, target}.enumerates(players, coefficients, numbers);
+    });
+    m.attr("ROW_NUMBERS") = ROW_NUMBERS;
+    m.attr("STRONG_PLAYERS") = STRONG_PLAYERS;
+    m.attr("TABLE_NUMBERS") = TABLE_NUMBERS;
+}
+
+}  // namespace gigrad

@@ -1,0 +1,385 @@
+// The trees as the walks read them: packed, owned, and checked once, so that no walk ever meets a bad index.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "core/node.hpp"
+
+namespace gigrad {
+
+// Borrowed arrays in the layout of gigrad.graph.TreeEnsemble; see there for their meaning.
+template <class T>
+struct Span {
+    const T* data;
+    size_t size;
+    const T& operator[](size_t i) const { return data[i]; }
+};
+
+struct ForestArrays {
+    int64_t n_columns;
+    Span<int32_t> feature;
+    Span<double> threshold, equal_low, equal_high;
+    Span<bool> single;
+    Span<double> place;
+    Span<int32_t> left, right;
+    Span<bool> missing_left;
+    Span<int32_t> category_set, set_start;
+    Span<uint32_t> set_words;
+    Span<int32_t> value;
+    Span<double> values;
+    Span<int32_t> roots, tree_output;
+    Span<double> base;
+    Span<int32_t> variable;  // of each column: who earns its credit; empty: every column for itself
+};
+
+// The numbers that a library cannot tell from the threshold it stores.
+struct Interval {
+    double low, high;
+    bool holds(double x) const { return x >= low && x <= high; }
+};
+
+// Differences e - s that float32 can hold the inverse of, with room to spare.
+constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
+
+// A child may have two parents. Each way from a root to a leaf costs a visit, so more ways than this would hang.
+constexpr double MAX_WAYS = 1 << 26;
+
+// What the time of a crossing follows from, to sort splits by: the same column, and the same threshold, place and numbers
+// that are the stored threshold to the library.
+inline auto time_key(const Node& n, const std::vector<Interval>& intervals) {
+    const Interval within = n.interval() >= 0 ? intervals[n.interval()] : Interval{0.0, 0.0};
+    return std::make_tuple(n.feature, n.set >= 0, n.set >= 0 ? 0.0 : n.threshold, n.at_once, n.at_once ? 0.0 : n.place, within.low,
+                           within.high);
+}
+
+// Splits that are crossed at the same time whatever the pair.
+struct SplitIds {
+    SplitIds(const std::vector<Node>& nodes, const std::vector<Interval>& intervals, size_t n_columns)
+        : of_node(nodes.size(), -1), of_column(n_columns + 1, 0) {
+        std::vector<int32_t> order;
+        for (size_t i = 0; i < nodes.size(); ++i)
+            if (!nodes[i].is_leaf()) order.push_back(static_cast<int32_t>(i));
+        const auto key = [&](int32_t i) { return time_key(nodes[i], intervals); };
+        std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
+        for (size_t i = 0; i < order.size(); ++i) {
+            const Node& node = nodes[order[i]];
+            if (i == 0 || key(order[i]) != key(order[i - 1])) {
+                feature.push_back(node.feature);
+                variable.push_back(node.variable);
+                threshold.push_back(node.set >= 0 ? std::numeric_limits<double>::quiet_NaN() : node.threshold);
+                place.push_back(node.interval() >= 0 ? std::numeric_limits<double>::quiet_NaN() : node.place);
+                first_node.push_back(order[i]);
+            }
+            of_node[order[i]] = static_cast<int32_t>(feature.size()) - 1;
+        }
+        for (const int32_t j : feature) ++of_column[static_cast<size_t>(j) + 1];
+        for (size_t j = 0; j < n_columns; ++j) of_column[j + 1] += of_column[j];
+        n_nodes = order.size();
+    }
+    size_t size() const { return feature.size(); }
+    int32_t none() const { return static_cast<int32_t>(size()); }  // stands for the path's own ends
+
+    // Whether nodes repeat splits so often (as boosting on histograms does) that work for each split pays.
+    bool repeat() const { return n_nodes >= 2 * size(); }
+
+    std::vector<int32_t> of_node;   // -1 for leaves
+    std::vector<int32_t> of_column; // (columns + 1): where the splits of each begin, thresholds in order, categories last
+    size_t n_nodes;                 // that are no leaves
+    std::vector<int32_t> feature, variable;  // of each split
+    std::vector<double> threshold;           // NaN for categories
+    std::vector<double> place;               // NaN where the time of a crossing follows from more than that
+    std::vector<int32_t> first_node;         // one of the nodes that ask it
+};
+
+class SweepTrees;
+
+class Forest {
+  public:
+    explicit Forest(const ForestArrays& a);
+
+    // Columns of a table, columns as rows are read (one more for each that is read in two precisions), and variables that
+    // earn credit.
+    size_t n_inputs() const { return n_inputs_; }
+    size_t n_columns() const { return columns.size(); }
+    size_t n_variables() const { return n_variables_; }
+    size_t n_outputs() const { return base.size(); }
+    size_t n_trees() const { return roots.size(); }
+    // A tree adds `width` numbers to the outputs, beginning at output `first`.
+    size_t width(size_t tree) const { return tree_output[tree] < 0 ? base.size() : 1; }
+    size_t first(size_t tree) const { return tree_output[tree] < 0 ? 0 : static_cast<size_t>(tree_output[tree]); }
+
+    bool in_set(int32_t set, double code) const {
+        const int64_t begin = set_start[set], words = set_start[set + 1] - begin;
+        if (!(code > -1.0 && code < 32.0 * static_cast<double>(words))) return false;
+        const auto c = static_cast<int64_t>(code);
+        if (c >= 32 * words) return false;  // -0.5 becomes code 0, which an empty set does not have
+        return (set_words[begin + c / 32] >> (c % 32)) & 1u;
+    }
+
+    // Made when first asked for; by several threads at once, if need be.
+    const SplitIds& split_ids() const {
+        std::call_once(split_ids_once_, [this] { split_ids_ = std::make_unique<SplitIds>(nodes, intervals, n_columns()); });
+        return *split_ids_;
+    }
+
+    // The trees as a sweep reads them; null where it cannot, or where it does not pay (sweep_trees.hpp).
+    const SweepTrees* sweep_trees() const;
+
+    std::vector<Node> nodes;
+    std::vector<int32_t> set_start;
+    std::vector<uint32_t> set_words;
+    std::vector<double> values;
+    std::vector<int32_t> roots, tree_output;
+    std::vector<double> base;
+    bool at_once = false;      // whether some split has nothing between its values
+    std::vector<size_t> uses;  // of each column: how many nodes lie below its splits. A call must not ask every node
+
+    // Values from low to high are read as the place of a split.
+    struct Snap {
+        double low, high, place;
+    };
+
+    // How a column of the table is read.
+    struct Column {
+        int32_t input;
+        int32_t variable;
+        bool single = false;     // as shortest decimals of float32
+        bool folded = true;      // every threshold is an edge between two float32 numbers, which a decimal never passes
+        bool at_once = false;    // some split takes it for nominal: no values in between
+        bool intervals = false;  // some values are a stored threshold to the library
+        double least_way = LEAST_WAY;  // differences for which float32 tells times well enough, intervals included
+        double scale = 0.0;            // the largest threshold, by size
+        std::vector<Snap> snaps;       // in order; empty for most
+        std::vector<double> edges;     // the thresholds in order, where a value that is read otherwise might pass one
+
+        bool careful() const { return !snaps.empty() || (single && !folded); }
+    };
+    std::vector<Column> columns;
+    std::vector<Interval> intervals;  // see Node::interval
+
+  private:
+    size_t n_inputs_, n_variables_;
+    mutable std::once_flag split_ids_once_;
+    mutable std::unique_ptr<SplitIds> split_ids_;
+    mutable std::once_flag sweep_trees_once_;
+    mutable std::shared_ptr<const SweepTrees> sweep_trees_;
+    void check_sizes(const ForestArrays& a) const;
+    void check_sets(const ForestArrays& a) const;
+    void check_node(const ForestArrays& a, size_t i) const;
+    void check_trees() const;
+    void set_columns(const ForestArrays& a);
+    void set_place(const ForestArrays& a, size_t i);
+};
+
+[[noreturn]] inline void refuse(const std::string& sentence) { throw std::invalid_argument(sentence); }
+
+inline Forest::Forest(const ForestArrays& a) {
+    check_sizes(a);
+    check_sets(a);
+    const size_t n = a.feature.size;
+    nodes.resize(n);
+    for (size_t i = 0; i < n; ++i) {
+        check_node(a, i);
+        Node& node = nodes[i];
+        node.threshold = a.threshold[i];
+        node.feature = node.variable = a.feature[i];
+        node.set = node.is_leaf() ? -1 : a.category_set[i];
+        node.right = node.is_leaf() ? -1 : a.right[i];
+        node.left = node.is_leaf() ? a.value[i] : a.left[i];  // a leaf's value has the same place
+        node.missing_left = a.missing_left[i];
+        node.at_once = node.set >= 0 || std::isnan(a.place[i]);
+        node.place = node.at_once ? std::numeric_limits<double>::quiet_NaN() : a.place[i];
+        node.below = 0;
+    }
+    set_columns(a);
+    uses.assign(n_columns(), 0);
+    for (size_t i = n; i-- > 0;)
+        if (!nodes[i].is_leaf()) {
+            nodes[i].below = static_cast<uint8_t>(std::min(255, 2 + nodes[nodes[i].left].below + nodes[nodes[i].right].below));
+            uses[nodes[i].feature] += nodes[i].below;
+            at_once |= nodes[i].at_once;
+        }
+    set_start.assign(a.set_start.data, a.set_start.data + a.set_start.size);
+    set_words.assign(a.set_words.data, a.set_words.data + a.set_words.size);
+    values.assign(a.values.data, a.values.data + a.values.size);
+    roots.assign(a.roots.data, a.roots.data + a.roots.size);
+    tree_output.assign(a.tree_output.data, a.tree_output.data + a.tree_output.size);
+    base.assign(a.base.data, a.base.data + a.base.size);
+    check_trees();
+}
+
+// Columns are read in the precision of the splits that ask them; a column that is asked in both is read twice.
+inline void Forest::set_columns(const ForestArrays& a) {
+    n_inputs_ = static_cast<size_t>(a.n_columns);
+    n_variables_ = n_inputs_;
+    if (a.variable.size) {
+        n_variables_ = 0;
+        for (size_t j = 0; j < n_inputs_; ++j) n_variables_ = std::max(n_variables_, static_cast<size_t>(a.variable[j]) + 1);
+    }
+    std::vector<char> wide(n_inputs_, 0), single(n_inputs_, 0);
+    for (size_t i = 0; i < nodes.size(); ++i)
+        if (!nodes[i].is_leaf() && nodes[i].set < 0) (a.single[i] ? single : wide)[nodes[i].feature] = 1;
+    columns.resize(n_inputs_);
+    std::vector<int32_t> column_of_single(n_inputs_);
+    for (size_t j = 0; j < n_inputs_; ++j) {
+        const auto input = static_cast<int32_t>(j);
+        columns[j].input = input;
+        columns[j].variable = a.variable.size ? a.variable[j] : input;
+        columns[j].single = single[j] && !wide[j];
+        column_of_single[j] = input;
+        if (!single[j] || !wide[j]) continue;
+        column_of_single[j] = static_cast<int32_t>(columns.size());
+        Column again = columns[j];
+        again.single = true;
+        columns.push_back(again);
+    }
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        Node& node = nodes[i];
+        if (node.is_leaf()) continue;
+        if (node.set < 0 && a.single[i]) node.feature = column_of_single[node.feature];
+        Column& column = columns[node.feature];
+        node.variable = column.variable;
+        if (node.set < 0 && std::abs(node.threshold) < 1e300) column.scale = std::max(column.scale, std::abs(node.threshold));
+    }
+    for (size_t i = 0; i < nodes.size(); ++i)
+        if (!nodes[i].is_leaf() && nodes[i].set < 0) set_place(a, i);
+    for (const Node& node : nodes)
+        if (!node.is_leaf() && node.set < 0 && columns[node.feature].careful()) columns[node.feature].edges.push_back(node.threshold);
+    for (Column& column : columns) {
+        std::sort(column.edges.begin(), column.edges.end());
+        column.edges.erase(std::unique(column.edges.begin(), column.edges.end()), column.edges.end());
+        std::sort(column.snaps.begin(), column.snaps.end(), [](const Snap& x, const Snap& y) { return x.low < y.low; });
+    }
+}
+
+inline void Forest::set_place(const ForestArrays& a, size_t i) {
+    Node& node = nodes[i];
+    Column& column = columns[node.feature];
+    column.at_once |= node.at_once;
+    const double next = std::nextafter(node.threshold, std::numeric_limits<double>::infinity());
+    const bool folded = a.single[i] && static_cast<float>(next) != static_cast<float>(node.threshold);
+    column.folded &= folded;
+    const double low = a.equal_low[i], high = a.equal_high[i];
+    // Decimals of float32 are enough where the threshold is an edge of float32 numbers. A place outside of the interval is
+    // half-way between two values of a discrete column, and has nothing to do with it.
+    if (folded || !(low < high) || !(low <= node.place && node.place <= high)) return;
+    // A narrow interval, a float32 number behind a scaler, costs nothing when its values are read as the place: other splits
+    // of the column are crossed within a millionth of the time they would be. Intervals of the walks are for flat pieces of
+    // transformers, and for those with numbers on both sides of the threshold. XGBoost behind a StandardScaler took five
+    // times as long with them.
+    const bool one_side = low > node.threshold || high <= node.threshold;
+    if (one_side && high - low <= column.scale * 0x1p-20) {
+        column.snaps.push_back({low, high, node.place});
+        return;
+    }
+    node.set_interval(static_cast<int32_t>(intervals.size()));
+    intervals.push_back({low, high});
+    column.intervals = true;
+    column.least_way = std::max(column.least_way, 16384.0 * (high - low));  // it then spans a quarter of a unit of CODE_UNIT
+}
+
+inline void Forest::check_sizes(const ForestArrays& a) const {
+    if (a.n_columns < 0 || a.n_columns > INT32_MAX)
+        refuse("the number of columns must lie in 0..2147483647; it is " + std::to_string(a.n_columns) + ".");
+    const size_t n = a.feature.size;
+    if (n > INT32_MAX) refuse("there may be at most 2147483647 nodes; there are " + std::to_string(n) + ".");
+    const auto same = [&](const char* name, size_t size) {
+        if (size != n)
+            refuse(std::string(name) + " must have one entry for each of the " + std::to_string(n) +
+                   " nodes; it has " + std::to_string(size) + ".");
+    };
+    same("threshold", a.threshold.size);
+    same("equal_low", a.equal_low.size);
+    same("equal_high", a.equal_high.size);
+    same("single", a.single.size);
+    same("place", a.place.size);
+    same("left", a.left.size);
+    same("right", a.right.size);
+    same("missing_left", a.missing_left.size);
+    same("category_set", a.category_set.size);
+    same("value", a.value.size);
+    if (a.variable.size != 0 && a.variable.size != static_cast<size_t>(a.n_columns))
+        refuse("variable must have one entry for each of the " + std::to_string(a.n_columns) + " columns, or none; it has " +
+               std::to_string(a.variable.size) + ".");
+    for (size_t j = 0; j < a.variable.size; ++j)
+        if (a.variable[j] < 0 || a.variable[j] >= a.n_columns)
+            refuse("variable must hold numbers from 0 to " + std::to_string(a.n_columns - 1) + "; entry " + std::to_string(j) + " is " +
+                   std::to_string(a.variable[j]) + ".");
+    if (a.tree_output.size != a.roots.size)
+        refuse("tree_output must have one entry for each of the " + std::to_string(a.roots.size) +
+               " trees; it has " + std::to_string(a.tree_output.size) + ".");
+    if (a.base.size == 0) refuse("base must have one number for each output; it is empty.");
+    for (size_t i = 0; i < a.base.size; ++i)
+        if (!std::isfinite(a.base[i])) refuse("base must be finite; output " + std::to_string(i) + " is not.");
+    for (size_t i = 0; i < a.values.size; ++i)
+        if (!std::isfinite(a.values[i])) refuse("leaf values must be finite; number " + std::to_string(i) + " is not.");
+}
+
+inline void Forest::check_sets(const ForestArrays& a) const {
+    if (a.set_start.size == 0 || a.set_start[0] != 0) refuse("set_start must begin with 0.");
+    for (size_t i = 1; i < a.set_start.size; ++i)
+        if (a.set_start[i] < a.set_start[i - 1]) refuse("set_start must not decrease; entry " + std::to_string(i) + " does.");
+    if (static_cast<size_t>(a.set_start[a.set_start.size - 1]) != a.set_words.size)
+        refuse("set_start must end at the " + std::to_string(a.set_words.size) + " words of set_words; it ends at " +
+               std::to_string(a.set_start[a.set_start.size - 1]) + ".");
+}
+
+inline void Forest::check_node(const ForestArrays& a, size_t i) const {
+    const auto where = [i] { return "node " + std::to_string(i); };  // written only when something is wrong
+    const auto n = static_cast<int64_t>(a.feature.size);
+    if (a.feature[i] < -1 || a.feature[i] >= a.n_columns)
+        refuse(where() + " reads column " + std::to_string(a.feature[i]) + "; there are " + std::to_string(a.n_columns) + ".");
+    if (a.feature[i] < 0) {
+        if (a.value[i] < 0 || static_cast<size_t>(a.value[i]) >= a.values.size)
+            refuse(where() + " is a leaf whose value lies at " + std::to_string(a.value[i]) + "; there are " +
+                   std::to_string(a.values.size) + " values.");
+        return;
+    }
+    for (const int32_t child : {a.left[i], a.right[i]})
+        if (child <= static_cast<int64_t>(i) || child >= n)
+            refuse(where() + " has child " + std::to_string(child) + "; a child must come after its parent and before " +
+                   std::to_string(n) + ".");
+    const int32_t set = a.category_set[i];
+    if (set < -1 || set >= static_cast<int64_t>(a.set_start.size) - 1)
+        refuse(where() + " tests category set " + std::to_string(set) + "; there are " + std::to_string(a.set_start.size - 1) + ".");
+    if (set < 0 && std::isnan(a.threshold[i])) refuse(where() + " has a threshold that is not a number.");
+}
+
+// What depends on the tree a node belongs to: roots, outputs, vector leaves, the number of ways to a leaf.
+inline void Forest::check_trees() const {
+    const auto n = static_cast<int64_t>(nodes.size());
+    std::vector<char> vector_leaf(nodes.size(), 0);
+    for (size_t t = 0; t < roots.size(); ++t) {
+        const std::string where = "tree " + std::to_string(t);
+        if (roots[t] < 0 || roots[t] >= n)
+            refuse(where + " has root " + std::to_string(roots[t]) + "; there are " + std::to_string(n) + " nodes.");
+        if (tree_output[t] < -1 || tree_output[t] >= static_cast<int64_t>(base.size()))
+            refuse(where + " adds to output " + std::to_string(tree_output[t]) + "; there are " + std::to_string(base.size()) + ".");
+        if (tree_output[t] < 0) vector_leaf[roots[t]] = 1;
+    }
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        if (!vector_leaf[i]) continue;
+        if (!nodes[i].is_leaf())
+            vector_leaf[nodes[i].left] = vector_leaf[nodes[i].right] = 1;
+        else if (nodes[i].value + base.size() > values.size())
+            refuse("node " + std::to_string(i) + " is a leaf whose " + std::to_string(base.size()) +
+                   " values run past the end of the values.");
+    }
+    std::vector<double> ways(nodes.size(), 1.0);
+    for (size_t i = nodes.size(); i-- > 0;)
+        if (!nodes[i].is_leaf()) ways[i] = ways[nodes[i].left] + ways[nodes[i].right];
+    for (size_t t = 0; t < roots.size(); ++t)
+        if (ways[roots[t]] > MAX_WAYS && ways[roots[t]] > static_cast<double>(nodes.size()))
+            refuse("tree " + std::to_string(t) + " shares children so often that walking it would never end.");
+}
+
+}  // namespace gigrad

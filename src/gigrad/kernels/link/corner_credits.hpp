@@ -1,0 +1,35 @@
+// What the variables of given corners earn under a link: for whoever needs a path's jumps one by one and not their sum.
+#pragma once
+
+#include "link/corner_walk.hpp"
+#include "link/linked.hpp"
+
+namespace gigrad {
+
+// values: (corners, variables, link outputs); large: (corners,). Corner i is that of pair[i] at time[i]. One that has more
+// players than are enumerated is left at zero, and their number is in `large`, which is 0 elsewhere.
+inline void corner_credits(const Forest& forest, const Link& link, const Rows& starts, const Rows& ends, const int64_t* pair,
+                           const double* time, size_t n_corners, size_t n_threads, double* values, int64_t* large) {
+    check_pairs(forest, starts, ends);
+    check_link(forest, link);
+    check_queries(starts, pair, time, n_corners);
+    const size_t table = forest.n_variables() * link.n_outputs();
+    std::fill(values, values + n_corners * table, 0.0);
+    constexpr size_t unit_size = 16;
+    parallel((n_corners + unit_size - 1) / unit_size, n_threads, [&](auto next) {
+        CornerWalk walk(forest);
+        CornerTerms terms(forest.n_outputs());
+        CornerGame game(link);
+        std::vector<double> margin(forest.n_outputs());
+        for (size_t unit; next(unit);)
+            for (size_t i = unit * unit_size; i < std::min(n_corners, (unit + 1) * unit_size); ++i) {
+                walk.collect(starts.row(pair[i]), ends.row(pair[i]), time[i], terms, margin.data());
+                size_t n = terms.name_players();
+                if (n > ALWAYS_ENUMERATED) n = terms.drop_players_without_effect();
+                large[i] = n > MAX_TRACED ? static_cast<int64_t>(n) : 0;
+                if (!large[i]) game.solve(terms, margin.data(), 1.0, values + i * table);
+            }
+    });
+}
+
+}  // namespace gigrad
