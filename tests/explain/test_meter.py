@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -79,3 +80,18 @@ def test_an_error_of_who_watches_ends_the_call() -> None:
         explained(20_000)
     assert kernels.watcher() is None
     explained(3)
+
+
+def test_mixed_ensembles_say_how_far_they_are(eager: None, capsys: pytest.CaptureFixture[str]) -> None:
+    from sklearn.neural_network import MLPRegressor
+    from sklearn.tree import DecisionTreeRegressor
+
+    X = np.random.default_rng(2).normal(size=(600, 3))
+    parts = [MLPRegressor(hidden_layer_sizes=(8,), max_iter=20, random_state=0), DecisionTreeRegressor(max_depth=4)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = gig.average([part.fit(X, X[:, 0] * X[:, 1]) for part in parts])
+    gig.explain(model, X[:40], X[:100], n_threads=1, progress=True)
+    told = [float(line.split("%")[0].split()[-1]) for line in capsys.readouterr().err.splitlines()]
+    assert told == sorted(told)
+    assert told[-1] == 100

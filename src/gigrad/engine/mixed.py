@@ -7,7 +7,7 @@ there (`corners`). In between, the continuous credit is the integral of the scor
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import chain, pairwise
@@ -80,18 +80,34 @@ def attribute(
     error, finest, sampled = (np.zeros((len(paths.ends), term.width)) for _ in range(3))
     most, large = np.zeros(len(paths.ends), np.int64), list[LargeCorner]()
     roles = plan(term, source, settings)
-    for walk, credit, lost in walks(roles, paths, categories, allowed, settings):
-        block = walk.block
-        np.add.at(values, block.row, credit[:, 0] * block.weight[:, None, None])
-        np.add.at(error, block.row, lost * block.weight[:, None])
-        np.add.at(finest, block.row, FINEST * walk.tallest * block.weight[:, None])
-        # The last row of a block may go on in the next one; of all others every path is known now.
-        large += walk.large
-        done = [c for c in large if c.row != block.row[-1]]
-        large = [c for c in large if c.row == block.row[-1]]
-        sample_rows(roles, done, values, sampled, most, settings)
-    sample_rows(roles, large, values, sampled, most, settings)
+    tell = told(paths.count)
+    with kernels.watched(None):  # native calls are parts of blocks: what they have done says nothing
+        for walk, credit, lost in walks(roles, paths, categories, allowed, settings):
+            block = walk.block
+            tell(len(block.row))
+            np.add.at(values, block.row, credit[:, 0] * block.weight[:, None, None])
+            np.add.at(error, block.row, lost * block.weight[:, None])
+            np.add.at(finest, block.row, FINEST * walk.tallest * block.weight[:, None])
+            # The last row of a block may go on in the next one; of all others every path is known now.
+            large += walk.large
+            done = [c for c in large if c.row != block.row[-1]]
+            large = [c for c in large if c.row == block.row[-1]]
+            sample_rows(roles, done, values, sampled, most, settings)
+        sample_rows(roles, large, values, sampled, most, settings)
     return Credits(values, error + sampled, finest, sampled, most)
+
+
+def told(total: int) -> Callable[[int], None]:
+    """A function to call with every number of paths that are done, for whoever watches how far the work is."""
+    watcher, done = kernels.watcher(), 0
+
+    def tell(paths: int) -> None:
+        nonlocal done
+        done += paths
+        if watcher is not None:
+            watcher(done / max(total, 1))
+
+    return tell
 
 
 def plan(term: Node, source: Input, settings: Settings) -> Roles:
