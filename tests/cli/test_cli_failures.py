@@ -54,7 +54,11 @@ def office(tmp_path_factory: Any) -> Path:
         ("gigrad explain model.json new.csv --reference past.csv --threads 0 -o x.csv", 3, "n_threads must be"),
         ("gigrad explain model.json new.csv --reference past.csv --cutoff 0.5 -o x.csv", 3, "which says who passes"),
         ("gigrad explain model.json new.csv --reference past.csv --weights nobody -o x.csv", 3, "'nobody'"),
-        ("gigrad explain new.csv new.csv --reference past.csv -o x.csv", 4, "ending that is not known"),
+        (
+            "gigrad explain new.csv new.csv --reference past.csv -o x.csv",
+            4,
+            "The scorecard new.csv must have the columns",
+        ),
         ("gigrad reasons model.json new.csv --reference past.csv -o x.csv", 3, "--higher-is-better"),
         ("gigrad reasons model.json new.csv --reference past.csv --lower-is-better -o x.csv", 3, "--cutoff"),
         ("gigrad report model.json new.csv --reference past.csv -o x.pdf", 3, "must end in .html"),

@@ -245,7 +245,7 @@ def test_mistakes_on_the_command_line(office: Path, tmp_path: Path, monkeypatch:
 
 
 def test_a_run_under_another_choice_is_not_gone_on_with(model: Any, tmp_path: Path) -> None:
-    from gigrad.batch.run import _identity  # what an interrupted run is compared by
+    from gigrad.batch.identity import identity_of  # what an interrupted run is compared by
     from gigrad.batch.sources import Source
     from gigrad.batch.targets import Target
     from gigrad.batch.tasks import credit_task
@@ -254,7 +254,7 @@ def test_a_run_under_another_choice_is_not_gone_on_with(model: Any, tmp_path: Pa
     X.to_parquet(tmp_path / "new.parquet")
     source, target = Source.open(tmp_path / "new.parquet"), Target.open(tmp_path / "out.parquet")
     keys = [
-        _identity(credit_task(gig.Explainer(model, X.head(9), **o), source.schema()), source, target, "fail", 100)
+        identity_of(credit_task(gig.Explainer(model, X.head(9), **o), source.schema()), source, target, "fail", 100)
         for o in OPTIONS.values()
     ]
     assert keys[0] != keys[1] != keys[2]

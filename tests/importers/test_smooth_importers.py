@@ -124,7 +124,7 @@ def test_isotonic_regression() -> None:
     for rule in ("nan", "raise"):
         strict = gig.import_model(IsotonicRegression(out_of_bounds=rule).fit(x, TWO))
         compare(strict, x[:, None])
-        with pytest.raises(gig.InputError, match=f"out_of_bounds='{rule}'.*fit it with out_of_bounds='clip'"):
+        with pytest.raises(gig.InputError, match=f"out_of_bounds='{rule}'.*Fit it with out_of_bounds='clip'"):
             compare(strict, wide)
 
 

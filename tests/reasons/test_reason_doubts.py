@@ -15,7 +15,7 @@ import gigrad as gig
 from gigrad._reasons.doubts import is_prohibited
 from gigrad._reasons.statements import Statement
 from gigrad.batch.reasons import reason_task
-from gigrad.batch.run import run_task
+from gigrad.batch.run import Job, run_task
 from gigrad.batch.sources import Source
 
 RNG = np.random.default_rng(0)
@@ -162,5 +162,5 @@ def test_batches_say_it_once(tmp_path: Path) -> None:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             task = reason_task(explainer, source.schema(), **options)
-            run_task(task, source, tmp_path / f"reasons{times}.parquet", batch_rows=50)
+            run_task(task, source, tmp_path / f"reasons{times}.parquet", Job(batch_rows=50))
         assert len([w for w in caught if w.category is gig.ReasonsWarning]) == times

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 MOST = 8
 """How many features are listed; the others are gathered in one line."""
-NAME, VALUE = 44, 24
-"""Characters of a name and of a value beside it."""
+NAME, VALUE, LABEL = 44, 24, 48
+"""Characters of a name, of a value beside a long name, and of both together where there is room."""
 WIDTH = 86
 """Characters of a line of text, where a model of many parts has a long name."""
 
@@ -144,7 +144,9 @@ def _html_line(e: Explanation, name: str, credit: float, width: float, places: i
 
 def _labelled(e: Explanation, feature: int, name: str) -> str:
     raw = e.raw(int(feature))
-    return name if raw is None else f"{name} = {display.shortened(display.text(raw[0]), VALUE)}"
+    if raw is None:
+        return name
+    return f"{name} = {display.shortened(display.text(raw[0]), max(VALUE, LABEL - len(name) - 3))}"
 
 
 def _count(number: int, what: str) -> str:
