@@ -18,7 +18,7 @@ from .table import ROWS
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_model_is_imported_exactly(row: Row) -> None:
-    pytest.importorskip(row.package)
+    pytest.importorskip(row.package, reason=f"{row.package} is not installed, and the row is about its models")
     model, X = row.build()
     report = check_importer(model, X)
     graph = gig.import_model(model)

@@ -11,13 +11,13 @@ done
 
 work=$(realpath ..)/build/emulated
 rm -rf "$work"
-mkdir -p "$work"/{disk,root/dev,root/tmp}
+mkdir -p "$work"/{disk,system/dev,system/tmp}
 
 export PYTEST_DISABLE_PLUGIN_AUTOLOAD=1 PYTHONPATH=helpers
 options=(-q --color=no --noconftest -p no:cacheprovider "$@")
-"$PYTHON" emulated/pack.py "$work/root" -c /dev/null --rootdir=. "${options[@]}" kernels/test_simd.py
-cp emulated/guest.py "$work/root"
-printf '%s\n' "${options[@]}" > "$work/root/arguments"
+"$PYTHON" emulated/pack.py "$work/system" -c /dev/null --rootdir=. "${options[@]}" kernels/test_simd.py
+cp emulated/guest.py "$work/system"
+printf '%s\n' "${options[@]}" > "$work/system/arguments"
 cd "$work"
 
 # Without xsaves and xsavec, because Bochs and Linux do not agree on the size of what these save, upon which Linux would
@@ -33,7 +33,7 @@ LABEL linux
 END
 cp /usr/lib/ISOLINUX/isolinux.bin /usr/lib/syslinux/modules/bios/ldlinux.c32 disk
 cp "$KERNEL" disk/vmlinuz
-(cd root && find . | cpio --quiet -o -H newc) > disk/initrd
+(cd system && find . | cpio --quiet -o -H newc) > disk/initrd
 xorriso -as mkisofs -quiet -o disk.iso -b isolinux.bin -c boot.cat -no-emul-boot -boot-load-size 4 -boot-info-table disk 2> log
 
 # Nothing but panics is logged: the log and the clock of Bochs 3.0 can wait for each other for ever.

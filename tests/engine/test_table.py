@@ -7,7 +7,7 @@ import pytest
 from forests import graph_of, random_forest
 
 import gigrad as gig
-from gigrad.engine import mixed
+from gigrad.engine import walk
 from gigrad.engine.table import Narrow, Table
 from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, PiecewiseLinear, Softmax
 from gigrad.testing import brute_force
@@ -90,14 +90,14 @@ def test_a_table_that_fails_on_a_large_batch_leaves_it_to_the_head_in_parts(monk
     starts, ends = pairs(10)
     want = gig.explain_pairs(graph, starts, ends, tol=1e-10).values
     sizes: list[int] = []
-    panels = mixed.Walk._panels
+    panels = walk.Walk._panels
 
-    def watched(self: mixed.Walk, some: mixed.Panels, order: int) -> mixed.Panels:
+    def watched(self: walk.Walk, some: walk.Panels, order: int) -> walk.Panels:
         sizes.append(len(some))
         return panels(self, some, order)
 
-    monkeypatch.setattr(mixed.Walk, "_panels", watched)
-    monkeypatch.setattr(mixed, "BATCH", 1 << 12)
+    monkeypatch.setattr(walk.Walk, "_panels", watched)
+    monkeypatch.setattr(walk, "BATCH", 1 << 12)
     monkeypatch.setattr(Table, "made", True)
     monkeypatch.setattr(Table, "covers", lambda *_: False)
     np.testing.assert_allclose(gig.explain_pairs(graph, starts, ends, tol=1e-10).values, want, atol=1e-11)
@@ -117,7 +117,7 @@ def test_few_questions_are_no_reason_for_a_table(tables: list[bool]) -> None:
 
 def test_parts_that_cannot_be_tabulated_are_left_alone() -> None:
     def narrow(graph: Graph) -> Narrow | None:
-        return Narrow.of(mixed.Roles.of(graph.score, graph.input))
+        return Narrow.of(walk.Roles.of(graph.score, graph.input))
 
     assert narrow(ensemble(0)) is not None
     assert narrow(ensemble(0, activation="relu")) is None, "kinks inside"

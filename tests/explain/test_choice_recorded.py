@@ -316,7 +316,9 @@ def test_the_values_of_real_tables() -> None:
     club = gig.discrete_values(real_table("lending_club_2007_2011"))
     assert club["term_months"] == (36.0, 60.0)
     assert club["total_acc"] is None  # float-typed, since some are missing
-    assert club["inq_last_6mths"][-2:] == (32.0, 33.0)  # type: ignore[index]
+    inquiries = club["inq_last_6mths"]
+    assert inquiries is not None
+    assert inquiries[-2:] == (32.0, 33.0)
     assert not {"int_rate", "annual_inc", "dti", "grade", "purpose"} & set(club)
     taiwan = gig.discrete_values(real_table("taiwan_credit_default"))
     assert taiwan["pay_5"] == (-2.0, -1.0, 0.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)  # nobody is one month late
@@ -341,7 +343,7 @@ def test_a_term_is_crossed_at_the_same_time_in_every_library() -> None:
     ):
         trees = gig.import_model(model.fit(X, y)).margin
         explainer = gig.Explainer(model, start, discrete=values)
-        assert set(explainer.scorer.node.place[trees.feature == 0]) == {48.0}  # type: ignore[attr-defined]
+        assert set(explainer.scorer.node.place[trees.feature == 0]) == {48.0}
         explainer(end)
 
 

@@ -33,7 +33,7 @@ def stumps(*splits: tuple[int, float], kinds: tuple[str, ...] = ("number",) * 3)
              np.zeros(3, bool), np.array([0.0, 0.0, 1.0]))
         for j, t in splits
     ]  # fmt: skip
-    columns = tuple(Column(n, k) for n, k in zip(NAMES, kinds, strict=False))  # type: ignore[arg-type]
+    columns = tuple(Column(n, k) for n, k in zip(NAMES, kinds, strict=False))
     return graph_of(columns, source, assemble(source, trees, np.zeros(1)))
 
 
@@ -81,9 +81,13 @@ def test_the_type_is_read_in_every_library(library: str) -> None:
     if library == "numpy":
         table = table.to_numpy()
     elif library == "polars":
-        table = pytest.importorskip("polars").from_pandas(table)
+        table = pytest.importorskip(
+            "polars", reason="polars is not installed, and this row is a table of it"
+        ).from_pandas(table)
     elif library == "pyarrow":
-        table = pytest.importorskip("pyarrow").Table.from_pandas(table)
+        table = pytest.importorskip(
+            "pyarrow", reason="pyarrow is not installed, and this row is a table of it"
+        ).Table.from_pandas(table)
     assert set(chosen(stumps((0, 0.3), (1, 0.3)), table)) == {"flag", "count"}
 
 
@@ -237,7 +241,7 @@ def test_the_values_of_a_term_put_splits_half_way_between_them(models: dict[str,
     assert isinstance(tree, TreeEnsemble)
     assert set(tree.place[tree.feature == 3]) == {18.0, 30.0}
     plain = gig.Explainer(models["xgboost"], X.head(30))
-    assert set(plain.scorer.node.place[tree.feature == 3]) == {23.5, 35.5}  # type: ignore[attr-defined]
+    assert set(plain.scorer.node.place[tree.feature == 3]) == {23.5, 35.5}
 
 
 def test_nominal_columns_change_at_once_in_every_part(models: dict[str, Any]) -> None:
@@ -344,7 +348,7 @@ def test_counting_down_instead_of_up_changes_nothing(seed: int) -> None:
 
 
 def test_four_libraries_give_half_each() -> None:
-    catboost = pytest.importorskip("catboost")
+    catboost = pytest.importorskip("catboost", reason="catboost is not installed, and the model is of it")
     X = pd.DataFrame({"flag": [0, 0, 1, 1] * 50, "region": pd.Categorical(["A", "B"] * 100)})
     y = 100.0 * ((X["flag"] == 1) & (X["region"] == "B"))
     text = X.astype({"region": str})

@@ -21,8 +21,8 @@ from gigrad._io.modelfiles import load_model
 from gigrad._io.modelfiles.keras_archive import load_keras
 
 os.environ.setdefault("KERAS_BACKEND", "torch")
-keras = pytest.importorskip("keras")
-h5py = pytest.importorskip("h5py")
+keras = pytest.importorskip("keras", reason="Keras is not installed, and all models here are of it")
+h5py = pytest.importorskip("h5py", reason="h5py is not installed, which reads the weights of .keras files")
 layers = keras.layers
 
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 import gigrad as gig
 from gigrad.testing import check_importer
 
-ce = pytest.importorskip("category_encoders")
+ce = pytest.importorskip("category_encoders", reason="category_encoders is not installed, and all steps here are of it")
 
 
 def fitted(encoder: Any) -> Any:
@@ -51,7 +51,9 @@ def test_labels_that_the_encoder_refuses_are_refused() -> None:
 
 
 def test_samplers_do_nothing_at_prediction() -> None:
-    imblearn = pytest.importorskip("imblearn.pipeline")
+    imblearn = pytest.importorskip(
+        "imblearn.pipeline", reason="imbalanced-learn is not installed, and the pipeline is of it"
+    )
     from imblearn.over_sampling import SMOTE
 
     X, y = data.named(), data.binary()

@@ -238,7 +238,7 @@ def test_bad_pmml_is_a_clear_error(what: str, tmp_path: Path) -> None:
 
 
 def test_an_optbinning_scorecard_is_read_as_points() -> None:
-    pytest.importorskip("optbinning")
+    pytest.importorskip("optbinning", reason="optbinning is not installed, and the scorecard is of it")
     from conformance.rows_scorecards import optbinning
 
     model, X = optbinning(special=[-9], scaling_method="min_max", scaling_method_params={"min": 300, "max": 850})()

@@ -12,8 +12,10 @@ from conformance.rows_statsmodels import table
 
 import gigrad as gig
 
-sm = pytest.importorskip("statsmodels.api")
-smf = pytest.importorskip("statsmodels.formula.api")
+sm = pytest.importorskip("statsmodels.api", reason="statsmodels is not installed, and all models here are of it")
+smf = pytest.importorskip(
+    "statsmodels.formula.api", reason="statsmodels is not installed, and all models here are of it"
+)
 
 
 def test_credits_of_a_linear_model_are_coefficients_times_differences() -> None:

@@ -10,7 +10,7 @@ from ..graph import Array
 from .jumps import EndValues
 
 if TYPE_CHECKING:
-    from .mixed import Walk
+    from .walk import Walk
 
 FINEST = 1e-12
 """No error is asked to be below this share of the largest score on a path."""
