@@ -78,13 +78,6 @@ def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from gigrad.datasets import german_credit
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, bad = german_credit()
-    >>> X = X[["duration_months", "age"]]
-    >>> model = LogisticRegression().fit(X, bad)
-    >>> risk = model.predict_proba(X)[:, 1]
-    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
     >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
     >>> found = gig.reasons(e, permitted=["age"])
     >>> again = gig.replay_reasons(found.audit()[0])

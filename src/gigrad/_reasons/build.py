@@ -71,13 +71,6 @@ def reasons(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from gigrad.datasets import german_credit
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, bad = german_credit()
-    >>> X = X[["duration_months", "age"]]
-    >>> model = LogisticRegression().fit(X, bad)
-    >>> risk = model.predict_proba(X)[:, 1]
-    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
     >>> e = gig.explain(model, X[risk > 0.5].head(2), approved)
     >>> texts = {"duration_months": "Term too long", "age": "Time since majority"}
     >>> found = gig.reasons(e, statements=texts, permitted=["age"])
@@ -121,13 +114,6 @@ class Reasons:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from gigrad.datasets import german_credit
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, bad = german_credit()
-    >>> X = X[["duration_months", "age"]]
-    >>> model = LogisticRegression().fit(X, bad)
-    >>> risk = model.predict_proba(X)[:, 1]
-    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
     >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
     >>> found = gig.reasons(e, permitted=["age"])
     >>> len(found), found[0].reasons[0].feature

@@ -125,13 +125,6 @@ def read_ledger(path: str | Path, key: bytes | None = None) -> Iterator[dict[str
     Examples
     --------
     >>> import gigrad as gig
-    >>> from gigrad.datasets import german_credit
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, bad = german_credit()
-    >>> X = X[["duration_months", "age"]]
-    >>> model = LogisticRegression().fit(X, bad)
-    >>> risk = model.predict_proba(X)[:, 1]
-    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
     >>> found = gig.reasons(gig.explain(model, X[risk > 0.5], approved), permitted=["age"])
     >>> found.write_audit("records.jsonl")
     >>> [record["fingerprint"] for record in gig.read_ledger("records.jsonl")] == [

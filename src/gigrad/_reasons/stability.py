@@ -75,13 +75,6 @@ class Stability:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from gigrad.datasets import german_credit
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, bad = german_credit()
-    >>> X = X[["duration_months", "age"]]
-    >>> model = LogisticRegression().fit(X, bad)
-    >>> risk = model.predict_proba(X)[:, 1]
-    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
     >>> refused = X[risk > 0.5].head(2)
     >>> stability = gig.reason_stability(model, refused, approved, bootstrap=5, spaces={})
     >>> stability.overall["reference"]["applicants"]
@@ -200,13 +193,6 @@ def reason_stability(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from gigrad.datasets import german_credit
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, bad = german_credit()
-    >>> X = X[["duration_months", "age"]]
-    >>> model = LogisticRegression().fit(X, bad)
-    >>> risk = model.predict_proba(X)[:, 1]
-    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
     >>> stability = gig.reason_stability(model, X[risk > 0.5].head(2), approved, bootstrap=5)
     >>> stability.kinds
     ('reference', 'margin', 'rank')

@@ -46,13 +46,6 @@ class Verification:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from gigrad.datasets import german_credit
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, bad = german_credit()
-    >>> X = X[["duration_months", "age"]]
-    >>> model = LogisticRegression().fit(X, bad)
-    >>> risk = model.predict_proba(X)[:, 1]
-    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
     >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
     >>> found = gig.reasons(e)
     >>> examined = gig.verify_reasons(found.audit()[0], model, approved)
@@ -98,13 +91,6 @@ def verify_reasons(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from gigrad.datasets import german_credit
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, bad = german_credit()
-    >>> X = X[["duration_months", "age"]]
-    >>> model = LogisticRegression().fit(X, bad)
-    >>> risk = model.predict_proba(X)[:, 1]
-    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
     >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
     >>> found = gig.reasons(e)
     >>> gig.verify_reasons(found.audit()[0], model, approved).ok
@@ -155,13 +141,6 @@ def verify_ledger(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from gigrad.datasets import german_credit
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, bad = german_credit()
-    >>> X = X[["duration_months", "age"]]
-    >>> model = LogisticRegression().fit(X, bad)
-    >>> risk = model.predict_proba(X)[:, 1]
-    >>> approved = gig.references.approved(X, risk, 0.3, higher_is_better=False)
     >>> key = b"a key that only the lender has"
     >>> found = gig.reasons(gig.explain(model, X[risk > 0.5], approved), permitted=["age"])
     >>> found.write_audit("records.jsonl", key)
