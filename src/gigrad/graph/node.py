@@ -122,6 +122,19 @@ class Smooth(Node):
 
 
 @dataclass(frozen=True, eq=False)
+class Linear(Smooth):
+    """A node that is linear in its parents, but for a constant."""
+
+    @property
+    def additive(self) -> bool:
+        return True
+
+    @property
+    def slope_is_constant(self) -> bool:
+        return True
+
+
+@dataclass(frozen=True, eq=False)
 class Input(Node):
     """The encoded rows themselves: numbers, and codes for categories; NaN where a value is missing.
 
@@ -151,7 +164,7 @@ class Input(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Select(Smooth):
+class Select(Linear):
     """Some columns of another node, in a given order."""
 
     source: Node
@@ -170,14 +183,6 @@ class Select(Smooth):
             out[:, column] += cotangent[:, position]
         return (out,)
 
-    @property
-    def additive(self) -> bool:
-        return True
-
-    @property
-    def slope_is_constant(self) -> bool:
-        return True
-
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
         return [parents[0][j] for j in self.columns]
 
@@ -192,7 +197,7 @@ class Select(Smooth):
 
 
 @dataclass(frozen=True, eq=False)
-class Concat(Smooth):
+class Concat(Linear):
     """Several nodes side by side."""
 
     sources: tuple[Node, ...]
@@ -207,14 +212,6 @@ class Concat(Smooth):
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         edges = np.cumsum([x.shape[1] for x in inputs])[:-1]
         return tuple(np.split(cotangent, edges, axis=1))
-
-    @property
-    def additive(self) -> bool:
-        return True
-
-    @property
-    def slope_is_constant(self) -> bool:
-        return True
 
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
         return [columns for parent in parents for columns in parent]

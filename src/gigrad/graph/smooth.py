@@ -11,11 +11,11 @@ import numpy as np
 from ..errors import InputError
 from ..kernels import LINK_FUNCTIONS, Stage
 from .functions import FUNCTIONS, Function
-from .node import Array, Breaks, Columns, Node, Smooth, union
+from .node import Array, Breaks, Columns, Linear, Node, Smooth, union
 
 
 @dataclass(frozen=True, eq=False)
-class Affine(Smooth):
+class Affine(Linear):
     """`x @ weight.T + bias`."""
 
     source: Node
@@ -40,14 +40,6 @@ class Affine(Smooth):
 
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         return (cotangent @ self.weight,)
-
-    @property
-    def additive(self) -> bool:
-        return True
-
-    @property
-    def slope_is_constant(self) -> bool:
-        return True
 
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
         """What each output depends on; layers that are not as good as diagonal are not looked into."""
@@ -249,7 +241,7 @@ class Shares(Smooth):
 
 
 @dataclass(frozen=True, eq=False)
-class Sum(Smooth):
+class Sum(Linear):
     """Elementwise sum of nodes of one width."""
 
     sources: tuple[Node, ...]
@@ -266,14 +258,6 @@ class Sum(Smooth):
 
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         return (cotangent,) * len(inputs)
-
-    @property
-    def additive(self) -> bool:
-        return True
-
-    @property
-    def slope_is_constant(self) -> bool:
-        return True
 
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
         return _side_by_side(parents, self.width)
