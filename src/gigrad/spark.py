@@ -21,7 +21,7 @@ from ._common.optional import require
 from .batch.accuracy import checked_max_error, hold
 from .batch.rejects import rejects_schema
 from .batch.targets import records_path, write_ledger
-from .batch.tasks import OnError, Outcome, Task, credit_task
+from .batch.tasks import OnError, Outcome, Task, check_on_error, credit_task
 from .errors import InputError, MissingDependencyError
 
 if TYPE_CHECKING:
@@ -182,8 +182,7 @@ class _Results:
     """What a worker does with its task: the results of the rows."""
 
     def __init__(self, on_error: OnError, max_error: float | None = None) -> None:
-        if on_error not in ("fail", "skip", "null"):
-            raise InputError(f'on_error must be "fail", "skip" or "null"; got {on_error!r}.')
+        check_on_error(on_error)
         self.on_error, self.max_error = on_error, checked_max_error(max_error)
 
     def schema(self, task: Task) -> Any:

@@ -18,7 +18,7 @@ from .._common.optional import require
 from ..errors import InputError, kind_of
 from .run import run
 from .summary import Summary
-from .tasks import OnError, credit_task
+from .tasks import OnError, check_on_error, credit_task
 
 if TYPE_CHECKING:
     from .._explain.explainer import Explainer
@@ -67,8 +67,7 @@ def explain_batch(
     pa = require("pyarrow", "cli")
     if not isinstance(batch, pa.RecordBatch):
         raise InputError(f"explain_batch takes a pyarrow.RecordBatch; got {kind_of(batch)}.")
-    if on_error not in ("fail", "skip", "null"):
-        raise InputError(f'on_error must be "fail", "skip" or "null"; got {on_error!r}.')
+    check_on_error(on_error)
     task = credit_task(explainer, batch.schema, id_cols=id_cols, columns=columns)
     table = task(pa.Table.from_batches([batch]), on_error).table
     return table.combine_chunks().to_batches()[0] if table.num_rows else pa.RecordBatch.from_pylist([], task.schema)

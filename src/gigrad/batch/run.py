@@ -20,7 +20,7 @@ from .rejects import rejects_schema, rejects_table
 from .sources import Piece, Source, format_of
 from .summary import Summary, finished, reported
 from .targets import Target, records_path, with_head, write_ledger, write_table
-from .tasks import OnError, Task, credit_task, fail
+from .tasks import OnError, Task, check_on_error, credit_task, fail
 from .workspace import Part, Workspace, is_resumable, open_workspace
 
 if TYPE_CHECKING:
@@ -137,8 +137,7 @@ def run(
 
 def run_task(task: Task, source: Source, sink: str | Path, job: Job) -> Summary:
     """Do any task on every row of a source; see `run` for the rest."""
-    if job.on_error not in ("fail", "skip", "null"):
-        raise InputError(f'on_error must be "fail", "skip" or "null"; got {job.on_error!r}.')
+    check_on_error(job.on_error)
     checked_policy(job.ids)
     target = Target.open(sink)
     beside = _rejects_path(target, job.rejects) if job.on_error != "fail" else None

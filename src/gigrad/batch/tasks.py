@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from .._explain.scorer import Scorer
 
 OnError = Literal["fail", "skip", "null"]
+"""What to do about a row that cannot be explained: end the run, leave it out, or keep an empty line for it."""
 Ints = NDArray[np.int64]
+
+
+def check_on_error(asked: object) -> None:
+    """Refuse what is none of the three."""
+    if asked not in get_args(OnError):
+        raise InputError(f"on_error must be fail, skip or null (--on-error); got {asked!r}.")
 
 
 class Found(NamedTuple):

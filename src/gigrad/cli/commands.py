@@ -19,7 +19,7 @@ from ..batch.layout import match
 from ..batch.reasons import reason_task
 from ..batch.run import Job, run_task
 from ..batch.sources import Source
-from ..batch.tasks import RowReader, Task, credit_task, not_finite
+from ..batch.tasks import RowReader, Task, check_on_error, credit_task, not_finite
 from ..errors import InputError, LedgerError, UnsupportedModelError
 from ..graph import Concat, Elementwise, Graph, Input, Select, TreeEnsemble, evaluate, topological
 from ..importers import import_model
@@ -119,8 +119,7 @@ def _run(task: Task, source: Source, out: str, config: Config) -> None:
 
 def on_error_of(config: Config) -> Any:
     asked = config.on_error or "fail"
-    if asked not in ("fail", "skip", "null"):
-        raise InputError(f"--on-error must be fail, skip or null; got {asked!r}.")
+    check_on_error(asked)
     return asked
 
 
