@@ -13,8 +13,10 @@ Program every_step(size_t joints, size_t constants, size_t degrees, Values value
     Program program;
     program.joints = joints, program.constants = constants, program.registers = joints + constants;
     const size_t width = joints + constants;
-    const auto add = [&](Operation operation, size_t columns, std::vector<size_t> in, std::vector<size_t> widths) -> Step& {
-        Step step{operation, 0, columns, std::move(in), std::move(widths), {}, {}, {}, Function::identity, 0.1, {}, {}, true};
+    const auto add = [&](Operation operation, size_t columns, std::vector<size_t> in,
+                         std::vector<size_t> widths) -> Step& {
+        Step step{operation, 0,  columns, std::move(in), std::move(widths), {}, {}, {}, Function::identity,
+                  0.1,       {}, {},      true};
         program.add(std::move(step));
         return program.steps.back();
     };
@@ -29,8 +31,9 @@ Program every_step(size_t joints, size_t constants, size_t degrees, Values value
         step.function = static_cast<Function>(f);
         last = affine(2, step.out, 2);
     }
-    const size_t parts[] = {add(Operation::softmax, 2, {last}, {2}).out, add(Operation::log_softmax, 2, {last}, {2}).out,
-                            add(Operation::sum, 2, {last, last}, {2, 2}).out, add(Operation::product, 2, {last, 0}, {2, 1}).out};
+    const size_t parts[] = {
+        add(Operation::softmax, 2, {last}, {2}).out, add(Operation::log_softmax, 2, {last}, {2}).out,
+        add(Operation::sum, 2, {last, last}, {2, 2}).out, add(Operation::product, 2, {last, 0}, {2, 1}).out};
     Step& gather = add(Operation::gather, 5, {}, {});
     gather.registers = {parts[0], parts[1], parts[2], parts[3] + 1, last};
     last = affine(1, gather.out, 5);
@@ -43,8 +46,9 @@ Program every_step(size_t joints, size_t constants, size_t degrees, Values value
 // Integrates such a program over `panels` panels of one path, two corners on each.
 template <class Values, class Below>
 void integrate_head(Values values, Below below) {
-    const size_t panels = 1 + static_cast<size_t>(below(3)), order = 1 + static_cast<size_t>(below(12)), curves = static_cast<size_t>(below(3)),
-                 lines = 1 + static_cast<size_t>(below(2)), joints = curves + lines, constants = 1 + static_cast<size_t>(below(2));
+    const size_t panels = 1 + static_cast<size_t>(below(3)), order = 1 + static_cast<size_t>(below(12)),
+                 curves = static_cast<size_t>(below(3)), lines = 1 + static_cast<size_t>(below(2)),
+                 joints = curves + lines, constants = 1 + static_cast<size_t>(below(2));
     const size_t states = 2 * panels + 1, corners = 2 * panels, degrees = static_cast<size_t>(below(2)) * 5;
     const Program program = every_step(joints, constants, degrees, values);
     std::vector<double> low, high, start, length, time;
@@ -53,16 +57,20 @@ void integrate_head(Values values, Below below) {
         const double step = 1.0 / static_cast<double>(panels), from = step * static_cast<double>(p);
         low.push_back(from), high.push_back(from + step), start.push_back(from), length.push_back(step);
         time.push_back(from + 0.25 * step), time.push_back(below(2) ? from + step : from + 0.25 * step);
-        begin.push_back(static_cast<int64_t>(2 * p)), end.push_back(static_cast<int64_t>(2 * p + 2)), left.push_back(static_cast<int64_t>(p));
+        begin.push_back(static_cast<int64_t>(2 * p)), end.push_back(static_cast<int64_t>(2 * p + 2)),
+            left.push_back(static_cast<int64_t>(p));
     }
     state = begin;
-    const std::vector<double> series = values(panels * order * curves), steep = values(panels * order * curves), doubt = values(panels * curves),
-                              rows = values((panels + 1) * lines), given = values(states * constants), allowed(panels, 1e-6),
+    const std::vector<double> series = values(panels * order * curves), steep = values(panels * order * curves),
+                              doubt = values(panels * curves), rows = values((panels + 1) * lines),
+                              given = values(states * constants), allowed(panels, 1e-6),
                               table = values(states * degrees), slopes = values(states * degrees);
     const SeriesTable tabulated{table.data(), slopes.data(), degrees ? states : 0, degrees, 1, 0.0, 0.5};
-    const PanelsView view{panels, order, curves, lines, 1, low.data(), high.data(), begin.data(), end.data(), state.data(), state.data(),
-                          series.data(), steep.data(), doubt.data(), rows.data(), left.data(), start.data(), length.data(), time.data(),
-                          given.data(), allowed.data()};
+    const PanelsView view{panels,        order,         curves,        lines,        1,
+                          low.data(),    high.data(),   begin.data(),  end.data(),   state.data(),
+                          state.data(),  series.data(), steep.data(),  doubt.data(), rows.data(),
+                          left.data(),   start.data(),  length.data(), time.data(),  given.data(),
+                          allowed.data()};
     const size_t finer = 3;
     std::array<SegmentRule, SIZES> rules;
     std::vector<std::vector<double>> numbers;
@@ -73,22 +81,24 @@ void integrate_head(Values values, Below below) {
         rules[i] = {size, finer, at[0].data(), at[1].data(), at[2].data(), at[3].data(), at[4].data(), at[5].data()};
         // the vectors' own buffers stay where they are when `numbers` grows
     }
-    std::vector<double> curve_moments(panels * (order + 2) * curves), line_moments(panels * lines), lost(panels), wander(SIZES * panels),
-        sway(panels * curves), off(panels * joints), tallest(panels), before(corners), after(corners);
+    std::vector<double> curve_moments(panels * (order + 2) * curves), line_moments(panels * lines), lost(panels),
+        wander(SIZES * panels), sway(panels * curves), off(panels * joints), tallest(panels), before(corners),
+        after(corners);
     std::vector<uint8_t> unsure(panels);
-    const HeadMoments out{curve_moments.data(), line_moments.data(), lost.data(), wander.data(), sway.data(), off.data(), tallest.data(),
-                          unsure.data(), before.data(), after.data()};
+    const HeadMoments out{curve_moments.data(), line_moments.data(), lost.data(),   wander.data(), sway.data(),
+                          off.data(),           tallest.data(),      unsure.data(), before.data(), after.data()};
     SharedJoints shared;
     HeadIntegral(program, tabulated, view, rules, {0.02, 0.1, 0.3}, place.data(), out).run(0, panels, shared);
     if (shared.joints.size() != shared.corner.size() * joints) std::abort();
 }
 
 // The credit of pairs for a forest whose leaves count for two outputs, every other number times a column.
-inline void walk_linear_leaves(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends, const double* from,
-                               const double* to, size_t columns) {
+inline void walk_linear_leaves(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends,
+                               const double* from, const double* to, size_t columns) {
     if (forest.n_outputs() < 2) return;
     std::vector<int64_t> column(forest.n_outputs()), target(column.size()), player(columns, 0);
-    for (size_t o = 0; o < column.size(); ++o) column[o] = o % 2 ? static_cast<int64_t>(o % columns) : -1, target[o] = static_cast<int64_t>(o % 2);
+    for (size_t o = 0; o < column.size(); ++o)
+        column[o] = o % 2 ? static_cast<int64_t>(o % columns) : -1, target[o] = static_cast<int64_t>(o % 2);
     const std::vector<double> weight(column.size(), 1.0);
     const LinearLeaves leaves(forest, column.data(), target.data(), weight.data());
     std::vector<double> out(ends.n_rows * forest.n_variables() * 2);

@@ -54,13 +54,29 @@ struct Arrays {
     }
 
     Forest forest() const {
-        const auto span = [](const auto& v) { return Span<typename std::decay_t<decltype(v)>::value_type>{v.data(), v.size()}; };
+        const auto span = [](const auto& v) {
+            return Span<typename std::decay_t<decltype(v)>::value_type>{v.data(), v.size()};
+        };
         static_assert(sizeof(bool) == sizeof(char));
-        return Forest(ForestArrays{n_columns, span(feature), span(threshold), span(low), span(high),
-                                   {reinterpret_cast<const bool*>(single.data()), single.size()}, span(place), span(left), span(right),
-                                   {reinterpret_cast<const bool*>(missing.data()), missing.size()}, span(set),
-                                   span(set_start), span(words), span(value), span(values), span(roots), span(output),
-                                   span(base), span(variable)});
+        return Forest(ForestArrays{n_columns,
+                                   span(feature),
+                                   span(threshold),
+                                   span(low),
+                                   span(high),
+                                   {reinterpret_cast<const bool*>(single.data()), single.size()},
+                                   span(place),
+                                   span(left),
+                                   span(right),
+                                   {reinterpret_cast<const bool*>(missing.data()), missing.size()},
+                                   span(set),
+                                   span(set_start),
+                                   span(words),
+                                   span(value),
+                                   span(values),
+                                   span(roots),
+                                   span(output),
+                                   span(base),
+                                   span(variable)});
     }
 };
 
@@ -110,8 +126,8 @@ const LaneKernel* some_kernel() {
 }
 
 // Every corner of every pair, once.
-void list_corners(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends, std::vector<int64_t>& pair,
-                  std::vector<double>& time) {
+void list_corners(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends,
+                  std::vector<int64_t>& pair, std::vector<double>& time) {
     size_t first = 0;
     for (const JumpList& list : jumps(forest, kernel, starts, ends, 2)) {
         size_t entry = 0;
@@ -132,7 +148,8 @@ void walk_everything(const Forest& forest, bool extreme) {
     const auto s = random_rows(n, p, extreme), e = random_rows(n, p, extreme);
     const ReadRows from(forest, {s.data(), n, p}, "starts"), to(forest, {e.data(), n, p}, "ends");
     const Rows &S = from, &E = to;
-    std::vector<double> fs(n * k), fe(n * k), credit(n * p * k), mean(n * p * k), weights(n, 1.0 / static_cast<double>(n));
+    std::vector<double> fs(n * k), fe(n * k), credit(n * p * k), mean(n * p * k),
+        weights(n, 1.0 / static_cast<double>(n));
     predict(forest, S, fs.data());
     predict(forest, E, fe.data());
     const LaneKernel* kernel = some_kernel();
@@ -158,7 +175,8 @@ void walk_everything(const Forest& forest, bool extreme) {
 }
 
 // The same corners as games of their own: tables, folds and orders tell the same.
-void play_corners(const Forest& forest, const Rows& S, const Rows& E, const std::vector<int64_t>& pair, const std::vector<double>& time) {
+void play_corners(const Forest& forest, const Rows& S, const Rows& E, const std::vector<int64_t>& pair,
+                  const std::vector<double>& time) {
     const size_t width = forest.n_outputs();
     for (size_t i = 0; i < pair.size(); ++i) {
         CornerLeaves leaves(forest, S.row(pair[i]), E.row(pair[i]), time[i]);
@@ -169,12 +187,14 @@ void play_corners(const Forest& forest, const Rows& S, const Rows& E, const std:
         std::vector<double> table(cells), batch(cells), shares(n * width), folded(n * width);
         for (uint32_t part = 0; part < 2; ++part) leaves.table(n - 1, part, table.data() + part * cells / 2);
         coalition_scores(forest, S, E, &pair[i], &time[i], players.data(), 1, n, 1, batch.data());
-        for (size_t c = 0; c < cells; ++c) must(std::abs(table[c] - batch[c]) < 1e-9, "parts of a table differ from the whole");
+        for (size_t c = 0; c < cells; ++c)
+            must(std::abs(table[c] - batch[c]) < 1e-9, "parts of a table differ from the whole");
         CoalitionFold fold(n, width);
         fold.add(table.data(), size_t{1} << n);
         fold.finish(folded.data());
         leaves.shares(shares.data());
-        for (size_t c = 0; c < n * width; ++c) must(std::abs(folded[c] - shares[c]) < 1e-9, "a fold differs from the shares of leaves");
+        for (size_t c = 0; c < n * width; ++c)
+            must(std::abs(folded[c] - shares[c]) < 1e-9, "a fold differs from the shares of leaves");
         std::vector<int32_t> order(n);
         std::vector<int64_t> joins(weak);
         for (size_t j = 0; j < n; ++j) order[j] = static_cast<int32_t>(n - 1 - j);
@@ -184,7 +204,8 @@ void play_corners(const Forest& forest, const Rows& S, const Rows& E, const std:
         std::vector<double> prefixes((weak + 1) * each), gains(n * width);
         leaves.follow(joins.data(), prefixes.data());
         for (size_t c = 0; c < width; ++c)
-            must(std::abs(prefixes[weak * each + each - width + c] - table[cells - width + c]) < 1e-9, "all players differ by their order");
+            must(std::abs(prefixes[weak * each + each - width + c] - table[cells - width + c]) < 1e-9,
+                 "all players differ by their order");
         const std::vector<double> nobody(prefixes.begin(), prefixes.begin() + static_cast<std::ptrdiff_t>(width));
         for (size_t c = 0; c < prefixes.size(); ++c) prefixes[c] -= nobody[c % width];
         fold_orders(prefixes.data(), 1, strong, weak, width, gains.data());
@@ -207,9 +228,12 @@ void walk_linked(const Forest& forest) {
     link.add("affine", std::vector<double>(2 * k, 0.5), {0.1, -0.1});
     link.add(below(2) ? "sigmoid" : "piecewise_linear", {-1.0, 0.0, 1.5}, {0.0, 0.75, 1.0});
     const LaneKernel* kernel = some_kernel();
-    std::vector<double> fs(n * k), fe(n * k), credit(n * p * 2), mean(n * p * 2), weights(n, 1.0 / static_cast<double>(n));
-    must(linked_credits_pairs(forest, kernel, link, S, E, 1e-3, 2, credit.data()).empty(), "a small corner was left out");
-    must(linked_credits(forest, kernel, link, S, weights.data(), E, 1e-3, 2, mean.data()).empty(), "a small corner was left out");
+    std::vector<double> fs(n * k), fe(n * k), credit(n * p * 2), mean(n * p * 2),
+        weights(n, 1.0 / static_cast<double>(n));
+    must(linked_credits_pairs(forest, kernel, link, S, E, 1e-3, 2, credit.data()).empty(),
+         "a small corner was left out");
+    must(linked_credits(forest, kernel, link, S, weights.data(), E, 1e-3, 2, mean.data()).empty(),
+         "a small corner was left out");
     predict(forest, S, fs.data());
     predict(forest, E, fe.data());
     link.apply(fs, n);
@@ -224,8 +248,10 @@ void walk_linked(const Forest& forest) {
     corner_credits(forest, link, S, E, pair.data(), time.data(), pair.size(), 2, corner.data(), large.data());
     play_corners(forest, S, E, pair, time);
     const size_t each = n * p * 2;
-    sample_corners(forest, link, S, E, {pair.size(), pair.data(), pair.data(), pair.data(), time.data(), ones.data(), groups.data(), seeds.data()},
-                   n, 2, {sums.data(), sums.data() + each, sums.data() + 2 * each, sums.data() + 3 * each});
+    sample_corners(
+        forest, link, S, E,
+        {pair.size(), pair.data(), pair.data(), pair.data(), time.data(), ones.data(), groups.data(), seeds.data()}, n,
+        2, {sums.data(), sums.data() + each, sums.data() + 2 * each, sums.data() + 3 * each});
     for (size_t c = 0; c < corner.size(); ++c) summed[static_cast<size_t>(pair[c / (2 * p)]) * 2 + c % 2] += corner[c];
     for (size_t i = 0; i < n; ++i)
         for (size_t o = 0; o < 2; ++o) {
@@ -247,24 +273,46 @@ bool corrupt(Arrays a) {
     const int32_t wild[] = {-1, -2, 0, 1, 7, 1 << 20, INT32_MAX, INT32_MIN};
     const int32_t x = wild[below(8)];
     switch (below(12)) {
-        case 0: hit(a.feature, x); break;
-        case 1: hit(a.left, x); break;
-        case 2: hit(a.right, x); break;
-        case 3: hit(a.set, x); break;
-        case 4: hit(a.set_start, x); break;
-        case 5: hit(a.value, x); break;
-        case 6: hit(a.roots, x); break;
-        case 7: hit(a.output, x); break;
-        case 8: hit(a.threshold, some_value(true)); break;
-        case 9: hit(a.place, some_value(true)); break;
-        case 10: hit(below(2) ? a.low : a.high, some_value(true)); break;
-        default: hit(a.values, some_value(true)); break;
+        case 0:
+            hit(a.feature, x);
+            break;
+        case 1:
+            hit(a.left, x);
+            break;
+        case 2:
+            hit(a.right, x);
+            break;
+        case 3:
+            hit(a.set, x);
+            break;
+        case 4:
+            hit(a.set_start, x);
+            break;
+        case 5:
+            hit(a.value, x);
+            break;
+        case 6:
+            hit(a.roots, x);
+            break;
+        case 7:
+            hit(a.output, x);
+            break;
+        case 8:
+            hit(a.threshold, some_value(true));
+            break;
+        case 9:
+            hit(a.place, some_value(true));
+            break;
+        case 10:
+            hit(below(2) ? a.low : a.high, some_value(true));
+            break;
+        default:
+            hit(a.values, some_value(true));
+            break;
     }
     try {
         walk_everything(a.forest(), true);
-    } catch (const std::invalid_argument&) {
-        return true;
-    }
+    } catch (const std::invalid_argument&) { return true; }
     return false;
 }
 
@@ -277,35 +325,44 @@ std::vector<double> some_values(size_t n) {
 // Layers along a line: rows of `columns` units on a coarse grid of `points`, bent at a kink in the middle of every piece,
 // asked at nodes and pulled back. Arrays are exactly as long as they need to be.
 void follow_layers() {
-    const size_t points = 2 + static_cast<size_t>(below(4)), columns = 1 + static_cast<size_t>(below(20)), fine = 2 * points - 1;
-    const std::vector<double> coarse = some_values(points * columns), matrix = some_values(3 * columns), bends = some_values(points - 1);
+    const size_t points = 2 + static_cast<size_t>(below(4)), columns = 1 + static_cast<size_t>(below(20)),
+                 fine = 2 * points - 1;
+    const std::vector<double> coarse = some_values(points * columns), matrix = some_values(3 * columns),
+                              bends = some_values(points - 1);
     std::vector<int64_t> at(fine), kink, unit, first;
     std::vector<double> time(fine), bent(fine * columns), late(points - 1), sums((points - 1) * columns);
     for (size_t i = 0; i < fine; ++i) at[i] = static_cast<int64_t>(i / 2), time[i] = static_cast<double>(i);
     for (size_t i = 1; i < fine; i += 2) kink.push_back(static_cast<int64_t>(i)), unit.push_back(below(3));
-    bend_rows(coarse.data(), columns, at.data(), time.data(), fine, kink.data(), bends.data(), unit.data(), kink.size(), matrix.data(),
-              bent.data());
+    bend_rows(coarse.data(), columns, at.data(), time.data(), fine, kink.data(), bends.data(), unit.data(), kink.size(),
+              matrix.data(), bent.data());
     std::vector<int64_t> end;
-    for (size_t i = 0; i + 1 < points; ++i) first.push_back(static_cast<int64_t>(2 * i)), end.push_back(static_cast<int64_t>(2 * i + 2));
-    suffix_products(bent.data(), columns, kink.data(), end.data(), unit.data(), kink.size(), matrix.data(), late.data());
+    for (size_t i = 0; i + 1 < points; ++i)
+        first.push_back(static_cast<int64_t>(2 * i)), end.push_back(static_cast<int64_t>(2 * i + 2));
+    suffix_products(bent.data(), columns, kink.data(), end.data(), unit.data(), kink.size(), matrix.data(),
+                    late.data());
     sum_groups(bent.data(), fine - 1, columns, first.data(), first.size(), sums.data());
     add_rows(sums.data(), first.data(), bent.data(), 1, columns);
     std::vector<int64_t> piece, column;
     passed_rows(bent.data(), columns, first.data(), first.size(), 1.0, piece, column);
-    must(piece.size() == column.size() && largest_step(bent.data(), bent.data() + columns, columns) >= 0.0, "levels passed");
+    must(piece.size() == column.size() && largest_step(bent.data(), bent.data() + columns, columns) >= 0.0,
+         "levels passed");
 
-    const size_t panels = fine - 1, nodes = 1 + static_cast<size_t>(below(5)), width = 1 + static_cast<size_t>(below(3));
+    const size_t panels = fine - 1, nodes = 1 + static_cast<size_t>(below(5)),
+                 width = 1 + static_cast<size_t>(below(3));
     const size_t degrees = std::min(nodes, MAX_TOPS), n = panels * nodes;
     std::vector<int64_t> left(n), begin(panels);
-    std::vector<double> part(n), units(n * columns), out(n * width), line(panels * columns), total(degrees * panels), squares(degrees * panels);
+    std::vector<double> part(n), units(n * columns), out(n * width), line(panels * columns), total(degrees * panels),
+        squares(degrees * panels);
     for (size_t p = 0; p < panels; ++p) begin[p] = static_cast<int64_t>(p);
     for (size_t i = 0; i < n; ++i) left[i] = begin[i / nodes], part[i] = uniform();
-    const std::vector<double> weight = some_values(width * columns), node_weight = some_values(n), top = some_values(degrees * nodes),
-                              share = some_values(panels);
+    const std::vector<double> weight = some_values(width * columns), node_weight = some_values(n),
+                              top = some_values(degrees * nodes), share = some_values(panels);
     for (const Unit kind : {Unit::tanh, Unit::sigmoid}) {
-        units_at(kind, bent.data(), columns, left.data(), part.data(), n, weight.data(), width, units.data(), out.data());
-        units_back(kind, units.data(), columns, panels, nodes, out.data(), weight.data(), width, node_weight.data(), top.data(), degrees,
-                   bent.data(), begin.data(), share.data(), {line.data(), total.data(), squares.data()});
+        units_at(kind, bent.data(), columns, left.data(), part.data(), n, weight.data(), width, units.data(),
+                 out.data());
+        units_back(kind, units.data(), columns, panels, nodes, out.data(), weight.data(), width, node_weight.data(),
+                   top.data(), degrees, bent.data(), begin.data(), share.data(),
+                   {line.data(), total.data(), squares.data()});
     }
 }
 

@@ -23,7 +23,8 @@ inline std::vector<const LaneKernel*> runnable_lanes() {
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt"))
         out.push_back(&LANES_AVX512);
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt")) out.push_back(&LANES_AVX2);
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt"))
+        out.push_back(&LANES_AVX2);
 #endif
     out.push_back(&LANES_PLAIN);
     return out;

@@ -15,7 +15,8 @@ Rows as_rows(const Matrix& m) { return {m.data(), m.shape(0), m.shape(1)}; }
 
 void check_players(size_t players) {
     if (players > MAX_ENUMERATED)
-        refuse("at most " + std::to_string(MAX_ENUMERATED) + " players can be enumerated; there are " + std::to_string(players) + ".");
+        refuse("at most " + std::to_string(MAX_ENUMERATED) + " players can be enumerated; there are " +
+               std::to_string(players) + ".");
 }
 
 void check_variables(const int32_t* variables, size_t n) {
@@ -24,15 +25,18 @@ void check_variables(const int32_t* variables, size_t n) {
         if (variables[i] < 0 || variables[i] > most) refuse("players must be numbers of variables.");
 }
 
-Numpy<double> py_coalition_scores(const Forest& forest, const Matrix& starts, const Matrix& ends, const Vector<int64_t>& pair,
-                                  const Vector<double>& time, const Int32Matrix& players, size_t n_threads) {
+Numpy<double> py_coalition_scores(const Forest& forest, const Matrix& starts, const Matrix& ends,
+                                  const Vector<int64_t>& pair, const Vector<double>& time, const Int32Matrix& players,
+                                  size_t n_threads) {
     const size_t n = pair.size(), k = players.shape(1);
-    if (time.size() != n || players.shape(0) != n) refuse("pair, time and players must have the same number of corners.");
+    if (time.size() != n || players.shape(0) != n)
+        refuse("pair, time and players must have the same number of corners.");
     check_players(k);
     check_variables(players.data(), n * k);
     return make<double>({n, size_t{1} << k, forest.n_outputs()}, [&](double* out) {
         const ReadRows from(forest, as_rows(starts), "starts"), to(forest, as_rows(ends), "ends");
-        coalition_scores(forest, from, to, pair.data(), time.data(), players.data(), n, k, std::max<size_t>(n_threads, 1), out);
+        coalition_scores(forest, from, to, pair.data(), time.data(), players.data(), n, k,
+                         std::max<size_t>(n_threads, 1), out);
     });
 }
 
@@ -51,9 +55,11 @@ void set_players(CornerLeaves& leaves, const Vector<int32_t>& variables) {
 void set_order(CornerLeaves& leaves, const Vector<int32_t>& order, size_t strong) {
     const size_t n = order.size();
     std::vector<char> seen(n, 0);
-    if (n != leaves.n_players() || strong > std::min(n, STRONG_PLAYERS)) refuse("the order must have all players, and at most eight of them strong.");
+    if (n != leaves.n_players() || strong > std::min(n, STRONG_PLAYERS))
+        refuse("the order must have all players, and at most eight of them strong.");
     for (size_t i = 0; i < n; ++i) {
-        if (order(i) < 0 || static_cast<size_t>(order(i)) >= n || seen[order(i)]) refuse("the order must have every player once.");
+        if (order(i) < 0 || static_cast<size_t>(order(i)) >= n || seen[order(i)])
+            refuse("the order must have every player once.");
         seen[order(i)] = 1;
     }
     leaves.set_order({order.data(), order.data() + n}, strong);
@@ -67,10 +73,13 @@ Numpy<double> py_table(CornerLeaves& leaves, size_t bits, uint32_t part) {
 }
 
 Numpy<double> py_follow(CornerLeaves& leaves, const Int64Matrix& joins) {
-    if (!leaves.orders_ready() || joins.shape(1) != leaves.weak()) refuse("every order must have all players that are not strong.");
-    const size_t orders = joins.shape(0), w = leaves.weak(), table = (w + 1) * (size_t{1} << leaves.strong()) * leaves.n_margins();
+    if (!leaves.orders_ready() || joins.shape(1) != leaves.weak())
+        refuse("every order must have all players that are not strong.");
+    const size_t orders = joins.shape(0), w = leaves.weak(),
+                 table = (w + 1) * (size_t{1} << leaves.strong()) * leaves.n_margins();
     for (size_t i = 0; i < orders * w; ++i)
-        if (joins.data()[i] < 0 || static_cast<size_t>(joins.data()[i]) >= w) refuse("orders must be of the players that are not strong.");
+        if (joins.data()[i] < 0 || static_cast<size_t>(joins.data()[i]) >= w)
+            refuse("orders must be of the players that are not strong.");
     return make<double>({orders, w + 1, size_t{1} << leaves.strong(), leaves.n_margins()}, [&](double* out) {
         for (size_t i = 0; i < orders; ++i) leaves.follow(joins.data() + i * w, out + i * table);
     });
@@ -78,7 +87,8 @@ Numpy<double> py_follow(CornerLeaves& leaves, const Int64Matrix& joins) {
 
 void py_fold_add(CoalitionFold& fold, const Matrix& values) {
     const size_t n = values.shape(0);
-    if (values.shape(1) != fold.outputs() || n % fold.block() || n > fold.left()) refuse("values must be the next coalitions of the game.");
+    if (values.shape(1) != fold.outputs() || n % fold.block() || n > fold.left())
+        refuse("values must be the next coalitions of the game.");
     nb::gil_scoped_release released;
     fold.add(values.data(), n);
 }
@@ -106,10 +116,11 @@ Numpy<int64_t> py_order_groups(size_t players, size_t count, uint64_t seed) {
 void bind_corners(nb::module_& m) {
     nb::class_<CornerLeaves>(m, "CornerLeaves")
         .def("__init__", &init_leaves, nb::keep_alive<1, 2>())
-        .def("variables", [](const CornerLeaves& leaves) {
-            const auto& from = leaves.variables();
-            return make<int32_t>({from.size()}, [&](int32_t* out) { std::copy(from.begin(), from.end(), out); });
-        })
+        .def("variables",
+             [](const CornerLeaves& leaves) {
+                 const auto& from = leaves.variables();
+                 return make<int32_t>({from.size()}, [&](int32_t* out) { std::copy(from.begin(), from.end(), out); });
+             })
         .def_prop_ro("coefficients", &CornerLeaves::n_coefficients)
         .def("set_players", &set_players)
         .def("table", &py_table)
@@ -119,10 +130,11 @@ void bind_corners(nb::module_& m) {
             return make<double>({leaves.n_players(), leaves.n_margins()}, [&](double* out) { leaves.shares(out); });
         });
     nb::class_<CoalitionFold>(m, "CoalitionFold")
-        .def("__init__", [](CoalitionFold* self, size_t players, size_t outputs) {
-            check_players(players);
-            new (self) CoalitionFold(players, outputs);
-        })
+        .def("__init__",
+             [](CoalitionFold* self, size_t players, size_t outputs) {
+                 check_players(players);
+                 new (self) CoalitionFold(players, outputs);
+             })
         .def("add", &py_fold_add)
         .def("finish", [](CoalitionFold& fold) {
             if (fold.left()) refuse("some coalitions have not been added.");

@@ -15,11 +15,13 @@ using Cube = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cp
 using Filled = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Registers = std::vector<size_t>;
 // operation, width, first registers and widths of what is read, two arrays, function, parameter, may it turn
-using StepFields = std::tuple<std::string, size_t, Registers, Registers, Vector<double>, Vector<double>, std::string, double, bool>;
+using StepFields =
+    std::tuple<std::string, size_t, Registers, Registers, Vector<double>, Vector<double>, std::string, double, bool>;
 // nodes, finer nodes and weights, refine, up_to, embedded
 using RuleFields = std::tuple<Vector<double>, Vector<double>, Vector<double>, Matrix, Matrix, Vector<double>>;
 
-const std::vector<std::string> OPERATIONS = {"affine", "function", "knots", "softmax", "log_softmax", "sum", "product", "gather", "series"};
+const std::vector<std::string> OPERATIONS = {"affine", "function", "knots",  "softmax", "log_softmax",
+                                             "sum",    "product",  "gather", "series"};
 
 std::vector<double> copied(const Vector<double>& from) { return {from.data(), from.data() + from.size()}; }
 
@@ -35,7 +37,8 @@ void check_step(const Step& s, size_t registers) {
     bool good = s.in.size() == s.in_width.size() && (gather || s.in.size() >= parents) && s.width > 0;
     for (size_t p = 0; good && p < s.in.size(); ++p) {
         good = s.in[p] + s.in_width[p] <= registers;
-        const bool single = s.in_width[p] == 1 && (s.operation == Operation::product || s.operation == Operation::series);
+        const bool single =
+            s.in_width[p] == 1 && (s.operation == Operation::product || s.operation == Operation::series);
         if (!affine && !gather && !single) good = good && s.in_width[p] == s.width;
     }
     for (const size_t r : s.registers) good = good && r < registers;
@@ -47,7 +50,19 @@ void check_step(const Step& s, size_t registers) {
 
 Step made(const StepFields& fields, size_t registers) {
     const auto& [operation, width, in, in_width, a, b, function, parameter, turns] = fields;
-    Step s{static_cast<Operation>(found(OPERATIONS, operation)), 0, width, in, in_width, {}, {}, {}, Function::identity, parameter, {}, {}, turns};
+    Step s{static_cast<Operation>(found(OPERATIONS, operation)),
+           0,
+           width,
+           in,
+           in_width,
+           {},
+           {},
+           {},
+           Function::identity,
+           parameter,
+           {},
+           {},
+           turns};
     if (s.operation == Operation::gather) {
         s.registers = in;
         s.in.clear(), s.in_width.clear();
@@ -67,25 +82,30 @@ Step made(const StepFields& fields, size_t registers) {
     return s;
 }
 
-void init_program(Program* self, size_t joints, size_t constants, const std::vector<StepFields>& steps, size_t output, size_t outputs) {
+void init_program(Program* self, size_t joints, size_t constants, const std::vector<StepFields>& steps, size_t output,
+                  size_t outputs) {
     new (self) Program();
     self->joints = joints, self->constants = constants, self->registers = joints + constants;
     for (const StepFields& fields : steps) self->add(made(fields, self->registers));
-    if (outputs < 1 || output + outputs > self->registers) refuse("the output of a program must be among its registers.");
+    if (outputs < 1 || output + outputs > self->registers)
+        refuse("the output of a program must be among its registers.");
     self->output = output, self->outputs = outputs;
 }
 
-void check_view(const PanelsView& v, const Program& program, size_t corners, size_t states, size_t points, const SeriesTable& table) {
+void check_view(const PanelsView& v, const Program& program, size_t corners, size_t states, size_t points,
+                const SeriesTable& table) {
     for (size_t p = 0; p < v.panels; ++p) {
         const int64_t count = v.end[p] - v.begin[p] + 1;
         bool good = v.begin[p] >= 0 && count >= 1 && v.end[p] <= static_cast<int64_t>(corners) && v.state[p] >= 0;
         good = good && (program.constants == 0 || v.state[p] + count <= static_cast<int64_t>(states));
         good = good && (v.lines == 0 || (v.left[p] >= 0 && v.left[p] + 1 < static_cast<int64_t>(points)));
         good = good && v.row[p] >= 0 && (table.rows == 0 || v.row[p] + count <= static_cast<int64_t>(table.rows));
-        if (!good) refuse("panel " + std::to_string(p) + " lies beyond the corners, states, lines or rows of the table.");
+        if (!good)
+            refuse("panel " + std::to_string(p) + " lies beyond the corners, states, lines or rows of the table.");
     }
     for (const Step& s : program.steps)
-        if (s.operation == Operation::series && (table.rows == 0 || table.width != s.width)) refuse("the program needs a table of its series.");
+        if (s.operation == Operation::series && (table.rows == 0 || table.width != s.width))
+            refuse("the program needs a table of its series.");
 }
 
 // Consecutive panels that are worked on together: 0 = first, ..., the number of panels.
@@ -106,45 +126,71 @@ Numpy<T> zeros(std::initializer_list<size_t> shape) {
     return make<T>(shape, [size](T* out) { std::fill(out, out + size, T{}); });
 }
 
-nb::tuple py_head_moments(const Program& program, const std::vector<Vector<double>>& times, const std::vector<Vector<int64_t>>& places,
-                          const Cube& coefficients, const Cube& steepness, const Matrix& doubt, const Matrix& line_rows,
-                          const Vector<double>& corner_time, const Vector<int64_t>& place, const Matrix& constants, const Matrix& allowed,
-                          const std::vector<RuleFields>& rules, const Vector<double>& limits, const Cube& table, const Cube& table_slopes,
-                          double middle, double scale, const Filled& before, const Filled& after, size_t n_threads) {
-    const size_t panels = coefficients.shape(0), curves = coefficients.shape(2), k = program.outputs, lines = line_rows.shape(1);
+nb::tuple py_head_moments(const Program& program, const std::vector<Vector<double>>& times,
+                          const std::vector<Vector<int64_t>>& places, const Cube& coefficients, const Cube& steepness,
+                          const Matrix& doubt, const Matrix& line_rows, const Vector<double>& corner_time,
+                          const Vector<int64_t>& place, const Matrix& constants, const Matrix& allowed,
+                          const std::vector<RuleFields>& rules, const Vector<double>& limits, const Cube& table,
+                          const Cube& table_slopes, double middle, double scale, const Filled& before,
+                          const Filled& after, size_t n_threads) {
+    const size_t panels = coefficients.shape(0), curves = coefficients.shape(2), k = program.outputs,
+                 lines = line_rows.shape(1);
     bool good = times.size() == 4 && places.size() == 5 && curves + lines == program.joints && rules.size() == SIZES;
     for (const auto& t : times) good = good && t.size() == panels;
     for (const auto& t : places) good = good && t.size() == panels;
-    good = good && steepness.shape(0) == panels && steepness.shape(1) == coefficients.shape(1) && steepness.shape(2) == curves;
+    good = good && steepness.shape(0) == panels && steepness.shape(1) == coefficients.shape(1) &&
+           steepness.shape(2) == curves;
     good = good && doubt.shape(0) == panels && doubt.shape(1) == curves && constants.shape(1) == program.constants;
-    good = good && allowed.shape(0) == panels && allowed.shape(1) == k && limits.size() == SIZES - 1 && place.size() == corner_time.size();
-    for (const Filled* side : {&before, &after}) good = good && side->shape(0) == corner_time.size() && side->shape(1) == k;
-    good = good && table.shape(0) == table_slopes.shape(0) && table.shape(1) == table_slopes.shape(1) && table.shape(2) == table_slopes.shape(2);
+    good = good && allowed.shape(0) == panels && allowed.shape(1) == k && limits.size() == SIZES - 1 &&
+           place.size() == corner_time.size();
+    for (const Filled* side : {&before, &after})
+        good = good && side->shape(0) == corner_time.size() && side->shape(1) == k;
+    good = good && table.shape(0) == table_slopes.shape(0) && table.shape(1) == table_slopes.shape(1) &&
+           table.shape(2) == table_slopes.shape(2);
     if (!good) refuse("the arrays of some panels must go together.");
-    const SeriesTable series{table.data(), table_slopes.data(), table.shape(0), table.shape(1), table.shape(2), middle, scale};
-    const PanelsView view{panels, coefficients.shape(1), curves, lines, k, times[0].data(), times[1].data(), places[0].data(),
-                          places[1].data(), places[2].data(), places[3].data(), coefficients.data(), steepness.data(), doubt.data(),
-                          line_rows.data(), places[4].data(), times[2].data(), times[3].data(), corner_time.data(), constants.data(),
+    const SeriesTable series{table.data(), table_slopes.data(), table.shape(0), table.shape(1), table.shape(2), middle,
+                             scale};
+    const PanelsView view{panels,
+                          coefficients.shape(1),
+                          curves,
+                          lines,
+                          k,
+                          times[0].data(),
+                          times[1].data(),
+                          places[0].data(),
+                          places[1].data(),
+                          places[2].data(),
+                          places[3].data(),
+                          coefficients.data(),
+                          steepness.data(),
+                          doubt.data(),
+                          line_rows.data(),
+                          places[4].data(),
+                          times[2].data(),
+                          times[3].data(),
+                          corner_time.data(),
+                          constants.data(),
                           allowed.data()};
     check_view(view, program, corner_time.size(), constants.shape(0), line_rows.shape(0), series);
     std::array<SegmentRule, SIZES> segment_rules;
     for (size_t i = 0; i < SIZES; ++i) {
         const auto& [nodes, finer_nodes, finer_weights, refine, up_to, embedded] = rules[i];
         const size_t size = nodes.size(), finer = finer_nodes.size();
-        if (size != size_t{1} << i || finer > POINTS || finer_weights.size() != finer || refine.shape(0) != finer || refine.shape(1) != size ||
-            up_to.shape(0) != size || up_to.shape(1) != finer || embedded.size() != size + 2)
+        if (size != size_t{1} << i || finer > POINTS || finer_weights.size() != finer || refine.shape(0) != finer ||
+            refine.shape(1) != size || up_to.shape(0) != size || up_to.shape(1) != finer || embedded.size() != size + 2)
             refuse("rule " + std::to_string(i) + " of a segment has arrays that do not go together.");
-        segment_rules[i] = {size, finer, nodes.data(), finer_nodes.data(), finer_weights.data(), refine.data(), up_to.data(), embedded.data()};
+        segment_rules[i] = {size,          finer,        nodes.data(),   finer_nodes.data(), finer_weights.data(),
+                            refine.data(), up_to.data(), embedded.data()};
     }
     const std::array<double, SIZES - 1> lengths = {limits(0), limits(1), limits(2)};
     const size_t degrees = view.order + 2;
     auto curve_moments = zeros<double>({panels, degrees, curves, k}), line_moments = zeros<double>({panels, lines, k});
-    auto lost = zeros<double>({panels, k}), wander = zeros<double>({SIZES, panels, k}), sway = zeros<double>({panels, curves, k});
+    auto lost = zeros<double>({panels, k}), wander = zeros<double>({SIZES, panels, k}),
+         sway = zeros<double>({panels, curves, k});
     auto off = zeros<double>({panels, program.joints, k}), tallest = zeros<double>({panels, k});
     auto unsure = zeros<uint8_t>({panels});
-    const HeadMoments out{curve_moments.data(), line_moments.data(), lost.data(), wander.data(), sway.data(), off.data(), tallest.data(),
-                          unsure.data(),
-                          before.data(), after.data()};
+    const HeadMoments out{curve_moments.data(), line_moments.data(), lost.data(),   wander.data(), sway.data(),
+                          off.data(),           tallest.data(),      unsure.data(), before.data(), after.data()};
     const std::vector<size_t> edges = tasks(view);
     std::vector<SharedJoints> shared(edges.size() - 1);
     {
@@ -164,8 +210,9 @@ nb::tuple py_head_moments(const Program& program, const std::vector<Vector<doubl
         using T = typename std::decay_t<decltype(from)>::value_type;
         return make<T>(shape, [&](T* to) { std::copy(from.begin(), from.end(), to); });
     };
-    return nb::make_tuple(curve_moments, line_moments, lost, wander, sway, off, tallest, unsure, given(all.corner, {all.corner.size()}),
-                          given(all.panel, {all.panel.size()}), given(all.joints, {all.corner.size(), program.joints}));
+    return nb::make_tuple(curve_moments, line_moments, lost, wander, sway, off, tallest, unsure,
+                          given(all.corner, {all.corner.size()}), given(all.panel, {all.panel.size()}),
+                          given(all.joints, {all.corner.size(), program.joints}));
 }
 
 }  // namespace

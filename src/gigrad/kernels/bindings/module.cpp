@@ -24,7 +24,8 @@ Span<T> span(const Vector<T>& v) {
 Rows rows(const Matrix& m) { return {m.data(), m.shape(0), m.shape(1)}; }
 
 size_t checked_threads(int64_t n_threads) {
-    if (n_threads < 1 || n_threads > 4096) refuse("n_threads must lie in 1..4096; it is " + std::to_string(n_threads) + ".");
+    if (n_threads < 1 || n_threads > 4096)
+        refuse("n_threads must lie in 1..4096; it is " + std::to_string(n_threads) + ".");
     return static_cast<size_t>(n_threads);
 }
 
@@ -35,7 +36,8 @@ void check_one_weight_each(const Vector<double>& weights, const Matrix& starts) 
 }
 
 Numpy<double> py_predict(const Forest& forest, const Matrix& x) {
-    return make<double>({x.shape(0), forest.n_outputs()}, [&](double* out) { predict(forest, ReadRows(forest, rows(x), "x", false), out); });
+    return make<double>({x.shape(0), forest.n_outputs()},
+                        [&](double* out) { predict(forest, ReadRows(forest, rows(x), "x", false), out); });
 }
 
 Numpy<double> py_credits(const Forest& forest, const Matrix& starts, const Vector<double>& weights, const Matrix& ends,
@@ -51,7 +53,8 @@ Numpy<double> py_credits(const Forest& forest, const Matrix& starts, const Vecto
 Numpy<double> py_credits_pairs(const Forest& forest, const Matrix& starts, const Matrix& ends, int64_t n_threads) {
     const size_t threads = checked_threads(n_threads);
     return make<double>({ends.shape(0), forest.n_variables(), forest.n_outputs()}, [&](double* out) {
-        credits_pairs(forest, chosen_lanes(), ReadRows(forest, rows(starts), "starts"), ReadRows(forest, rows(ends), "ends"), threads, out);
+        credits_pairs(forest, chosen_lanes(), ReadRows(forest, rows(starts), "starts"),
+                      ReadRows(forest, rows(ends), "ends"), threads, out);
     });
 }
 
@@ -60,7 +63,8 @@ nb::tuple py_jumps(const Forest& forest, const Matrix& starts, const Matrix& end
     std::vector<JumpList> lists;
     {
         nb::gil_scoped_release released;
-        lists = jumps(forest, chosen_lanes(), ReadRows(forest, rows(starts), "starts"), ReadRows(forest, rows(ends), "ends"), threads);
+        lists = jumps(forest, chosen_lanes(), ReadRows(forest, rows(starts), "starts"),
+                      ReadRows(forest, rows(ends), "ends"), threads);
     }
     size_t entries = 0;
     for (const JumpList& list : lists) entries += list.time.size();
@@ -81,20 +85,27 @@ nb::tuple py_jumps(const Forest& forest, const Matrix& starts, const Matrix& end
     return nb::make_tuple(offsets, time, variable, delta);
 }
 
-Numpy<double> py_linear_credits(const Forest& forest, const Matrix& starts, const Matrix& ends, const Matrix& from, const Matrix& to,
-                                const Vector<int64_t>& column, const Vector<int64_t>& target, const Vector<double>& weight,
-                                const Vector<int64_t>& player, size_t outputs, int64_t n_threads) {
+Numpy<double> py_linear_credits(const Forest& forest, const Matrix& starts, const Matrix& ends, const Matrix& from,
+                                const Matrix& to, const Vector<int64_t>& column, const Vector<int64_t>& target,
+                                const Vector<double>& weight, const Vector<int64_t>& player, size_t outputs,
+                                int64_t n_threads) {
     const size_t threads = checked_threads(n_threads), columns = from.shape(1), width = forest.n_outputs();
-    bool good = width > 1 && column.size() == width && target.size() == width && weight.size() == width && player.size() == columns;
-    good = good && starts.shape(0) == ends.shape(0) && from.shape(0) == ends.shape(0) && to.shape(0) == ends.shape(0) && to.shape(1) == columns;
+    bool good = width > 1 && column.size() == width && target.size() == width && weight.size() == width &&
+                player.size() == columns;
+    good = good && starts.shape(0) == ends.shape(0) && from.shape(0) == ends.shape(0) && to.shape(0) == ends.shape(0) &&
+           to.shape(1) == columns;
     for (size_t o = 0; good && o < width; ++o)
-        good = column(o) >= -1 && column(o) < static_cast<int64_t>(columns) && target(o) >= 0 && target(o) < static_cast<int64_t>(outputs);
-    for (size_t j = 0; good && j < columns; ++j) good = player(j) >= 0 && static_cast<size_t>(player(j)) < forest.n_variables();
-    if (!good) refuse("linear leaves need several outputs of the trees, each with a column or -1, a target and a weight.");
+        good = column(o) >= -1 && column(o) < static_cast<int64_t>(columns) && target(o) >= 0 &&
+               target(o) < static_cast<int64_t>(outputs);
+    for (size_t j = 0; good && j < columns; ++j)
+        good = player(j) >= 0 && static_cast<size_t>(player(j)) < forest.n_variables();
+    if (!good)
+        refuse("linear leaves need several outputs of the trees, each with a column or -1, a target and a weight.");
     return make<double>({ends.shape(0), forest.n_variables(), outputs}, [&](double* out) {
         const ReadRows s(forest, rows(starts), "starts"), e(forest, rows(ends), "ends");
         const LinearLeaves leaves(forest, column.data(), target.data(), weight.data());
-        linear_credits(forest, chosen_lanes(), leaves, s, e, from.data(), to.data(), columns, player.data(), outputs, threads, out);
+        linear_credits(forest, chosen_lanes(), leaves, s, e, from.data(), to.data(), columns, player.data(), outputs,
+                       threads, out);
     });
 }
 
@@ -108,8 +119,8 @@ Numpy<double> py_cells(const Forest& forest, const Matrix& starts, const Matrix&
         refuse("past must have the trees' " + std::to_string(forest.n_variables()) + " variables; there are " +
                std::to_string(past.shape(1)) + ".");
     return make<double>({n, forest.n_outputs()}, [&](double* out) {
-        cells(forest, ReadRows(forest, rows(starts), "starts"), ReadRows(forest, rows(ends), "ends"), pair.data(), time.data(), past.data(),
-              n, threads, out);
+        cells(forest, ReadRows(forest, rows(starts), "starts"), ReadRows(forest, rows(ends), "ends"), pair.data(),
+              time.data(), past.data(), n, threads, out);
     });
 }
 
@@ -123,7 +134,8 @@ using StageArrays = std::tuple<std::string, Vector<double>, Vector<double>>;
 
 Link make_link(const Forest& forest, const std::vector<StageArrays>& stages) {
     Link link(forest.n_outputs());
-    for (const auto& [name, a, b] : stages) link.add(name, {a.data(), a.data() + a.size()}, {b.data(), b.data() + b.size()});
+    for (const auto& [name, a, b] : stages)
+        link.add(name, {a.data(), a.data() + a.size()}, {b.data(), b.data() + b.size()});
     return link;
 }
 
@@ -169,33 +181,40 @@ nb::tuple py_linked_credits_pairs(const Forest& forest, const std::vector<StageA
 void check_corners(const SampledCorners& corners, const Matrix& starts, const Matrix& ends, size_t n_rows) {
     for (size_t i = 0; i < corners.n; ++i) {
         const auto inside = [](int64_t x, size_t n) { return x >= 0 && static_cast<size_t>(x) < n; };
-        if (!inside(corners.row[i], n_rows) || !inside(corners.start[i], starts.shape(0)) || !inside(corners.end[i], ends.shape(0)))
+        if (!inside(corners.row[i], n_rows) || !inside(corners.start[i], starts.shape(0)) ||
+            !inside(corners.end[i], ends.shape(0)))
             refuse("corner " + std::to_string(i) + " names a row that is not there.");
         if (i > 0 && corners.row[i] < corners.row[i - 1]) refuse("corners must come in order of their rows.");
         if (corners.count[i] < 2) refuse("there must be two groups of orders or more for every corner.");
-        if (!std::isfinite(corners.time[i]) || !std::isfinite(corners.weight[i])) refuse("times and weights must be finite.");
+        if (!std::isfinite(corners.time[i]) || !std::isfinite(corners.weight[i]))
+            refuse("times and weights must be finite.");
     }
 }
 
 // (credit, variance, squared, reach), each (rows, variables, link outputs).
-Numpy<double> py_sample_corners(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts, const Matrix& ends,
-                                const Vector<int64_t>& row, const Vector<int64_t>& start, const Vector<int64_t>& end,
-                                const Vector<double>& time, const Vector<double>& weight, const Vector<int64_t>& count,
-                                const Vector<uint64_t>& seed, size_t n_rows, int64_t n_threads) {
+Numpy<double> py_sample_corners(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts,
+                                const Matrix& ends, const Vector<int64_t>& row, const Vector<int64_t>& start,
+                                const Vector<int64_t>& end, const Vector<double>& time, const Vector<double>& weight,
+                                const Vector<int64_t>& count, const Vector<uint64_t>& seed, size_t n_rows,
+                                int64_t n_threads) {
     const Link link = make_link(forest, stages);
-    const size_t threads = checked_threads(n_threads), n = row.size(), each = n_rows * forest.n_variables() * link.n_outputs();
+    const size_t threads = checked_threads(n_threads), n = row.size(),
+                 each = n_rows * forest.n_variables() * link.n_outputs();
     for (const size_t size : {start.size(), end.size(), time.size(), weight.size(), count.size(), seed.size()})
         if (size != n) refuse("row, start, end, time, weight, count and seed must have the same number of corners.");
-    const SampledCorners corners{n, row.data(), start.data(), end.data(), time.data(), weight.data(), count.data(), seed.data()};
+    const SampledCorners corners{n,           row.data(),    start.data(), end.data(),
+                                 time.data(), weight.data(), count.data(), seed.data()};
     check_corners(corners, starts, ends, n_rows);
     return make<double>({4, n_rows, forest.n_variables(), link.n_outputs()}, [&](double* out) {
         const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
-        sample_corners(forest, link, from, to, corners, n_rows, threads, {out, out + each, out + 2 * each, out + 3 * each});
+        sample_corners(forest, link, from, to, corners, n_rows, threads,
+                       {out, out + each, out + 2 * each, out + 3 * each});
     });
 }
 
-nb::tuple py_corner_credits(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts, const Matrix& ends,
-                            const Vector<int64_t>& pair, const Vector<double>& time, int64_t n_threads) {
+nb::tuple py_corner_credits(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts,
+                            const Matrix& ends, const Vector<int64_t>& pair, const Vector<double>& time,
+                            int64_t n_threads) {
     if (pair.size() != time.size()) refuse("pair and time must have the same number of queries.");
     const Link link = make_link(forest, stages);
     const size_t threads = checked_threads(n_threads), n = pair.size();
@@ -204,7 +223,8 @@ nb::tuple py_corner_credits(const Forest& forest, const std::vector<StageArrays>
         const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
         corner_credits(forest, link, from, to, pair.data(), time.data(), n, threads, out, found.data());
     });
-    return nb::make_tuple(values, make<int64_t>({n}, [&](int64_t* out) { std::copy(found.begin(), found.end(), out); }));
+    return nb::make_tuple(values,
+                          make<int64_t>({n}, [&](int64_t* out) { std::copy(found.begin(), found.end(), out); }));
 }
 
 Numpy<double> py_shortest_decimals(const Vector<double>& low, const Vector<double>& high) {
@@ -250,15 +270,16 @@ void set_simd(const std::string& name) {
 void bind_forest(nb::module_& m) {
     nb::class_<Forest>(m, "Forest")
         .def("__init__",
-             [](Forest* self, int64_t n_columns, Vector<int32_t> feature, Vector<double> threshold, Vector<double> equal_low,
-                Vector<double> equal_high, Vector<bool> single, Vector<double> place, Vector<int32_t> left, Vector<int32_t> right,
-                Vector<bool> missing_left, Vector<int32_t> category_set, Vector<int32_t> set_start, Vector<uint32_t> set_words,
-                Vector<int32_t> value, Vector<double> values, Vector<int32_t> roots, Vector<int32_t> tree_output, Vector<double> base,
-                Vector<int32_t> variable) {
-                 new (self) Forest(ForestArrays{n_columns, span(feature), span(threshold), span(equal_low), span(equal_high),
-                                                span(single), span(place), span(left), span(right), span(missing_left),
-                                                span(category_set), span(set_start), span(set_words), span(value), span(values),
-                                                span(roots), span(tree_output), span(base), span(variable)});
+             [](Forest* self, int64_t n_columns, Vector<int32_t> feature, Vector<double> threshold,
+                Vector<double> equal_low, Vector<double> equal_high, Vector<bool> single, Vector<double> place,
+                Vector<int32_t> left, Vector<int32_t> right, Vector<bool> missing_left, Vector<int32_t> category_set,
+                Vector<int32_t> set_start, Vector<uint32_t> set_words, Vector<int32_t> value, Vector<double> values,
+                Vector<int32_t> roots, Vector<int32_t> tree_output, Vector<double> base, Vector<int32_t> variable) {
+                 new (self)
+                     Forest(ForestArrays{n_columns, span(feature), span(threshold), span(equal_low), span(equal_high),
+                                         span(single), span(place), span(left), span(right), span(missing_left),
+                                         span(category_set), span(set_start), span(set_words), span(value),
+                                         span(values), span(roots), span(tree_output), span(base), span(variable)});
              })
         .def_prop_ro("n_columns", &Forest::n_inputs)
         .def_prop_ro("n_variables", &Forest::n_variables)
@@ -278,10 +299,13 @@ NB_MODULE(_native, m) {
         Py_XDECREF(said);
         return said == nullptr;
     });
-    m.def("watch", [](nb::handle callback) {
-        Py_XDECREF(watcher());
-        watcher() = callback.is_none() ? nullptr : callback.inc_ref().ptr();
-    }, nb::arg("callback").none());
+    m.def(
+        "watch",
+        [](nb::handle callback) {
+            Py_XDECREF(watcher());
+            watcher() = callback.is_none() ? nullptr : callback.inc_ref().ptr();
+        },
+        nb::arg("callback").none());
     nb::register_exception_translator([](const std::exception_ptr& error, void*) {
         try {
             std::rethrow_exception(error);

@@ -15,7 +15,8 @@ using Cube = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cp
 
 void check_degrees(size_t degrees) {
     if (degrees < 1 || degrees > MAX_DEGREES)
-        refuse("there must be 1.." + std::to_string(MAX_DEGREES) + " degrees; there are " + std::to_string(degrees) + ".");
+        refuse("there must be 1.." + std::to_string(MAX_DEGREES) + " degrees; there are " + std::to_string(degrees) +
+               ".");
 }
 
 Numpy<double> py_series(const Cube& coefficients, const Vector<int64_t>& panel, const Vector<double>& u) {
@@ -23,7 +24,8 @@ Numpy<double> py_series(const Cube& coefficients, const Vector<int64_t>& panel, 
     check_degrees(coefficients.shape(1));
     check_panels(panel.data(), panel.size(), coefficients.shape(0));
     return make<double>({u.size(), coefficients.shape(2)}, [&](double* out) {
-        series(coefficients.data(), coefficients.shape(1), coefficients.shape(2), panel.data(), u.data(), u.size(), out);
+        series(coefficients.data(), coefficients.shape(1), coefficients.shape(2), panel.data(), u.data(), u.size(),
+               out);
     });
 }
 
@@ -58,7 +60,8 @@ void check_between(const Matrix& rows, const Vector<int64_t>& at, const Vector<d
     const auto n = static_cast<int64_t>(rows.shape(0));
     for (size_t i = 0; i < at.size(); ++i)
         if (at(i) < 0 || at(i) + (part(i) == 0.0 ? 0 : 1) >= n)
-            refuse("point " + std::to_string(i) + " lies beyond row " + std::to_string(at(i)) + " of " + std::to_string(n) + ".");
+            refuse("point " + std::to_string(i) + " lies beyond row " + std::to_string(at(i)) + " of " +
+                   std::to_string(n) + ".");
 }
 
 Numpy<double> py_between_rows(const Matrix& rows, const Vector<int64_t>& at, const Vector<double>& part) {
@@ -71,14 +74,17 @@ Numpy<double> py_between_rows(const Matrix& rows, const Vector<int64_t>& at, con
 void check_below(const Vector<int64_t>& index, size_t limit, const char* name) {
     for (size_t i = 0; i < index.size(); ++i)
         if (index(i) < 0 || static_cast<size_t>(index(i)) >= limit)
-            refuse(std::string(name) + " must lie below " + std::to_string(limit) + "; one is " + std::to_string(index(i)) + ".");
+            refuse(std::string(name) + " must lie below " + std::to_string(limit) + "; one is " +
+                   std::to_string(index(i)) + ".");
 }
 
-Numpy<double> py_bend_rows(const Matrix& coarse, const Vector<int64_t>& at, const Vector<double>& part, const Vector<double>& time,
-                           const Vector<int64_t>& point, const Vector<double>& bend, const Vector<int64_t>& unit, const Matrix& rows) {
+Numpy<double> py_bend_rows(const Matrix& coarse, const Vector<int64_t>& at, const Vector<double>& part,
+                           const Vector<double>& time, const Vector<int64_t>& point, const Vector<double>& bend,
+                           const Vector<int64_t>& unit, const Matrix& rows) {
     const size_t n = at.size(), kinks = point.size();
     if (part.size() != n || time.size() != n) refuse("at, part and time must have the same number of points.");
-    if (bend.size() != kinks || unit.size() != kinks) refuse("point, bend and unit must have the same number of kinks.");
+    if (bend.size() != kinks || unit.size() != kinks)
+        refuse("point, bend and unit must have the same number of kinks.");
     if (rows.shape(1) != coarse.shape(1)) refuse("coarse and rows must have the same number of columns.");
     check_below(at, coarse.shape(0), "at");
     check_below(point, n, "point");
@@ -89,15 +95,16 @@ Numpy<double> py_bend_rows(const Matrix& coarse, const Vector<int64_t>& at, cons
             refuse("point " + std::to_string(i) + " of the finer grid does not lie between two of the coarse one.");
     }
     for (size_t k = 0; k < kinks; ++k)
-        if (part(point(k)) == 0.0 || (k > 0 && point(k) < point(k - 1))) refuse("kinks must lie at inner points, in order.");
+        if (part(point(k)) == 0.0 || (k > 0 && point(k) < point(k - 1)))
+            refuse("kinks must lie at inner points, in order.");
     return make<double>({n, coarse.shape(1)}, [&](double* out) {
-        bend_rows(coarse.data(), coarse.shape(1), at.data(), time.data(), n, point.data(), bend.data(), unit.data(), kinks, rows.data(),
-                  out);
+        bend_rows(coarse.data(), coarse.shape(1), at.data(), time.data(), n, point.data(), bend.data(), unit.data(),
+                  kinks, rows.data(), out);
     });
 }
 
-Numpy<double> py_suffix_products(const Matrix& sums, const Vector<int64_t>& begin, const Vector<int64_t>& end, const Vector<int64_t>& unit,
-                                 const Matrix& rows) {
+Numpy<double> py_suffix_products(const Matrix& sums, const Vector<int64_t>& begin, const Vector<int64_t>& end,
+                                 const Vector<int64_t>& unit, const Matrix& rows) {
     const size_t kinks = begin.size();
     if (end.size() != kinks || unit.size() != kinks) refuse("begin, end and unit must have the same number of kinks.");
     if (rows.shape(1) != sums.shape(1)) refuse("sums and rows must have the same number of columns.");
@@ -118,9 +125,10 @@ Numpy<double> py_sum_groups(const Matrix& rows, const Vector<int64_t>& first) {
     });
 }
 
-void py_add_rows(const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& table, const Vector<int64_t>& row,
-                 const Matrix& values) {
-    if (values.shape(0) != row.size() || values.shape(1) != table.shape(1)) refuse("values must have the columns of the table, and a row for each row named.");
+void py_add_rows(const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& table,
+                 const Vector<int64_t>& row, const Matrix& values) {
+    if (values.shape(0) != row.size() || values.shape(1) != table.shape(1))
+        refuse("values must have the columns of the table, and a row for each row named.");
     check_below(row, table.shape(0), "row");
     nb::gil_scoped_release released;
     add_rows(table.data(), row.data(), values.data(), row.size(), table.shape(1));
@@ -128,7 +136,8 @@ void py_add_rows(const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device
 
 void check_left(const Vector<int64_t>& left, size_t rows) {
     for (size_t i = 0; i < left.size(); ++i)
-        if (left(i) < 0 || static_cast<size_t>(left(i)) + 1 >= rows) refuse("piece " + std::to_string(i) + " lies beyond the rows.");
+        if (left(i) < 0 || static_cast<size_t>(left(i)) + 1 >= rows)
+            refuse("piece " + std::to_string(i) + " lies beyond the rows.");
 }
 
 nb::tuple py_passed_rows(const Matrix& rows, const Vector<int64_t>& left, double level) {
@@ -161,8 +170,8 @@ Unit unit_named(const std::string& name) {
     refuse("units must be tanh or sigmoid; they are " + name + ".");
 }
 
-nb::tuple py_units_at(const std::string& name, const Matrix& rows, const Vector<int64_t>& at, const Vector<double>& part,
-                      const Matrix& weight) {
+nb::tuple py_units_at(const std::string& name, const Matrix& rows, const Vector<int64_t>& at,
+                      const Vector<double>& part, const Matrix& weight) {
     const Unit unit = unit_named(name);
     check_between(rows, at, part);
     if (rows.shape(1) != weight.shape(1)) refuse("rows and weight must have the same number of columns.");
@@ -175,12 +184,14 @@ nb::tuple py_units_at(const std::string& name, const Matrix& rows, const Vector<
 }
 
 nb::tuple py_units_back(const std::string& name, const Matrix& units, const Matrix& cotangent, const Matrix& weight,
-                        const Vector<double>& node_weight, const Matrix& top, const Matrix& rows, const Vector<int64_t>& at,
-                        const Vector<double>& share) {
+                        const Vector<double>& node_weight, const Matrix& top, const Matrix& rows,
+                        const Vector<int64_t>& at, const Vector<double>& share) {
     const Unit unit = unit_named(name);
-    const size_t panels = at.size(), nodes = top.shape(1), degrees = top.shape(0), columns = units.shape(1), width = weight.shape(0);
+    const size_t panels = at.size(), nodes = top.shape(1), degrees = top.shape(0), columns = units.shape(1),
+                 width = weight.shape(0);
     if (degrees < 1 || degrees > MAX_TOPS) refuse("top must have 1.." + std::to_string(MAX_TOPS) + " rows.");
-    if (units.shape(0) != panels * nodes || cotangent.shape(0) != panels * nodes || node_weight.size() != panels * nodes)
+    if (units.shape(0) != panels * nodes || cotangent.shape(0) != panels * nodes ||
+        node_weight.size() != panels * nodes)
         refuse("units, cotangent and node_weight must have one row for each node of each panel.");
     if (weight.shape(1) != columns || rows.shape(1) != columns || cotangent.shape(1) != width || share.size() != panels)
         refuse("units, weight, rows, cotangent and share must go together.");
@@ -188,8 +199,9 @@ nb::tuple py_units_back(const std::string& name, const Matrix& units, const Matr
     Numpy<double> sum = make<double>({degrees, panels}, [](double*) {});
     Numpy<double> squares = make<double>({degrees, panels}, [](double*) {});
     Numpy<double> line = make<double>({panels, columns}, [&](double* out) {
-        units_back(unit, units.data(), columns, panels, nodes, cotangent.data(), weight.data(), width, node_weight.data(), top.data(),
-                   degrees, rows.data(), at.data(), share.data(), {out, sum.data(), squares.data()});
+        units_back(unit, units.data(), columns, panels, nodes, cotangent.data(), weight.data(), width,
+                   node_weight.data(), top.data(), degrees, rows.data(), at.data(), share.data(),
+                   {out, sum.data(), squares.data()});
     });
     return nb::make_tuple(line, sum, squares);
 }

@@ -11,7 +11,7 @@ namespace gigrad {
 // An array that begins at a cache line: vectors that straddle two lines would cost the walk half of its speed.
 template <class T>
 class Aligned {
-  public:
+public:
     explicit Aligned(size_t n = 0) { assign(n, T{}); }
 
     void assign(size_t n, T value) {
@@ -24,7 +24,7 @@ class Aligned {
     T* data() { return data_; }
     T& operator[](size_t i) { return data_[i]; }
 
-  private:
+private:
     std::vector<T> store_;
     T* data_ = nullptr;
 };

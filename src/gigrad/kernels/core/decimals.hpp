@@ -44,8 +44,9 @@ inline double shortest_decimal_between(double low, double high) {
 
 // floor(log10(x)) of a positive number from 1e-13 to 1e15, without a logarithm: rows are read value by value.
 inline int decimal_exponent(double x) {
-    constexpr double powers[] = {1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1,
-                                 1e2,   1e3,   1e4,   1e5,   1e6,  1e7,  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    constexpr double powers[] = {1e-13, 1e-12, 1e-11, 1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4,
+                                 1e-3,  1e-2,  1e-1,  1e0,   1e1,  1e2,  1e3,  1e4,  1e5,  1e6,
+                                 1e7,   1e8,   1e9,   1e10,  1e11, 1e12, 1e13, 1e14, 1e15};
     int64_t bits;
     std::memcpy(&bits, &x, sizeof bits);
     const int binary = static_cast<int>(bits >> 52) - 1023;
@@ -57,7 +58,8 @@ inline int decimal_exponent(double x) {
 inline double decimal_of_float32(double x) {
     const float single = static_cast<float>(x);
     const double wide = single, size = std::abs(wide);
-    if (size < 16777216.0 && wide == static_cast<double>(static_cast<int32_t>(wide))) return wide;  // whole: short already
+    if (size < 16777216.0 && wide == static_cast<double>(static_cast<int32_t>(wide)))
+        return wide;  // whole: short already
     if (!(size > 1e-12 && size < 1e15)) {
         if (!std::isfinite(single)) return x;
         return shortest_decimal(wide, [=](double d) { return static_cast<float>(d) == single; });

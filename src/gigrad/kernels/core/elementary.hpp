@@ -13,7 +13,8 @@ namespace gigrad {
 
 // exp(x) for x <= 0; zero below -708.
 inline double exp_negative(double x) {
-    constexpr double log2_e = 1.4426950408889634074, ln2_high = 6.93145751953125e-1, ln2_low = 1.42860682030941723212e-6;
+    constexpr double log2_e = 1.4426950408889634074, ln2_high = 6.93145751953125e-1,
+                     ln2_low = 1.42860682030941723212e-6;
     constexpr double shift = 6755399441055744.0;  // 1.5 * 2^52: adding it leaves the nearest integer in the lowest bits
     const double bounded = x > -708.0 ? x : -708.0;
     const double shifted = bounded * log2_e + shift;

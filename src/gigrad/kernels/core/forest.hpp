@@ -57,8 +57,8 @@ constexpr double MAX_WAYS = 1 << 26;
 // that are the stored threshold to the library.
 inline auto time_key(const Node& n, const std::vector<Interval>& intervals) {
     const Interval within = n.interval() >= 0 ? intervals[n.interval()] : Interval{0.0, 0.0};
-    return std::make_tuple(n.feature, n.set >= 0, n.set >= 0 ? 0.0 : n.threshold, n.at_once, n.at_once ? 0.0 : n.place, within.low,
-                           within.high);
+    return std::make_tuple(n.feature, n.set >= 0, n.set >= 0 ? 0.0 : n.threshold, n.at_once, n.at_once ? 0.0 : n.place,
+                           within.low, within.high);
 }
 
 // Splits that are crossed at the same time whatever the pair.
@@ -91,9 +91,10 @@ struct SplitIds {
     // Whether nodes repeat splits so often (as boosting on histograms does) that work for each split pays.
     bool repeat() const { return n_nodes >= 2 * size(); }
 
-    std::vector<int32_t> of_node;   // -1 for leaves
-    std::vector<int32_t> of_column; // (columns + 1): where the splits of each begin, thresholds in order, categories last
-    size_t n_nodes;                 // that are no leaves
+    std::vector<int32_t> of_node;  // -1 for leaves
+    std::vector<int32_t>
+        of_column;   // (columns + 1): where the splits of each begin, thresholds in order, categories last
+    size_t n_nodes;  // that are no leaves
     std::vector<int32_t> feature, variable;  // of each split
     std::vector<double> threshold;           // NaN for categories
     std::vector<double> place;               // NaN where the time of a crossing follows from more than that
@@ -103,7 +104,7 @@ struct SplitIds {
 class SweepTrees;
 
 class Forest {
-  public:
+public:
     explicit Forest(const ForestArrays& a);
 
     // Columns of a table, columns as rows are read (one more for each that is read in two precisions), and variables that
@@ -127,7 +128,8 @@ class Forest {
 
     // Made when first asked for; by several threads at once, if need be.
     const SplitIds& split_ids() const {
-        std::call_once(split_ids_once_, [this] { split_ids_ = std::make_unique<SplitIds>(nodes, intervals, n_columns()); });
+        std::call_once(split_ids_once_,
+                       [this] { split_ids_ = std::make_unique<SplitIds>(nodes, intervals, n_columns()); });
         return *split_ids_;
     }
 
@@ -166,7 +168,7 @@ class Forest {
     std::vector<Column> columns;
     std::vector<Interval> intervals;  // see Node::interval
 
-  private:
+private:
     size_t n_inputs_, n_variables_;
     mutable std::once_flag split_ids_once_;
     mutable std::unique_ptr<SplitIds> split_ids_;
@@ -204,7 +206,8 @@ inline Forest::Forest(const ForestArrays& a) {
     uses.assign(n_columns(), 0);
     for (size_t i = n; i-- > 0;)
         if (!nodes[i].is_leaf()) {
-            nodes[i].below = static_cast<uint8_t>(std::min(255, 2 + nodes[nodes[i].left].below + nodes[nodes[i].right].below));
+            nodes[i].below =
+                static_cast<uint8_t>(std::min(255, 2 + nodes[nodes[i].left].below + nodes[nodes[i].right].below));
             uses[nodes[i].feature] += nodes[i].below;
             at_once |= nodes[i].at_once;
         }
@@ -223,7 +226,8 @@ inline void Forest::set_columns(const ForestArrays& a) {
     n_variables_ = n_inputs_;
     if (a.variable.size) {
         n_variables_ = 0;
-        for (size_t j = 0; j < n_inputs_; ++j) n_variables_ = std::max(n_variables_, static_cast<size_t>(a.variable[j]) + 1);
+        for (size_t j = 0; j < n_inputs_; ++j)
+            n_variables_ = std::max(n_variables_, static_cast<size_t>(a.variable[j]) + 1);
     }
     std::vector<char> wide(n_inputs_, 0), single(n_inputs_, 0);
     for (size_t i = 0; i < nodes.size(); ++i)
@@ -248,12 +252,14 @@ inline void Forest::set_columns(const ForestArrays& a) {
         if (node.set < 0 && a.single[i]) node.feature = column_of_single[node.feature];
         Column& column = columns[node.feature];
         node.variable = column.variable;
-        if (node.set < 0 && std::abs(node.threshold) < 1e300) column.scale = std::max(column.scale, std::abs(node.threshold));
+        if (node.set < 0 && std::abs(node.threshold) < 1e300)
+            column.scale = std::max(column.scale, std::abs(node.threshold));
     }
     for (size_t i = 0; i < nodes.size(); ++i)
         if (!nodes[i].is_leaf() && nodes[i].set < 0) set_place(a, i);
     for (const Node& node : nodes)
-        if (!node.is_leaf() && node.set < 0 && columns[node.feature].careful()) columns[node.feature].edges.push_back(node.threshold);
+        if (!node.is_leaf() && node.set < 0 && columns[node.feature].careful())
+            columns[node.feature].edges.push_back(node.threshold);
     for (Column& column : columns) {
         std::sort(column.edges.begin(), column.edges.end());
         column.edges.erase(std::unique(column.edges.begin(), column.edges.end()), column.edges.end());
@@ -284,7 +290,8 @@ inline void Forest::set_place(const ForestArrays& a, size_t i) {
     node.set_interval(static_cast<int32_t>(intervals.size()));
     intervals.push_back({low, high});
     column.intervals = true;
-    column.least_way = std::max(column.least_way, 16384.0 * (high - low));  // it then spans a quarter of a unit of CODE_UNIT
+    column.least_way =
+        std::max(column.least_way, 16384.0 * (high - low));  // it then spans a quarter of a unit of CODE_UNIT
 }
 
 inline void Forest::check_sizes(const ForestArrays& a) const {
@@ -294,8 +301,8 @@ inline void Forest::check_sizes(const ForestArrays& a) const {
     if (n > INT32_MAX) refuse("there may be at most 2147483647 nodes; there are " + std::to_string(n) + ".");
     const auto same = [&](const char* name, size_t size) {
         if (size != n)
-            refuse(std::string(name) + " must have one entry for each of the " + std::to_string(n) +
-                   " nodes; it has " + std::to_string(size) + ".");
+            refuse(std::string(name) + " must have one entry for each of the " + std::to_string(n) + " nodes; it has " +
+                   std::to_string(size) + ".");
     };
     same("threshold", a.threshold.size);
     same("equal_low", a.equal_low.size);
@@ -308,15 +315,15 @@ inline void Forest::check_sizes(const ForestArrays& a) const {
     same("category_set", a.category_set.size);
     same("value", a.value.size);
     if (a.variable.size != 0 && a.variable.size != static_cast<size_t>(a.n_columns))
-        refuse("variable must have one entry for each of the " + std::to_string(a.n_columns) + " columns, or none; it has " +
-               std::to_string(a.variable.size) + ".");
+        refuse("variable must have one entry for each of the " + std::to_string(a.n_columns) +
+               " columns, or none; it has " + std::to_string(a.variable.size) + ".");
     for (size_t j = 0; j < a.variable.size; ++j)
         if (a.variable[j] < 0 || a.variable[j] >= a.n_columns)
-            refuse("variable must hold numbers from 0 to " + std::to_string(a.n_columns - 1) + "; entry " + std::to_string(j) + " is " +
-                   std::to_string(a.variable[j]) + ".");
+            refuse("variable must hold numbers from 0 to " + std::to_string(a.n_columns - 1) + "; entry " +
+                   std::to_string(j) + " is " + std::to_string(a.variable[j]) + ".");
     if (a.tree_output.size != a.roots.size)
-        refuse("tree_output must have one entry for each of the " + std::to_string(a.roots.size) +
-               " trees; it has " + std::to_string(a.tree_output.size) + ".");
+        refuse("tree_output must have one entry for each of the " + std::to_string(a.roots.size) + " trees; it has " +
+               std::to_string(a.tree_output.size) + ".");
     if (a.base.size == 0) refuse("base must have one number for each output; it is empty.");
     for (size_t i = 0; i < a.base.size; ++i)
         if (!std::isfinite(a.base[i])) refuse("base must be finite; output " + std::to_string(i) + " is not.");
@@ -327,7 +334,8 @@ inline void Forest::check_sizes(const ForestArrays& a) const {
 inline void Forest::check_sets(const ForestArrays& a) const {
     if (a.set_start.size == 0 || a.set_start[0] != 0) refuse("set_start must begin with 0.");
     for (size_t i = 1; i < a.set_start.size; ++i)
-        if (a.set_start[i] < a.set_start[i - 1]) refuse("set_start must not decrease; entry " + std::to_string(i) + " does.");
+        if (a.set_start[i] < a.set_start[i - 1])
+            refuse("set_start must not decrease; entry " + std::to_string(i) + " does.");
     if (static_cast<size_t>(a.set_start[a.set_start.size - 1]) != a.set_words.size)
         refuse("set_start must end at the " + std::to_string(a.set_words.size) + " words of set_words; it ends at " +
                std::to_string(a.set_start[a.set_start.size - 1]) + ".");
@@ -337,7 +345,8 @@ inline void Forest::check_node(const ForestArrays& a, size_t i) const {
     const auto where = [i] { return "node " + std::to_string(i); };  // written only when something is wrong
     const auto n = static_cast<int64_t>(a.feature.size);
     if (a.feature[i] < -1 || a.feature[i] >= a.n_columns)
-        refuse(where() + " reads column " + std::to_string(a.feature[i]) + "; there are " + std::to_string(a.n_columns) + ".");
+        refuse(where() + " reads column " + std::to_string(a.feature[i]) + "; there are " +
+               std::to_string(a.n_columns) + ".");
     if (a.feature[i] < 0) {
         if (a.value[i] < 0 || static_cast<size_t>(a.value[i]) >= a.values.size)
             refuse(where() + " is a leaf whose value lies at " + std::to_string(a.value[i]) + "; there are " +
@@ -346,11 +355,12 @@ inline void Forest::check_node(const ForestArrays& a, size_t i) const {
     }
     for (const int32_t child : {a.left[i], a.right[i]})
         if (child <= static_cast<int64_t>(i) || child >= n)
-            refuse(where() + " has child " + std::to_string(child) + "; a child must come after its parent and before " +
-                   std::to_string(n) + ".");
+            refuse(where() + " has child " + std::to_string(child) +
+                   "; a child must come after its parent and before " + std::to_string(n) + ".");
     const int32_t set = a.category_set[i];
     if (set < -1 || set >= static_cast<int64_t>(a.set_start.size) - 1)
-        refuse(where() + " tests category set " + std::to_string(set) + "; there are " + std::to_string(a.set_start.size - 1) + ".");
+        refuse(where() + " tests category set " + std::to_string(set) + "; there are " +
+               std::to_string(a.set_start.size - 1) + ".");
     if (set < 0 && std::isnan(a.threshold[i])) refuse(where() + " has a threshold that is not a number.");
 }
 
@@ -363,7 +373,8 @@ inline void Forest::check_trees() const {
         if (roots[t] < 0 || roots[t] >= n)
             refuse(where + " has root " + std::to_string(roots[t]) + "; there are " + std::to_string(n) + " nodes.");
         if (tree_output[t] < -1 || tree_output[t] >= static_cast<int64_t>(base.size()))
-            refuse(where + " adds to output " + std::to_string(tree_output[t]) + "; there are " + std::to_string(base.size()) + ".");
+            refuse(where + " adds to output " + std::to_string(tree_output[t]) + "; there are " +
+                   std::to_string(base.size()) + ".");
         if (tree_output[t] < 0) vector_leaf[roots[t]] = 1;
     }
     for (size_t i = 0; i < nodes.size(); ++i) {

@@ -29,7 +29,7 @@ inline std::atomic<SignalCheck>& signal_check() {
 
 // What the workers of one call share.
 class CallControl {
-  public:
+public:
     CallControl(const std::atomic<size_t>& handed_out, size_t n_units) : handed_out_(handed_out), n_units_(n_units) {}
 
     bool stopped() const { return stop_.load(std::memory_order_relaxed); }
@@ -49,7 +49,7 @@ class CallControl {
     }
     bool interrupted() const { return interrupted_; }
 
-  private:
+private:
     const std::atomic<size_t>& handed_out_;
     const size_t n_units_;
     std::atomic<bool> stop_{false};

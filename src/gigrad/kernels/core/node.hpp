@@ -6,10 +6,10 @@
 namespace gigrad {
 
 struct Node {
-    double threshold;   // numeric split: x <= threshold goes left. It decides sides
-    double place;       // where the split stands on its column. It decides times; NaN: changes at one half
-    int32_t feature;    // column of a split, as rows are read (reading.hpp); -1 marks a leaf
-    int32_t variable;   // who earns what happens here: the column's own number, or its group's
+    double threshold;  // numeric split: x <= threshold goes left. It decides sides
+    double place;      // where the split stands on its column. It decides times; NaN: changes at one half
+    int32_t feature;   // column of a split, as rows are read (reading.hpp); -1 marks a leaf
+    int32_t variable;  // who earns what happens here: the column's own number, or its group's
     union {
         int32_t left;
         int32_t value;  // leaf: where its numbers begin in `values`

@@ -14,8 +14,8 @@ struct Rows {
 
 inline void check_columns(const Forest& forest, const Rows& rows, const char* name) {
     if (rows.n_columns != forest.n_columns())
-        refuse(std::string(name) + " must have the trees' " + std::to_string(forest.n_columns()) + " columns; there are " +
-               std::to_string(rows.n_columns) + ".");
+        refuse(std::string(name) + " must have the trees' " + std::to_string(forest.n_columns()) +
+               " columns; there are " + std::to_string(rows.n_columns) + ".");
 }
 
 // The leaves of rows begin..begin+n. Each row's way is a chain of loads; those of several rows overlap.
@@ -35,7 +35,8 @@ inline void find_leaves(const Forest& forest, int32_t root, const Rows& x, size_
 }
 
 inline void predict_by_rows(const Forest& forest, const Rows& x, double* out) {
-    constexpr size_t together = 8, block = 64;  // rows that go down a tree side by side; rows for which a tree is fetched once
+    constexpr size_t together = 8,
+                     block = 64;  // rows that go down a tree side by side; rows for which a tree is fetched once
     const size_t outputs = forest.n_outputs();
     for (size_t begin = 0; begin < x.n_rows; begin += block) {
         const size_t stop = std::min(x.n_rows, begin + block);
@@ -53,10 +54,11 @@ inline void predict_by_rows(const Forest& forest, const Rows& x, double* out) {
 }
 
 // Which child each test sends a row to (0 left, 1 right), by test; the last one, of leaves, is 0.
-inline void set_sides(const Forest& forest, const SweepTrees& trees, const double* x, const uint16_t* rank, const uint16_t* level,
-                      uint8_t* right) {
+inline void set_sides(const Forest& forest, const SweepTrees& trees, const double* x, const uint16_t* rank,
+                      const uint16_t* level, uint8_t* right) {
     for (size_t j = 0; j < forest.n_columns(); ++j) {
-        const int32_t begin = trees.column_begin[j], categories = trees.categories_begin[j], stop = trees.column_begin[j + 1];
+        const int32_t begin = trees.column_begin[j], categories = trees.categories_begin[j],
+                      stop = trees.column_begin[j + 1];
         if (std::isnan(x[j])) {
             for (int32_t t = begin; t < categories; ++t) right[t] = !trees.missing_left[t];
         } else {
@@ -86,14 +88,16 @@ inline void predict_by_trees(const Forest& forest, const SweepTrees& trees, cons
         double* const to = out + i * outputs;
         const size_t place = i % SweepRows::TOGETHER;
         if (place == 0)
-            rows.set(trees, std::min(SweepRows::TOGETHER, x.n_rows - i), x.n_columns, [&](size_t j, size_t r) { return x.row(i + r)[j]; });
+            rows.set(trees, std::min(SweepRows::TOGETHER, x.n_rows - i), x.n_columns,
+                     [&](size_t j, size_t r) { return x.row(i + r)[j]; });
         set_sides(forest, trees, rows.row(place), rows.rank(place), rows.level(place), right.data());
         const uint8_t* const sides = right.data();
         std::copy(forest.base.begin(), forest.base.end(), to);
         for (size_t begin = 0; begin < n_trees; begin += together) {
             const size_t n = std::min(together, n_trees - begin);
             const uint32_t* at[together];
-            for (size_t t = 0; t < together; ++t) at[t] = nodes + (t < n ? trees.roots[begin + t] : 0);  // place 0 is a leaf
+            for (size_t t = 0; t < together; ++t)
+                at[t] = nodes + (t < n ? trees.roots[begin + t] : 0);  // place 0 is a leaf
             for (uint32_t ways = 1; ways;) {
                 ways = 0;
                 for (size_t t = 0; t < together; ++t) {

@@ -11,34 +11,35 @@
 namespace gigrad {
 
 class ReadRows {
-  public:
+public:
     // `times`: whether times will be asked for; sides alone need no decimals.
     ReadRows(const Forest& forest, const Rows& given, const char* name, bool times = true) : rows_(given) {
         if (given.n_columns != forest.n_inputs())
-            refuse(std::string(name) + " must have the trees' " + std::to_string(forest.n_inputs()) + " columns; there are " +
-                   std::to_string(given.n_columns) + ".");
+            refuse(std::string(name) + " must have the trees' " + std::to_string(forest.n_inputs()) +
+                   " columns; there are " + std::to_string(given.n_columns) + ".");
         const auto& columns = forest.columns;
         const auto changes = [](const Forest::Column& c) { return c.single || c.careful(); };
-        if (columns.size() == forest.n_inputs() && !(times && std::any_of(columns.begin(), columns.end(), changes))) return;
+        if (columns.size() == forest.n_inputs() && !(times && std::any_of(columns.begin(), columns.end(), changes)))
+            return;
         const size_t width = columns.size(), n = given.n_rows;
         store_.resize(n * width);
         for (size_t begin = 0; begin < n; begin += TOGETHER)
             for (size_t j = 0; j < width; ++j)
-                read(forest, columns[j], times, given.data + begin * given.n_columns + columns[j].input, given.n_columns,
-                     std::min(TOGETHER, n - begin), store_.data() + begin * width + j, width);
+                read(forest, columns[j], times, given.data + begin * given.n_columns + columns[j].input,
+                     given.n_columns, std::min(TOGETHER, n - begin), store_.data() + begin * width + j, width);
         rows_ = {store_.data(), n, width};
     }
 
     operator const Rows&() const { return rows_; }
 
-  private:
+private:
     static constexpr size_t TOGETHER = 32;  // rows that stay in the first cache while they are read column by column
     Rows rows_;
     std::vector<double> store_;
 
     // n values of one column.
-    static void read(const Forest& forest, const Forest::Column& column, bool times, const double* from, size_t from_step, size_t n,
-                     double* to, size_t to_step) {
+    static void read(const Forest& forest, const Forest::Column& column, bool times, const double* from,
+                     size_t from_step, size_t n, double* to, size_t to_step) {
         if (times && column.careful())
             for (size_t i = 0; i < n; ++i) to[i * to_step] = careful_value(forest, column, from[i * from_step]);
         else if (times && column.single)
@@ -55,13 +56,15 @@ class ReadRows {
     static double careful_value(const Forest& forest, const Forest::Column& column, double x) {
         if (!std::isfinite(x)) return x;
         const auto& snaps = column.snaps;
-        const auto after = std::upper_bound(snaps.begin(), snaps.end(), x, [](double v, const Forest::Snap& s) { return v < s.low; });
+        const auto after =
+            std::upper_bound(snaps.begin(), snaps.end(), x, [](double v, const Forest::Snap& s) { return v < s.low; });
         double read = x;
         if (after != snaps.begin() && x <= std::prev(after)->high)
             read = std::prev(after)->place;
         else if (column.single && !is_stored(forest, column, x))
             read = decimal_of_float32(x);
-        const auto edge = std::lower_bound(column.edges.begin(), column.edges.end(), x);  // the first that x does not exceed
+        const auto edge =
+            std::lower_bound(column.edges.begin(), column.edges.end(), x);  // the first that x does not exceed
         if (edge != column.edges.end() && read > *edge) return *edge;
         if (edge != column.edges.begin() && read <= *std::prev(edge))
             return std::nextafter(*std::prev(edge), std::numeric_limits<double>::infinity());
@@ -70,7 +73,8 @@ class ReadRows {
 
     // Whether x lies on a flat piece that is the threshold of some split: it must stay there.
     static bool is_stored(const Forest& forest, const Forest::Column& column, double x) {
-        return column.intervals && std::any_of(forest.intervals.begin(), forest.intervals.end(), [=](const Interval& w) { return w.holds(x); });
+        return column.intervals && std::any_of(forest.intervals.begin(), forest.intervals.end(),
+                                               [=](const Interval& w) { return w.holds(x); });
     }
 };
 

@@ -6,7 +6,8 @@
 namespace gigrad {
 
 inline bool goes_left(const Forest& forest, const Node& node, double x) {
-    if (node.set < 0) return (x <= node.threshold) | ((x != x) & node.missing_left);  // no branch: nobody can foretell it
+    if (node.set < 0)
+        return (x <= node.threshold) | ((x != x) & node.missing_left);  // no branch: nobody can foretell it
     return std::isnan(x) ? node.missing_left : forest.in_set(node.set, x);
 }
 

@@ -7,7 +7,7 @@ namespace gigrad {
 namespace {
 
 class CornerLanes {
-  public:
+public:
     static constexpr size_t N = 4;
     // The compiler's own vectors: it knows how many of the machine's each takes.
     typedef double Numbers __attribute__((vector_size(8 * N)));
@@ -22,7 +22,7 @@ class CornerLanes {
     void open(const Numbers& time) { entered_ = time > entered_ ? time : entered_; }
     void close(const Numbers& time) { left_ = time < left_ ? time : left_; }
     void settle() {
-        late_ = entered_ > 0.0 ? entered_ : Numbers{};  // what was taken before opens nothing
+        late_ = entered_ > 0.0 ? entered_ : Numbers{};    // what was taken before opens nothing
         soon_ = left_ < LAST ? left_ : Numbers{} + LAST;  // what is taken to the end closes nothing
         together_ = entered_ == left_;
     }
@@ -32,7 +32,8 @@ class CornerLanes {
     void closes(const Numbers& time, Truths& out) const { out = time <= soon_; }
 
     // What each turn earns of `value`, where u of them open the leaf and v close it.
-    void share(const Shares* table, const Truths& u, const Truths& v, const Numbers& value, Numbers& past, Numbers& before) const {
+    void share(const Shares* table, const Truths& u, const Truths& v, const Numbers& value, Numbers& past,
+               Numbers& before) const {
         const Truths place = (together_ & (u > 0) & (v > 0) & (1 << 8)) + (u << 4) + v;
         for (size_t lane = 0; lane < N; ++lane) {
             const Shares& shares = table[place[lane]];
@@ -45,7 +46,7 @@ class CornerLanes {
 
     const Truths& together() const { return together_; }
 
-  private:
+private:
     static constexpr double LAST = 1.5;  // after every time, before AFTER_ALL
     Numbers entered_, left_, late_, soon_;
     Truths together_;

@@ -55,7 +55,8 @@ struct IsaAvx2 {
         const __m256i not_m = _mm256_xor_si256(m.m, _mm256_set1_epi16(-1));
         // Shifts of 32 and more, and those below zero once they are bytes, give nothing.
         const auto shift = [&](Vec turn) {
-            return _mm256_and_si256(_mm256_or_si256(_mm256_sub_epi16(_mm256_slli_epi16(turn, 2), t.shift), not_m), _mm256_set1_epi16(255));
+            return _mm256_and_si256(_mm256_or_si256(_mm256_sub_epi16(_mm256_slli_epi16(turn, 2), t.shift), not_m),
+                                    _mm256_set1_epi16(255));
         };
         const __m256i bytes = _mm256_packus_epi16(shift(in), shift(out)), one = _mm256_set1_epi32(1);
         const __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
@@ -68,7 +69,8 @@ struct IsaAvx2 {
     static void read(Tally t, int* n) {
         spill(t);
         // Even bytes are turns 0, 2, 4, 6 and odd ones 1, 3, 5, 7.
-        const __m256i a = _mm256_unpacklo_epi8(t.even, t.odd), b = _mm256_unpackhi_epi8(t.even, t.odd), ab = _mm256_add_epi8(a, b);
+        const __m256i a = _mm256_unpacklo_epi8(t.even, t.odd), b = _mm256_unpackhi_epi8(t.even, t.odd),
+                      ab = _mm256_add_epi8(a, b);
         const __m128i c = _mm_add_epi8(_mm256_castsi256_si128(ab), _mm256_extracti128_si256(ab, 1));
         const __m128i sums = _mm_add_epi8(c, _mm_srli_si128(c, 8));
         _mm256_storeu_si256(reinterpret_cast<__m256i*>(n), _mm256_cvtepu8_epi32(sums));
@@ -82,10 +84,11 @@ struct IsaAvx2 {
         const __m256d t = _mm256_set1_pd(threshold);
         const auto four = [&](int i) { return _mm256_cvtpd_ps(_mm256_sub_pd(_mm256_loadu_pd(ends + i), t)); };
         const __m256 even = _mm256_set_m128(four(8), four(0)), odd = _mm256_set_m128(four(12), four(4));
-        return code(_mm256_mul_ps(even, _mm256_loadu_ps(inverse)), _mm256_mul_ps(odd, _mm256_loadu_ps(inverse + 8)), offset);
+        return code(_mm256_mul_ps(even, _mm256_loadu_ps(inverse)), _mm256_mul_ps(odd, _mm256_loadu_ps(inverse + 8)),
+                    offset);
     }
 
-  private:
+private:
     static void spill(Tally& t) {
         const __m256i four = _mm256_set1_epi32(0x0f0f0f0f);
         t.even = _mm256_add_epi8(t.even, _mm256_and_si256(t.nibbles, four));
@@ -96,7 +99,8 @@ struct IsaAvx2 {
     static Vec code(__m256 even, __m256 odd, int16_t offset) {
         // A place beyond the start (a value outside of a column's support) is crossed at the start; packing holds the other end.
         const __m256 most = _mm256_set1_ps(CODE_UNIT);
-        const __m256i units = _mm256_packus_epi32(_mm256_cvtps_epi32(_mm256_min_ps(even, most)), _mm256_cvtps_epi32(_mm256_min_ps(odd, most)));
+        const __m256i units = _mm256_packus_epi32(_mm256_cvtps_epi32(_mm256_min_ps(even, most)),
+                                                  _mm256_cvtps_epi32(_mm256_min_ps(odd, most)));
         return _mm256_add_epi16(_mm256_slli_epi16(units, 4), _mm256_set1_epi16(offset));
     }
 };

@@ -43,9 +43,11 @@ struct IsaAvx512 {
     static Tally tally(int first) { return {first, {}}; }
     static void add(Tally& t, Vec in, Vec out, Mask m) {
         const __m512i none = _mm512_set1_epi16(-1);
-        const __m512i turns = _mm512_packs_epi16(_mm512_mask_blend_epi16(m, none, in), _mm512_mask_blend_epi16(m, none, out));
+        const __m512i turns =
+            _mm512_packs_epi16(_mm512_mask_blend_epi16(m, none, in), _mm512_mask_blend_epi16(m, none, out));
         for (int d = 0; d < 8; ++d)
-            t.n[d] += __builtin_popcountll(_mm512_cmpeq_epi8_mask(turns, _mm512_set1_epi8(static_cast<char>(t.first + d))));
+            t.n[d] +=
+                __builtin_popcountll(_mm512_cmpeq_epi8_mask(turns, _mm512_set1_epi8(static_cast<char>(t.first + d))));
     }
     static void read(const Tally& t, int* n) {
         for (int d = 0; d < 8; ++d) n[d] = t.n[d];
@@ -53,23 +55,26 @@ struct IsaAvx512 {
 
     static Vec times(const float* inverse, float u, int16_t offset) {
         const __m512 v = _mm512_set1_ps(u);
-        return code(_mm512_mul_ps(v, _mm512_loadu_ps(inverse)), _mm512_mul_ps(v, _mm512_loadu_ps(inverse + 16)), offset);
+        return code(_mm512_mul_ps(v, _mm512_loadu_ps(inverse)), _mm512_mul_ps(v, _mm512_loadu_ps(inverse + 16)),
+                    offset);
     }
     static Vec times(const float* inverse, const double* ends, double threshold, int16_t offset) {
         const __m256d t = _mm256_set1_pd(threshold);
         const auto four = [&](int i) { return _mm256_cvtpd_ps(_mm256_sub_pd(_mm256_loadu_pd(ends + i), t)); };
         const auto groups = [&](int i) {  // lanes i, i + 8, i + 16, i + 24 and the three after each
-            const __m256 low = _mm256_set_m128(four(i + 8), four(i)), high = _mm256_set_m128(four(i + 24), four(i + 16));
+            const __m256 low = _mm256_set_m128(four(i + 8), four(i)),
+                         high = _mm256_set_m128(four(i + 24), four(i + 16));
             return _mm512_insertf32x8(_mm512_castps256_ps512(low), high, 1);
         };
-        return code(_mm512_mul_ps(groups(0), _mm512_loadu_ps(inverse)), _mm512_mul_ps(groups(4), _mm512_loadu_ps(inverse + 16)),
-                    offset);
+        return code(_mm512_mul_ps(groups(0), _mm512_loadu_ps(inverse)),
+                    _mm512_mul_ps(groups(4), _mm512_loadu_ps(inverse + 16)), offset);
     }
 
-  private:
+private:
     static Vec code(__m512 even, __m512 odd, int16_t offset) {
         const __m512 most = _mm512_set1_ps(CODE_UNIT);  // see isa_avx2.hpp
-        const __m512i units = _mm512_packus_epi32(_mm512_cvtps_epi32(_mm512_min_ps(even, most)), _mm512_cvtps_epi32(_mm512_min_ps(odd, most)));
+        const __m512i units = _mm512_packus_epi32(_mm512_cvtps_epi32(_mm512_min_ps(even, most)),
+                                                  _mm512_cvtps_epi32(_mm512_min_ps(odd, most)));
         return _mm512_add_epi16(_mm512_slli_epi16(units, 4), _mm512_set1_epi16(offset));
     }
 };

@@ -33,34 +33,66 @@ struct IsaPlain {
         return out;
     }
 
-    static Vec load(const int16_t* p) { return each([&](int i) { return p[i]; }); }
+    static Vec load(const int16_t* p) {
+        return each([&](int i) { return p[i]; });
+    }
     static void store(int16_t* p, Vec v) {
         for (int i = 0; i < LANES; ++i) p[i] = v.lane[i];
     }
-    static Vec all(int16_t x) { return each([&](int) { return x; }); }
-    static Vec least(Vec a, Vec b) { return each([&](int i) { return a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]; }); }
-    static Vec largest(Vec a, Vec b) { return each([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; }); }
-    static Vec both(Vec a, Vec b) { return each([&](int i) { return a.lane[i] & b.lane[i]; }); }
+    static Vec all(int16_t x) {
+        return each([&](int) { return x; });
+    }
+    static Vec least(Vec a, Vec b) {
+        return each([&](int i) { return a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]; });
+    }
+    static Vec largest(Vec a, Vec b) {
+        return each([&](int i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
+    }
+    static Vec both(Vec a, Vec b) {
+        return each([&](int i) { return a.lane[i] & b.lane[i]; });
+    }
     // Sums and differences stop at the ends of int16.
-    static Vec plus(Vec a, Vec b) { return each([&](int i) { return stop(a.lane[i] + b.lane[i]); }); }
-    static Vec minus(Vec a, Vec b) { return each([&](int i) { return stop(a.lane[i] - b.lane[i]); }); }
+    static Vec plus(Vec a, Vec b) {
+        return each([&](int i) { return stop(a.lane[i] + b.lane[i]); });
+    }
+    static Vec minus(Vec a, Vec b) {
+        return each([&](int i) { return stop(a.lane[i] - b.lane[i]); });
+    }
 
-    static Mask more(Vec a, Vec b) { return test([&](int i) { return a.lane[i] > b.lane[i]; }); }
-    static Mask same(Vec a, Vec b) { return test([&](int i) { return a.lane[i] == b.lane[i]; }); }
-    static Mask differ(Mask a, Mask b) { return test([&](int i) { return a.lane[i] != b.lane[i]; }); }
-    static Mask either(Mask a, Mask b) { return test([&](int i) { return a.lane[i] || b.lane[i]; }); }
-    static Mask without(Mask a, Mask b) { return test([&](int i) { return a.lane[i] && !b.lane[i]; }); }
-    static Mask flag(bool on) { return test([&](int) { return on; }); }
-    static Mask negative(Vec a) { return test([&](int i) { return a.lane[i] < 0; }); }
+    static Mask more(Vec a, Vec b) {
+        return test([&](int i) { return a.lane[i] > b.lane[i]; });
+    }
+    static Mask same(Vec a, Vec b) {
+        return test([&](int i) { return a.lane[i] == b.lane[i]; });
+    }
+    static Mask differ(Mask a, Mask b) {
+        return test([&](int i) { return a.lane[i] != b.lane[i]; });
+    }
+    static Mask either(Mask a, Mask b) {
+        return test([&](int i) { return a.lane[i] || b.lane[i]; });
+    }
+    static Mask without(Mask a, Mask b) {
+        return test([&](int i) { return a.lane[i] && !b.lane[i]; });
+    }
+    static Mask flag(bool on) {
+        return test([&](int) { return on; });
+    }
+    static Mask negative(Vec a) {
+        return test([&](int i) { return a.lane[i] < 0; });
+    }
     static bool any(Mask m) { return bits(m) != 0; }
     static uint32_t bits(Mask m) {
         uint32_t out = 0;
         for (int i = 0; i < LANES; ++i) out |= static_cast<uint32_t>(m.lane[i]) << i;
         return out;
     }
-    static Vec choose(Mask m, Vec yes, Vec no) { return each([&](int i) { return m.lane[i] ? yes.lane[i] : no.lane[i]; }); }
+    static Vec choose(Mask m, Vec yes, Vec no) {
+        return each([&](int i) { return m.lane[i] ? yes.lane[i] : no.lane[i]; });
+    }
     // Sets the four lowest bits where m holds.
-    static Vec doubt(Vec v, Mask m) { return each([&](int i) { return m.lane[i] ? v.lane[i] | 15 : v.lane[i]; }); }
+    static Vec doubt(Vec v, Mask m) {
+        return each([&](int i) { return m.lane[i] ? v.lane[i] | 15 : v.lane[i]; });
+    }
 
     // How often each of eight turns, from `first` on, was among `in` and `out` of the lanes where m holds.
     struct Tally {
@@ -83,11 +115,12 @@ struct IsaPlain {
         return each([&](int i) { return code(u * inverse[inverse_place(i)], offset); });
     }
     static Vec times(const float* inverse, const double* ends, double threshold, int16_t offset) {
-        return each([&](int i) { return code(static_cast<float>(ends[i] - threshold) * inverse[inverse_place(i)], offset); });
+        return each(
+            [&](int i) { return code(static_cast<float>(ends[i] - threshold) * inverse[inverse_place(i)], offset); });
     }
     static int inverse_place(int lane) { return (lane / 4 % 2) * (LANES / 2) + lane / 8 * 4 + lane % 4; }
 
-  private:
+private:
     static int16_t stop(int x) { return static_cast<int16_t>(x > 32767 ? 32767 : x < -32768 ? -32768 : x); }
     static int16_t code(float x, int16_t offset) {
         const uint32_t unit = x > 0.0f ? static_cast<uint32_t>(std::lrint(x < CODE_UNIT ? x : CODE_UNIT)) : 0u;

@@ -19,7 +19,7 @@ namespace gigrad {
 constexpr float CODE_UNIT = 4000.0f;
 constexpr int16_t CODE_ORIGIN = -32000;
 constexpr int16_t CODE_DOUBT = 32;
-constexpr int16_t CODE_NEVER = 0x7fff;                  // a split that is not crossed
+constexpr int16_t CODE_NEVER = 0x7fff;  // a split that is not crossed
 constexpr int16_t TURN_MASK = 15;
 constexpr int16_t TURN_DOUBT = 15;                      // two turns too close to tell apart
 constexpr int16_t TURN_NONE = 14;                       // the path's own end
@@ -28,23 +28,23 @@ constexpr int16_t CODE_START = 0x7fc0 + TURN_NONE;      // after every crossing
 constexpr int16_t CODE_HALF = CODE_ORIGIN + 16 * 2000;  // r = 1/2, without its turn
 constexpr int16_t TURN_AT_ONCE = 13;                    // all turns at one half of columns without values between
 constexpr int16_t CODE_AT_ONCE = CODE_HALF + TURN_AT_ONCE;
-constexpr int MAX_TURNS = 13;    // deeper nodes go to the exact walk
-constexpr int MAX_VECTORS = 64;  // of a block: one bit of a word for each
+constexpr int MAX_TURNS = 13;                    // deeper nodes go to the exact walk
+constexpr int MAX_VECTORS = 64;                  // of a block: one bit of a word for each
 constexpr int SLOT_CODES = 2 * MAX_VECTORS + 6;  // vectors of codes that the walk keeps for each level
 
 // One column of a block. Pairs are lanes; lane l of vector v of row r (all pairs of a row share their end) is start
 // v * LANES + l. Without shared ends there is one row.
 struct LaneColumn {
     bool ready;
-    bool rough;                     // a difference e - s is too small or too large for float32: only the exact walk will do
-    const double* sorted;           // the distinct values in the block's rows, in order
+    bool rough;            // a difference e - s is too small or too large for float32: only the exact walk will do
+    const double* sorted;  // the distinct values in the block's rows, in order
     int32_t n_sorted;
-    const int16_t* last_left;       // by split: the last place in `sorted` that goes left; null: to be searched for
-    const int16_t* start_rank[2];   // place of each start's value in `sorted`; NaN as the side [missing_left] wants
-    const int16_t* end_rank[2];     // the same of ends; null where ends are shared
-    const int16_t* jumps;           // -1 for lanes that change at one half; null when there is none
-    const float* inverse;           // CODE_UNIT / (e - s), by row, in the order Isa::times wants
-    const double* ends;             // by lane; null where ends are shared
+    const int16_t* last_left;      // by split: the last place in `sorted` that goes left; null: to be searched for
+    const int16_t* start_rank[2];  // place of each start's value in `sorted`; NaN as the side [missing_left] wants
+    const int16_t* end_rank[2];    // the same of ends; null where ends are shared
+    const int16_t* jumps;          // -1 for lanes that change at one half; null when there is none
+    const float* inverse;          // CODE_UNIT / (e - s), by row, in the order Isa::times wants
+    const double* ends;            // by lane; null where ends are shared
 };
 
 struct LaneWalkJob;
@@ -91,58 +91,58 @@ struct LaneWalkJob {
     void* owner;
     const Node* nodes;
     LaneColumn* columns;
-    int n_rows;                  // rows of ends; 1 where ends are not shared
-    int row_vectors;             // vectors of a row
-    const double* ends;          // shared: n_rows x end_step
+    int n_rows;          // rows of ends; 1 where ends are not shared
+    int row_vectors;     // vectors of a row
+    const double* ends;  // shared: n_rows x end_step
     size_t end_step;
-    const int16_t* first_code;   // by start: CODE_END, or CODE_NEVER for lanes without a pair
-    int16_t* state;              // (MAX_TURNS + 2) x SLOT_CODES x LANES codes
-    Turn path[MAX_TURNS];        // the way to the node that `calls.exact` is about
+    const int16_t* first_code;  // by start: CODE_END, or CODE_NEVER for lanes without a pair
+    int16_t* state;             // (MAX_TURNS + 2) x SLOT_CODES x LANES codes
+    Turn path[MAX_TURNS];       // the way to the node that `calls.exact` is about
 
     size_t n_trees;
-    void (*between_trees)();  // may throw: a call that is interrupted
+    void (*between_trees)();             // may throw: a call that is interrupted
     const int32_t *roots, *tree_output;  // tree_output -1: a leaf has a number for every output
 
     // Where the credit goes: `credit` + row (or pair) * credit_step, (columns, outputs).
     double* credit;
     size_t credit_step;
-    size_t nobody;               // of pairs: a place of each table for what the path's own ends would earn
+    size_t nobody;  // of pairs: a place of each table for what the path's own ends would earn
     const double* values;
     size_t outputs;
-    size_t first, width;         // of the outputs that the present tree adds to
-    const double* weight_sums;   // (row_vectors, LANES / 8, 256): sums of weights by bits; null: all are `weight`
+    size_t first, width;        // of the outputs that the present tree adds to
+    const double* weight_sums;  // (row_vectors, LANES / 8, 256): sums of weights by bits; null: all are `weight`
     double weight;
-    bool at_once;                // whether any pair of the block may cross a split at one half
-    const Shares* shares;        // (2, 16, 16): at one corner or not; variables that open; variables that close
+    bool at_once;          // whether any pair of the block may cross a split at one half
+    const Shares* shares;  // (2, 16, 16): at one corner or not; variables that open; variables that close
 
     // Where visits go instead, for those who need the jumps themselves: one list for each lane, in any order.
     Visits* visits;
-    const int32_t* split_ids;    // by node
+    const int32_t* split_ids;  // by node
     int32_t no_split;
-    int32_t tree;                // the present one
+    int32_t tree;  // the present one
 };
 
 // A turn of the way to a leaf in doubt, for one end.
 struct LeafTurn {
     const double* starts;  // the column
     double threshold, place, end;
-    double low, high;      // starts from low to high are the stored threshold: they cross at 0. None where low > high
-    bool end_stored;       // the end is: all cross at 1, or at one half where both ends are
+    double low, high;  // starts from low to high are the stored threshold: they cross at 0. None where low > high
+    bool end_stored;   // the end is: all cross at 1, or at one half where both ends are
     const Node* node;
-    bool from_left;        // starts that go left cross it
-    bool plain;            // a numeric split of a column without jumps: the general rules have nothing to add
-    double mass;           // weight of the starts for which it opens or closes the leaf, by their shares
+    bool from_left;  // starts that go left cross it
+    bool plain;      // a numeric split of a column without jumps: the general rules have nothing to add
+    double mass;     // weight of the starts for which it opens or closes the leaf, by their shares
 };
 
 // All of its turns are plain.
 struct LeafShares {
     LeafTurn *opening, *closing;  // to the end's side, and the others
     int n_opening, n_closing;
-    bool repeats;                 // a variable is asked twice
-    const int32_t* starts;        // those in doubt
+    bool repeats;           // a variable is asked twice
+    const int32_t* starts;  // those in doubt
     size_t n;
-    const double* weights;        // of all starts
-    const Shares* shares;         // (2, 16, 16): at one corner or not; variables that open; variables that close
+    const double* weights;  // of all starts
+    const Shares* shares;   // (2, 16, 16): at one corner or not; variables that open; variables that close
 };
 
 // The leaves of a swept pair that are in doubt, of trees with one output.
@@ -152,19 +152,19 @@ struct SweepWay {
     uint16_t test[SWEEP_CORNER_DEPTH], left;
 };
 struct SweepCorners {
-    const int32_t* leaves;      // their places
+    const int32_t* leaves;  // their places
     size_t n;
-    const SweepWay* ways;       // of all leaves
-    const int32_t* way_of;      // by place
-    const int16_t* codes;       // as in SweepJob
-    const double* times;        // by test: exactly when, of those that are crossed; anything of the others, and of none
-    const int32_t* variable_of; // by test, and of none
-    const VisitValue* gives;    // by place
-    size_t depth;               // of the trees
-    const Shares* shares;       // as in LeafShares
+    const SweepWay* ways;   // of all leaves
+    const int32_t* way_of;  // by place
+    const int16_t* codes;   // as in SweepJob
+    const double* times;    // by test: exactly when, of those that are crossed; anything of the others, and of none
+    const int32_t* variable_of;  // by test, and of none
+    const VisitValue* gives;     // by place
+    size_t depth;                // of the trees
+    const Shares* shares;        // as in LeafShares
     double weight;
-    double* credit;             // (columns,), to be added to
-    int32_t* odd;               // leaves that are left to others: a variable is asked twice on the way; room for all and one
+    double* credit;  // (columns,), to be added to
+    int32_t* odd;    // leaves that are left to others: a variable is asked twice on the way; room for all and one
     size_t n_odd;
 };
 
@@ -175,7 +175,7 @@ struct LaneKernel {
     void (*pairs)(LaneWalkJob&);       // all trees, credit of each pair
     void (*population_visits)(LaneWalkJob&);
     void (*pairs_visits)(LaneWalkJob&);
-    SweepWalk sweep;                   // one pair, all trees
+    SweepWalk sweep;  // one pair, all trees
     void (*sweep_corners)(SweepCorners&);
     bool (*leaf_shares)(const LeafShares&);  // adds to the masses; false, and nothing added, where it cannot tell
 };

@@ -13,10 +13,17 @@
 namespace gigrad {
 
 class LaneBlock {
-  public:
+public:
     LaneBlock(const Forest& forest, const LaneKernel& kernel)
-        : forest_(forest), kernel_(kernel), walk_(forest), leaf_(forest, kernel_), columns_(forest.n_columns()), store_(forest.n_columns()),
-          state_((MAX_TURNS + 2) * SLOT_CODES * lanes()), first_code_(capacity()), unclear_starts_(capacity()) {
+        : forest_(forest),
+          kernel_(kernel),
+          walk_(forest),
+          leaf_(forest, kernel_),
+          columns_(forest.n_columns()),
+          store_(forest.n_columns()),
+          state_((MAX_TURNS + 2) * SLOT_CODES * lanes()),
+          first_code_(capacity()),
+          unclear_starts_(capacity()) {
         job_.calls = {&ask_column, &ask_category, &ask_exact, &ask_grow};
         job_.owner = this;
         job_.nodes = forest.nodes.data();
@@ -43,7 +50,8 @@ class LaneBlock {
     size_t capacity() const { return MAX_VECTORS * lanes(); }
 
     // All pairs of `n_starts` starts with each of `n_rows` ends (row-major); credit[row] += weight * credit of each pair.
-    void population(const Block& block, size_t n_starts, size_t n_rows, const double* weights, double* credit, size_t step) {
+    void population(const Block& block, size_t n_starts, size_t n_rows, const double* weights, double* credit,
+                    size_t step) {
         begin(block, n_starts, n_rows, true);
         credit_to(credit, step);
         weights_ = weights;
@@ -78,7 +86,7 @@ class LaneBlock {
         kernel_.pairs_visits(job_);
     }
 
-  private:
+private:
     // The arrays of one column.
     struct Store {
         std::vector<double> sorted;
@@ -174,20 +182,26 @@ class LaneBlock {
 
     static LaneBlock& self(LaneWalkJob& job) { return *static_cast<LaneBlock*>(job.owner); }
     static void ask_column(LaneWalkJob& job, int32_t feature) { self(job).column(feature); }
-    static void ask_category(LaneWalkJob& job, const Node& node, int16_t* starts, int16_t* ends) { self(job).category(node, starts, ends); }
+    static void ask_category(LaneWalkJob& job, const Node& node, int16_t* starts, int16_t* ends) {
+        self(job).category(node, starts, ends);
+    }
     static void ask_exact(LaneWalkJob& job, int32_t node, int depth, const LaneSet* sets, int n_sets) {
         LaneBlock& me = self(job);
         if (me.trace_)
-            me.exact(node, depth, sets, n_sets, TraceSink{me.forest_, *me.splits_, *me.trace_, me.shared_ ? me.padded() : 0, job.tree});
+            me.exact(node, depth, sets, n_sets,
+                     TraceSink{me.forest_, *me.splits_, *me.trace_, me.shared_ ? me.padded() : 0, job.tree});
         else if (me.shared_ && job.nodes[node].is_leaf())
             me.exact_shared_leaf(node, depth, sets, n_sets);
         else
-            me.exact(node, depth, sets, n_sets,
-                     CreditSink{me.forest_, job.outputs, job.width, job.first, job.credit, job.credit_step, me.weights_});
+            me.exact(
+                node, depth, sets, n_sets,
+                CreditSink{me.forest_, job.outputs, job.width, job.first, job.credit, job.credit_step, me.weights_});
     }
     static void ask_grow(LaneWalkJob& job, size_t lane) { self(job).trace_->grow(lane); }
 
-    double start_value(int32_t feature, size_t i) const { return block_.start(feature, Pair{static_cast<int32_t>(i), 0}); }
+    double start_value(int32_t feature, size_t i) const {
+        return block_.start(feature, Pair{static_cast<int32_t>(i), 0});
+    }
     double end_value(int32_t feature, size_t i) const { return block_.end(feature, Pair{0, static_cast<int32_t>(i)}); }
     size_t padded() const { return static_cast<size_t>(job_.row_vectors) * lanes(); }
 
@@ -220,7 +234,8 @@ class LaneBlock {
         column.sorted = store.sorted.data();
         column.n_sorted = static_cast<int32_t>(store.sorted.size());
         rank(store, store.rank, missing, [&](size_t i) { return start_value(feature, i); }, column.start_rank);
-        if (!shared_) rank(store, store.end_rank, missing, [&](size_t i) { return end_value(feature, i); }, column.end_rank);
+        if (!shared_)
+            rank(store, store.end_rank, missing, [&](size_t i) { return end_value(feature, i); }, column.end_rank);
         if (splits_) place_splits(feature, store, column);
         store.jumps.assign(padded(), 0);
         for (size_t i = 0; i < n_starts_; ++i)
@@ -231,7 +246,8 @@ class LaneBlock {
 
     // The last value that goes left, for all splits of the column at once: both are in order.
     void place_splits(int32_t feature, Store& store, LaneColumn& column) const {
-        const auto first = static_cast<size_t>(splits_->of_column[feature]), stop = static_cast<size_t>(splits_->of_column[feature + 1]);
+        const auto first = static_cast<size_t>(splits_->of_column[feature]),
+                   stop = static_cast<size_t>(splits_->of_column[feature + 1]);
         store.last_left.resize(stop - first);
         size_t n = 0;
         for (size_t split = first; split < stop; ++split) {
@@ -255,7 +271,8 @@ class LaneBlock {
                 if (std::isnan(x))
                     to[i] = missing_left ? INT16_MIN : INT16_MAX;
                 else
-                    to[i] = static_cast<int16_t>(std::lower_bound(store.sorted.begin(), store.sorted.end(), x) - store.sorted.begin());
+                    to[i] = static_cast<int16_t>(std::lower_bound(store.sorted.begin(), store.sorted.end(), x) -
+                                                 store.sorted.begin());
             }
             out[missing_left] = to.data();
         }
@@ -290,7 +307,8 @@ class LaneBlock {
             if (!std::isfinite(e))
                 std::fill_n(natural, n_starts_, CODE_UNIT);  // the walk takes one half of it
             else if (column.jumps)
-                for (size_t i = 0; i < n_starts_; ++i) natural[i] = store.jumps[i] ? 0.0f : inverse(starts[i], e, least_way, rough);
+                for (size_t i = 0; i < n_starts_; ++i)
+                    natural[i] = store.jumps[i] ? 0.0f : inverse(starts[i], e, least_way, rough);
             else
                 for (size_t i = 0; i < n_starts_; ++i) natural[i] = inverse(starts[i], e, least_way, rough);
             column.rough |= rough;
@@ -306,7 +324,8 @@ class LaneBlock {
         for (size_t i = 0; i < n_starts_; ++i) {
             if (store.jumps[i]) continue;
             store.ends[i] = end_value(feature, i);
-            natural_[i] = inverse(start_value(feature, i), store.ends[i], forest_.columns[feature].least_way, column.rough);
+            natural_[i] =
+                inverse(start_value(feature, i), store.ends[i], forest_.columns[feature].least_way, column.rough);
         }
         write_inverses(natural_.data(), store.inverse.data());
         column.ends = store.ends.data();
@@ -354,12 +373,14 @@ class LaneBlock {
             size_t n = 0;
             for (; set != stop && set->vector < (row + 1) * job_.row_vectors; ++set) {
                 const int32_t first = (set->vector - row * job_.row_vectors) * kernel_.lanes;
-                for (uint32_t bits = set->lanes; bits; bits &= bits - 1) unclear_starts_[n++] = first + __builtin_ctz(bits);
+                for (uint32_t bits = set->lanes; bits; bits &= bits - 1)
+                    unclear_starts_[n++] = first + __builtin_ctz(bits);
             }
             leaf_.add(unclear_starts_.data(), n, weights_);
             double* credit = job_.credit + static_cast<size_t>(row) * job_.credit_step + job_.first;
             leaf_.flush([&](int32_t variable, double mass) {
-                for (size_t k = 0; k < job_.width; ++k) credit[static_cast<size_t>(variable) * job_.outputs + k] += mass * value[k];
+                for (size_t k = 0; k < job_.width; ++k)
+                    credit[static_cast<size_t>(variable) * job_.outputs + k] += mass * value[k];
             });
         }
     }

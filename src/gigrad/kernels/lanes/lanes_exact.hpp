@@ -10,7 +10,7 @@ namespace gigrad {
 // One way to a leaf. For one end, turns to its side may open the leaf, once the start's side is left behind; the others
 // close it for certain.
 class SharedLeaf {
-  public:
+public:
     SharedLeaf(const Forest& forest, const LaneKernel& kernel) : forest_(forest), kernel_(kernel) {}
 
     void set_way(const Turn* path, int depth, const Block& block, const LaneColumn* columns) {
@@ -35,8 +35,9 @@ class SharedLeaf {
             const int32_t index = turn.node->interval();
             const Interval stored = index < 0 ? Interval{1.0, 0.0} : forest_.intervals[index];
             (end_left == turn.left ? opening_[n_opening_++] : closing_[n_closing_++]) = {
-                turn.starts, turn.node->threshold, turn.node->place, end, stored.low, stored.high, stored.holds(end), turn.node, !end_left,
-                plain, 0.0};
+                turn.starts, turn.node->threshold, turn.node->place, end,       stored.low,
+                stored.high, stored.holds(end),    turn.node,        !end_left, plain,
+                0.0};
             plain_ &= plain;
         }
     }
@@ -57,7 +58,7 @@ class SharedLeaf {
         for (int i = 0; i < n_closing_; ++i) to(closing_[i].node->variable, closing_[i].mass);
     }
 
-  private:
+private:
     struct WayTurn {
         const double *starts, *ends;
         const Node* node;

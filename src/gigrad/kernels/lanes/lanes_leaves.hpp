@@ -8,7 +8,7 @@ namespace {
 
 template <class Isa>
 class LaneLeaves {
-  public:
+public:
     static constexpr int LANES = Isa::LANES;
     using Vec = typename Isa::Vec;
     using Mask = typename Isa::Mask;
@@ -16,8 +16,8 @@ class LaneLeaves {
     struct Frame {
         int32_t node;
         int depth;
-        uint64_t alive;    // vectors with a lane whose path meets the node
-        Turn turn;         // the last turn on the way here, and the vectors for which it was to the end's side
+        uint64_t alive;  // vectors with a lane whose path meets the node
+        Turn turn;       // the last turn on the way here, and the vectors for which it was to the end's side
         uint64_t to_end;
     };
 
@@ -26,7 +26,7 @@ class LaneLeaves {
     const int n_vectors_;
     uint64_t row_mask_[MAX_VECTORS];
     uint8_t row_of_[MAX_VECTORS];
-    uint16_t start_of_[MAX_VECTORS];  // first start of each vector
+    uint16_t start_of_[MAX_VECTORS];       // first start of each vector
     double sign_[MAX_TURNS][MAX_VECTORS];  // of each row, where a turn opens (+) or closes (-) what is below it
     // A split on the way, by depth, that some lanes cross at one half: bits of starts.
     static constexpr int WORD = 64 / LANES, WORDS = (MAX_VECTORS + WORD - 1) / WORD;  // vectors of a word
@@ -90,7 +90,8 @@ class LaneLeaves {
                 const Vec mine = Isa::all(static_cast<int16_t>(joint_.turn[0]));
                 in = Isa::choose(closes, mine, in), out = Isa::choose(opens, mine, out);
             } else if (Isa::any(Isa::either(closes, opens))) {
-                const Mask neither = Isa::differ(closes, opens), both = Isa::without(Isa::either(closes, opens), neither);
+                const Mask neither = Isa::differ(closes, opens),
+                           both = Isa::without(Isa::either(closes, opens), neither);
                 unclear = Isa::without(unclear, both);
                 const Mask one = Isa::without(neither, Isa::without(neither, clear));
                 const int at = v % job_.row_vectors;
@@ -197,8 +198,8 @@ class LaneLeaves {
 
     // All turns are crossed at one half, those that close the leaf by all lanes that meet it, and all are of different
     // variables: only the numbers of those who open it differ.
-    void share_whole(uint64_t lanes, const int* opening, int n_opening, const int* closing, int n_closing, int w, int first,
-                     double* mass) const {
+    void share_whole(uint64_t lanes, const int* opening, int n_opening, const int* closing, int n_closing, int w,
+                     int first, double* mass) const {
         uint64_t opens[MAX_TURNS], u[4] = {};
         for (int i = 0; i < n_opening; ++i) {
             const Half& turn = halves_[opening[i]];
@@ -221,7 +222,8 @@ class LaneLeaves {
 
     void share_some(uint64_t lanes, int row, int w, double* mass) const {
         const int first = row * job_.row_vectors;
-        uint64_t opens[MAX_TURNS], closes[MAX_TURNS], u[4] = {}, n[4] = {};  // bit b of each start's numbers of variables
+        uint64_t opens[MAX_TURNS], closes[MAX_TURNS], u[4] = {},
+                                                      n[4] = {};  // bit b of each start's numbers of variables
         for (int i = 0; i < joint_.n; ++i) opens[i] = closes[i] = 0;
         for (int i = 0; i < joint_.n; ++i) {
             const Half& turn = halves_[joint_.turn[i]];
@@ -248,8 +250,8 @@ class LaneLeaves {
     }
 
     // Those of the starts that have as many variables on either side as the first of them; they get their shares.
-    uint64_t share_alike(uint64_t lanes, const uint64_t* u, const uint64_t* n, const uint64_t* opens, const uint64_t* closes, int row,
-                         int w, double* mass) const {
+    uint64_t share_alike(uint64_t lanes, const uint64_t* u, const uint64_t* n, const uint64_t* opens,
+                         const uint64_t* closes, int row, int w, double* mass) const {
         const int lane = __builtin_ctzll(lanes);
         uint32_t opening = 0, closing = 0;
         for (int b = 0; b < joint_.bits; ++b) {
@@ -276,7 +278,8 @@ class LaneLeaves {
     }
 
     void find_columns(int depth, size_t* column) const {
-        for (int d = 0; d < depth; ++d) column[d] = static_cast<size_t>(job_.nodes[job_.path[d].node].variable) * job_.outputs + job_.first;
+        for (int d = 0; d < depth; ++d)
+            column[d] = static_cast<size_t>(job_.nodes[job_.path[d].node].variable) * job_.outputs + job_.first;
     }
 
     // Set aside while the lanes that are clear are counted: a call in that loop would cost all of its registers.
@@ -314,7 +317,8 @@ class LaneLeaves {
             const Inside in = inside<HALVES>(slot, v);
             note_unclear(v, in.unclear);
             const double* sums = job_.weight_sums + static_cast<size_t>(start_of_[v]) / 8 * 256;
-            const Vec never = Isa::all(-1), entering = Isa::choose(in.clear, in.in, never), leaving = Isa::choose(in.clear, in.out, never);
+            const Vec never = Isa::all(-1), entering = Isa::choose(in.clear, in.in, never),
+                      leaving = Isa::choose(in.clear, in.out, never);
             for (int d = 0; d < depth; ++d) {
                 const Vec turn = Isa::all(static_cast<int16_t>(d));
                 const uint32_t lanes = Isa::bits(Isa::either(Isa::same(entering, turn), Isa::same(leaving, turn)));
@@ -340,10 +344,12 @@ class LaneLeaves {
             Isa::store(closes, in.in);
             Isa::store(opens, in.out);
             double* const credit = job_.credit + static_cast<size_t>(v * LANES) * step;
-            const Mask changes = Isa::without(in.clear, Isa::same(Isa::both(in.in, in.out), none));  // no path of one leaf
+            const Mask changes =
+                Isa::without(in.clear, Isa::same(Isa::both(in.in, in.out), none));  // no path of one leaf
             for (uint32_t lanes = Isa::bits(changes); lanes; lanes &= lanes - 1) {
                 const auto lane = static_cast<size_t>(lowest(lanes));
-                double *opened = credit + lane * step + column[opens[lane]], *closed = credit + lane * step + column[closes[lane]];
+                double *opened = credit + lane * step + column[opens[lane]],
+                       *closed = credit + lane * step + column[closes[lane]];
                 if (width == 1) {
                     *opened += number;
                     *closed -= number;
@@ -373,7 +379,8 @@ class LaneLeaves {
             int16_t closes[LANES], opens[LANES];
             Isa::store(closes, in.in);
             Isa::store(opens, in.out);
-            const Mask changes = Isa::without(in.clear, Isa::same(Isa::both(in.in, in.out), none));  // no path of one leaf
+            const Mask changes =
+                Isa::without(in.clear, Isa::same(Isa::both(in.in, in.out), none));  // no path of one leaf
             for (uint32_t lanes = Isa::bits(changes); lanes; lanes &= lanes - 1) {
                 const int lane = lowest(lanes);
                 Visits& visits = job_.visits[v * LANES + lane];

@@ -8,7 +8,7 @@ namespace gigrad {
 namespace {
 
 class LeafSharing {
-  public:
+public:
     // False where a variable is asked twice at one corner, and must count once.
     static bool run(const LeafShares& job) {
         LeafSharing me(job);
@@ -21,7 +21,7 @@ class LeafSharing {
         return true;
     }
 
-  private:
+private:
     static constexpr size_t N = CornerLanes::N;
     using Numbers = CornerLanes::Numbers;
     using Truths = CornerLanes::Truths;

@@ -12,7 +12,7 @@ namespace {
 
 template <class Isa>
 class LaneWalk : private LaneLeaves<Isa> {
-  public:
+public:
     // All pairs of a row share their end: sides of ends are one for a row, and credit is summed over starts.
     static void population(LaneWalkJob& job) {
         if (job.at_once)
@@ -24,14 +24,15 @@ class LaneWalk : private LaneLeaves<Isa> {
     static void population_visits(LaneWalkJob& job) { LaneWalk(job).all_trees<true, false, &Base::visit_leaf>(); }
     static void pairs_visits(LaneWalkJob& job) { LaneWalk(job).all_trees<false, false, &Base::visit_leaf>(); }
 
-  private:
+private:
     using Base = LaneLeaves<Isa>;
+    using Base::LANES, Base::HI, Base::SLOT, Base::job_, Base::doubt_, Base::n_vectors_, Base::row_mask_, Base::row_of_,
+        Base::start_of_;
+    using Base::note_unclear, Base::settle_unclear, Base::halves_, Base::jumping_;
+    using Base::sign_, Base::n_unclear_, Base::lo, Base::hi, Base::open, Base::first_bits, Base::lowest;
     using typename Base::Frame;
     using typename Base::Mask;
     using typename Base::Vec;
-    using Base::LANES, Base::HI, Base::SLOT, Base::job_, Base::doubt_, Base::n_vectors_, Base::row_mask_, Base::row_of_, Base::start_of_;
-    using Base::sign_, Base::n_unclear_, Base::lo, Base::hi, Base::open, Base::first_bits, Base::lowest;
-    using Base::note_unclear, Base::settle_unclear, Base::halves_, Base::jumping_;
 
     Frame stack_[MAX_TURNS + 2];
     alignas(64) int16_t start_sides_[MAX_VECTORS * LANES];
@@ -68,7 +69,8 @@ class LaneWalk : private LaneLeaves<Isa> {
             if (frame.depth) {
                 job_.path[frame.depth - 1] = frame.turn;
                 if (SHARED)
-                    for (int r = 0; r < job_.n_rows; ++r) sign_[frame.depth - 1][r] = frame.to_end & row_mask_[r] ? 1.0 : -1.0;
+                    for (int r = 0; r < job_.n_rows; ++r)
+                        sign_[frame.depth - 1][r] = frame.to_end & row_mask_[r] ? 1.0 : -1.0;
             }
             const Node& node = job_.nodes[frame.node];
             if (node.is_leaf()) {
@@ -104,7 +106,8 @@ class LaneWalk : private LaneLeaves<Isa> {
 
     // Few starts make one vector a row: what counts then is how many of its lanes are left.
     bool few_lanes(int slot, int v) const {
-        return __builtin_popcount(Isa::bits(open(Isa::load(lo(slot) + v * LANES), Isa::load(hi(slot) + v * LANES)))) <= FEW_LANES;
+        return __builtin_popcount(Isa::bits(open(Isa::load(lo(slot) + v * LANES), Isa::load(hi(slot) + v * LANES)))) <=
+               FEW_LANES;
     }
 
     void leave_to_exact(Frame& frame, int slot, uint64_t leaving) {
@@ -120,7 +123,8 @@ class LaneWalk : private LaneLeaves<Isa> {
     // Writes the left child's codes to the slot above, the right child's to the node's own, and returns the new top.
     template <bool SHARED, bool JOINED>
     int split(const Frame& frame, const Node& node, const LaneColumn& column, int slot) {
-        const int16_t *start_rank = column.start_rank[node.missing_left], *end_rank = column.end_rank[node.missing_left];
+        const int16_t *start_rank = column.start_rank[node.missing_left],
+                      *end_rank = column.end_rank[node.missing_left];
         int16_t last_left = 0;
         if (node.set >= 0) {
             job_.calls.category(job_, node, start_sides_, end_sides_);
@@ -149,7 +153,9 @@ class LaneWalk : private LaneLeaves<Isa> {
             else
                 return split_pairs<JUMPS>(frame, node, column, slot, start_rank, end_rank, last_left);
         };
-        const Alive alive = !some ? go(How<Jumps::NONE>{}) : node.at_once ? go(How<Jumps::ALL>{}) : go(How<Jumps::SOME>{});
+        const Alive alive = !some          ? go(How<Jumps::NONE>{})
+                            : node.at_once ? go(How<Jumps::ALL>{})
+                                           : go(How<Jumps::SOME>{});
         int top = slot;
         if (alive.right) stack_[top++] = {node.right, frame.depth + 1, alive.right, {frame.node, false}, ~ends_left};
         if (alive.left) {
@@ -163,8 +169,11 @@ class LaneWalk : private LaneLeaves<Isa> {
         for (int w = 0; w * Base::WORD < job_.row_vectors; ++w) half.right[w] = half.jumps[w] = 0;
         for (int v = 0; v < job_.row_vectors; ++v) {
             const int word = v / Base::WORD, shift = v % Base::WORD * LANES;
-            half.right[word] |= static_cast<uint64_t>(Isa::bits(Isa::more(Isa::load(rank + v * LANES), Isa::all(last_left)))) << shift;
-            if (jumps) half.jumps[word] |= static_cast<uint64_t>(Isa::bits(Isa::negative(Isa::load(jumps + v * LANES)))) << shift;
+            half.right[word] |=
+                static_cast<uint64_t>(Isa::bits(Isa::more(Isa::load(rank + v * LANES), Isa::all(last_left)))) << shift;
+            if (jumps)
+                half.jumps[word] |= static_cast<uint64_t>(Isa::bits(Isa::negative(Isa::load(jumps + v * LANES))))
+                                    << shift;
         }
     }
 
@@ -199,8 +208,11 @@ class LaneWalk : private LaneLeaves<Isa> {
         for (int r = 0; r < job_.n_rows; ++r, e += job_.end_step) {
             const double way = *e - node.place;
             const bool finite = way - way == 0.0;
-            const bool goes_left = node.set >= 0 ? end_sides_[r] == 0 : *e != *e ? node.missing_left : *e <= node.threshold;
-            u[r] = finite ? static_cast<float>(way) : 0.5f;  // an end without a value between: every inverse is 1, at one half
+            const bool goes_left = node.set >= 0 ? end_sides_[r] == 0
+                                   : *e != *e    ? node.missing_left
+                                                 : *e <= node.threshold;
+            u[r] = finite ? static_cast<float>(way)
+                          : 0.5f;  // an end without a value between: every inverse is 1, at one half
             left |= goes_left ? row_mask_[r] : 0;
             if (JOINED && !finite) jump |= *e - *e == 0.0 ? 0 : row_mask_[r];
         }
@@ -265,11 +277,13 @@ class LaneWalk : private LaneLeaves<Isa> {
         int16_t* const state = lo(split.slot);
         uint64_t on_end_side = split.on_end_side, on_other = split.on_other;
         for (; vectors; vectors &= vectors - 1) {
-            const auto v = static_cast<size_t>(lowest(vectors)), at = v * LANES, start = static_cast<size_t>(start_of_[v]);
-            int16_t *const codes = state + at, *const end_side = codes + (END_LEFT ? SLOT : 0), *const other = codes + (END_LEFT ? 0 : SLOT);
+            const auto v = static_cast<size_t>(lowest(vectors)), at = v * LANES,
+                       start = static_cast<size_t>(start_of_[v]);
+            int16_t *const codes = state + at, *const end_side = codes + (END_LEFT ? SLOT : 0),
+                           *const other = codes + (END_LEFT ? 0 : SLOT);
             const Vec low = Isa::load(codes), high = Isa::load(codes + HI);
-            Vec x = crossing_codes<JUMPS, JOINED>(split.column, v, start, depth,
-                                                  [&] { return Isa::times(inverse + at, split.u[row_of_[v]], offset); });
+            Vec x = crossing_codes<JUMPS, JOINED>(
+                split.column, v, start, depth, [&] { return Isa::times(inverse + at, split.u[row_of_[v]], offset); });
             const Mask start_right = Isa::more(Isa::load(split.start_rank + start), last);
             x = END_LEFT ? Isa::choose(start_right, x, never) : Isa::choose(start_right, never, x);
             const Vec end_high = earlier<MEETING>(high, x), other_low = later<MEETING>(low, x);
@@ -285,22 +299,25 @@ class LaneWalk : private LaneLeaves<Isa> {
     }
 
     template <Jumps JUMPS>
-    Alive split_pairs(const Frame& frame, const Node& node, const LaneColumn& column, int slot, const int16_t* start_rank,
-                      const int16_t* end_rank, int16_t last_left) {
+    Alive split_pairs(const Frame& frame, const Node& node, const LaneColumn& column, int slot,
+                      const int16_t* start_rank, const int16_t* end_rank, int16_t last_left) {
         const Vec last = Isa::all(last_left), never = Isa::all(CODE_NEVER);
         const auto offset = static_cast<int16_t>(CODE_ORIGIN + frame.depth);
         Alive alive{0, 0};
         for (uint64_t rest = frame.alive; rest; rest &= rest - 1) {
             const size_t v = static_cast<size_t>(__builtin_ctzll(rest)), at = v * LANES;
             const Vec low = Isa::load(lo(slot) + at), high = Isa::load(hi(slot) + at);
-            Vec x = crossing_codes<JUMPS, false>(column, v, at, frame.depth,
-                                                 [&] { return Isa::times(column.inverse + at, column.ends + at, node.place, offset); });
+            Vec x = crossing_codes<JUMPS, false>(column, v, at, frame.depth, [&] {
+                return Isa::times(column.inverse + at, column.ends + at, node.place, offset);
+            });
             const Mask start_right = Isa::more(Isa::load(start_rank + at), last);
             const Mask end_right = Isa::more(Isa::load(end_rank + at), last);
             x = Isa::choose(Isa::differ(start_right, end_right), x, never);
             const Vec end_high = earlier<false>(high, x), other_low = later<false>(low, x);
-            const Vec left_low = Isa::choose(end_right, other_low, low), left_high = Isa::choose(end_right, high, end_high);
-            const Vec right_low = Isa::choose(end_right, low, other_low), right_high = Isa::choose(end_right, end_high, high);
+            const Vec left_low = Isa::choose(end_right, other_low, low),
+                      left_high = Isa::choose(end_right, high, end_high);
+            const Vec right_low = Isa::choose(end_right, low, other_low),
+                      right_high = Isa::choose(end_right, end_high, high);
             alive.left |= static_cast<uint64_t>(Isa::any(open(left_low, left_high))) << v;
             alive.right |= static_cast<uint64_t>(Isa::any(open(right_low, right_high))) << v;
             Isa::store(lo(slot + 1) + at, left_low);
@@ -321,9 +338,17 @@ class LaneWalk : private LaneLeaves<Isa> {
 };
 
 template <class Isa>
-constexpr LaneKernel lane_kernel(const char* name, SweepWalk sweep, void (*corners)(SweepCorners&), bool (*leaf_shares)(const LeafShares&)) {
-    return {name, Isa::LANES, &LaneWalk<Isa>::population, &LaneWalk<Isa>::pairs, &LaneWalk<Isa>::population_visits,
-            &LaneWalk<Isa>::pairs_visits, sweep, corners, leaf_shares};
+constexpr LaneKernel lane_kernel(const char* name, SweepWalk sweep, void (*corners)(SweepCorners&),
+                                 bool (*leaf_shares)(const LeafShares&)) {
+    return {name,
+            Isa::LANES,
+            &LaneWalk<Isa>::population,
+            &LaneWalk<Isa>::pairs,
+            &LaneWalk<Isa>::population_visits,
+            &LaneWalk<Isa>::pairs_visits,
+            sweep,
+            corners,
+            leaf_shares};
 }
 
 }  // namespace

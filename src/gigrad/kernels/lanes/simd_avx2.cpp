@@ -9,6 +9,7 @@
 namespace gigrad {
 
 extern const LaneKernel LANES_AVX2;
-constexpr LaneKernel LANES_AVX2 = lane_kernel<IsaAvx2>("avx2", &Sweep<SweepAvx2>::run, &SweepSharing::run, &LeafSharing::run);
+constexpr LaneKernel LANES_AVX2 =
+    lane_kernel<IsaAvx2>("avx2", &Sweep<SweepAvx2>::run, &SweepSharing::run, &LeafSharing::run);
 
 }  // namespace gigrad

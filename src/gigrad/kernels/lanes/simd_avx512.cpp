@@ -9,6 +9,7 @@
 namespace gigrad {
 
 extern const LaneKernel LANES_AVX512;
-constexpr LaneKernel LANES_AVX512 = lane_kernel<IsaAvx512>("avx512", &Sweep<SweepAvx2>::run, &SweepSharing::run, &LeafSharing::run);
+constexpr LaneKernel LANES_AVX512 =
+    lane_kernel<IsaAvx512>("avx512", &Sweep<SweepAvx2>::run, &SweepSharing::run, &LeafSharing::run);
 
 }  // namespace gigrad

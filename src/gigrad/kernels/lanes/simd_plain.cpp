@@ -9,6 +9,7 @@
 namespace gigrad {
 
 extern const LaneKernel LANES_PLAIN;
-constexpr LaneKernel LANES_PLAIN = lane_kernel<IsaPlain>("lanes", &Sweep<SweepPlain>::run, &SweepSharing::run, &LeafSharing::run);
+constexpr LaneKernel LANES_PLAIN =
+    lane_kernel<IsaPlain>("lanes", &Sweep<SweepPlain>::run, &SweepSharing::run, &LeafSharing::run);
 
 }  // namespace gigrad

@@ -22,7 +22,7 @@ GIGRAD_WIDE inline void zeta_levels(double* x, size_t n, size_t half) {
     for (; 4 * half <= n; half *= 4)
         for (size_t begin = 0; begin < n; begin += 4 * half) {
             const double* __restrict a = x + begin;
-            double *__restrict b = x + begin + half, *__restrict c = b + half, *__restrict d = c + half;
+            double* __restrict b = x + begin + half, * __restrict c = b + half, * __restrict d = c + half;
             for (size_t j = 0; j < half; ++j) {
                 const double first = b[j] + a[j];
                 d[j] = (d[j] + c[j]) + first;

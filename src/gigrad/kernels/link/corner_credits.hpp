@@ -8,8 +8,9 @@ namespace gigrad {
 
 // values: (corners, variables, link outputs); large: (corners,). Corner i is that of pair[i] at time[i]. One that has more
 // players than are enumerated is left at zero, and their number is in `large`, which is 0 elsewhere.
-inline void corner_credits(const Forest& forest, const Link& link, const Rows& starts, const Rows& ends, const int64_t* pair,
-                           const double* time, size_t n_corners, size_t n_threads, double* values, int64_t* large) {
+inline void corner_credits(const Forest& forest, const Link& link, const Rows& starts, const Rows& ends,
+                           const int64_t* pair, const double* time, size_t n_corners, size_t n_threads, double* values,
+                           int64_t* large) {
     check_pairs(forest, starts, ends);
     check_link(forest, link);
     check_queries(starts, pair, time, n_corners);

@@ -8,7 +8,7 @@ namespace gigrad {
 // The leaves at the corner at `time` of one pair. The players are named by whoever joins the trees with other parts:
 // `variables` are those that matter to the trees, `set_players` says which play and in which order.
 class CornerLeaves {
-  public:
+public:
     CornerLeaves(const Forest& forest, const double* s, const double* e, double time)
         : walk_(forest), terms_(forest.n_outputs()), nobody_(forest.n_outputs()) {
         walk_.collect(s, e, time, terms_, nobody_.data());
@@ -68,7 +68,7 @@ class CornerLeaves {
         std::copy(found.begin(), found.end(), out);
     }
 
-  private:
+private:
     CornerWalk walk_;
     CornerTerms terms_;
     std::vector<double> nobody_;
@@ -89,8 +89,9 @@ class CornerLeaves {
 };
 
 // Scores of all coalitions of the k players (n, k) of each of n corners, (n, 2^k, outputs): bit i is player i of the corner.
-inline void coalition_scores(const Forest& forest, const Rows& starts, const Rows& ends, const int64_t* pair, const double* time,
-                             const int32_t* players, size_t n, size_t k, size_t n_threads, double* out) {
+inline void coalition_scores(const Forest& forest, const Rows& starts, const Rows& ends, const int64_t* pair,
+                             const double* time, const int32_t* players, size_t n, size_t k, size_t n_threads,
+                             double* out) {
     check_pairs(forest, starts, ends);
     check_queries(starts, pair, time, n);
     const size_t width = forest.n_outputs(), cells = (size_t{1} << k) * width;
@@ -113,7 +114,7 @@ inline void coalition_scores(const Forest& forest, const Rows& starts, const Row
 
 // Shapley's value from the values of all coalitions, which come in stretches.
 class CoalitionFold {
-  public:
+public:
     CoalitionFold(size_t players, size_t outputs) : players_(players), outputs_(outputs), total_(size_t{1} << players) {
         fold_.begin(players, 0, outputs);
         fold_.begin_prefix(0);
@@ -142,7 +143,7 @@ class CoalitionFold {
         fold_.finish([&](size_t player, size_t output, double value) { out[player * outputs_ + output] = value; });
     }
 
-  private:
+private:
     const size_t players_, outputs_, total_;
     size_t done_ = 0;
     ShapleyFold fold_;

@@ -30,10 +30,13 @@ inline void share_margins(const CornerTerms& terms, std::vector<double>& shares)
 }
 
 // The slopes (outputs, width) of the plane that fits n values (n, outputs) to margins (n, width) best, both with any offset.
-inline void fit_slopes(const double* margins, const double* values, size_t n, size_t width, size_t outputs, std::vector<double>& slopes) {
+inline void fit_slopes(const double* margins, const double* values, size_t n, size_t width, size_t outputs,
+                       std::vector<double>& slopes) {
     const size_t columns = width + outputs;
     std::vector<double> mean(columns, 0.0), off(columns), products(width * columns, 0.0);
-    const auto number = [&](size_t i, size_t c) { return c < width ? margins[i * width + c] : values[i * outputs + c - width]; };
+    const auto number = [&](size_t i, size_t c) {
+        return c < width ? margins[i * width + c] : values[i * outputs + c - width];
+    };
     for (size_t i = 0; i < n; ++i)
         for (size_t c = 0; c < columns; ++c) mean[c] += number(i, c) / static_cast<double>(n);
     for (size_t i = 0; i < n; ++i) {
@@ -52,12 +55,13 @@ inline void fit_slopes(const double* margins, const double* values, size_t n, si
         }
     slopes.resize(outputs * width);
     for (size_t o = 0; o < outputs; ++o)
-        for (size_t r = 0; r < width; ++r) slopes[o * width + r] = products[r * columns + width + o] / products[r * columns + r];
+        for (size_t r = 0; r < width; ++r)
+            slopes[o * width + r] = products[r * columns + width + o] / products[r * columns + r];
 }
 
 // The margins of coalitions of the strong players, prefix by prefix of an order of the others.
 class PrefixMargins {
-  public:
+public:
     // `order` lists the players; the first `strong` of them are enumerated.
     void set(const CornerTerms& terms, const std::vector<int32_t>& order, size_t strong) {
         const size_t n = order.size();
@@ -94,7 +98,8 @@ class PrefixMargins {
         sort_events(rank);
         std::copy(base_.begin(), base_.end(), now_.begin());
         for (size_t t = 0; t <= w_; ++t) {
-            for (uint32_t i = begins_[t]; i < begins_[t + 1]; ++i) change(leaves_[events_[i] >> 1], events_[i] & 1 ? -1.0 : 1.0);
+            for (uint32_t i = begins_[t]; i < begins_[t + 1]; ++i)
+                change(leaves_[events_[i] >> 1], events_[i] & 1 ? -1.0 : 1.0);
             give(t, each);
         }
     }
@@ -112,7 +117,7 @@ class PrefixMargins {
         give(w_, each);
     }
 
-  private:
+private:
     struct Leaf {
         uint32_t past, before;  // strong players
         size_t weak;            // where its weak players begin: first those past, then those before
@@ -120,7 +125,7 @@ class PrefixMargins {
         const CornerTerm* term;
     };
     size_t q_ = 0, w_ = 0, width_ = 1, cells_ = 1;
-    std::vector<Leaf> leaves_;     // those with weak players
+    std::vector<Leaf> leaves_;  // those with weak players
     std::vector<uint32_t> weak_;
     std::vector<double> base_, now_, table_, nobody_;
     std::vector<uint32_t> events_, enters_, leaves_at_, begins_;
@@ -136,7 +141,8 @@ class PrefixMargins {
             const Leaf& leaf = leaves_[i];
             uint32_t in = 0, out = never;
             for (uint32_t j = 0; j < leaf.n_past; ++j) in = std::max(in, rank[weak_[leaf.weak + j]] + 1);
-            for (uint32_t j = 0; j < leaf.n_before; ++j) out = std::min(out, rank[weak_[leaf.weak + leaf.n_past + j]] + 1);
+            for (uint32_t j = 0; j < leaf.n_before; ++j)
+                out = std::min(out, rank[weak_[leaf.weak + leaf.n_past + j]] + 1);
             if (in >= out) in = out = never;
             enters_[i] = in, leaves_at_[i] = out;
             ++begins_[in + 1], ++begins_[out + 1];
@@ -172,7 +178,7 @@ class PrefixMargins {
 // Random orders of w players in groups of four: one, its second half before its first, and both backwards. The mean over
 // a group varies less than that over four orders drawn alone.
 class OrderGroups {
-  public:
+public:
     OrderGroups(size_t w, uint64_t seed) : joins_(w), seed_(seed) {
         for (size_t i = 0; i < w; ++i) joins_[i] = static_cast<uint32_t>(i);
     }
@@ -185,11 +191,12 @@ class OrderGroups {
         for (int turn = 0; turn < 4; ++turn) {
             each(joins_);
             std::reverse(joins_.begin(), joins_.end());
-            if (turn == 1) std::rotate(joins_.begin(), joins_.begin() + static_cast<std::ptrdiff_t>(w / 2), joins_.end());
+            if (turn == 1)
+                std::rotate(joins_.begin(), joins_.begin() + static_cast<std::ptrdiff_t>(w / 2), joins_.end());
         }
     }
 
-  private:
+private:
     std::vector<uint32_t> joins_;
     uint64_t seed_;
 };
@@ -199,7 +206,7 @@ class OrderGroups {
 // Every group of orders gives credits that add up. What the margins explain of a group is left out of the mean: the game is link(margin) - slopes * margin, with
 // slopes that depend on the corner alone, and Shapley's value of the margins is known.
 class CornerSample {
-  public:
+public:
     explicit CornerSample(const Link& link) : outputs_(link.n_outputs()), fold_(link) {}
 
     // `strong` of the players are enumerated; `margin` is that of nobody; `count` groups of orders from `seed`.
@@ -220,14 +227,15 @@ class CornerSample {
         }
         for (size_t c = 0; c < cells; ++c)
             for (size_t m = 0; m < terms.n_margins(); ++m)
-                mean[c] += slopes_[c % outputs_ * terms.n_margins() + m] * shares_[c / outputs_ * terms.n_margins() + m];
+                mean[c] +=
+                    slopes_[c % outputs_ * terms.n_margins() + m] * shares_[c / outputs_ * terms.n_margins() + m];
     }
 
     // By player and output: the mean, the sum of squared differences from it, and the largest difference of two.
     std::vector<double> mean, squares;
     double range(size_t cell) const { return high_[cell] - low_[cell]; }
 
-  private:
+private:
     const size_t outputs_;
     LinkedFold fold_;
     PrefixMargins prefixes_;
@@ -249,7 +257,8 @@ class CornerSample {
         std::stable_sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) { return strength(a) > strength(b); });
         prefixes_.set(terms, order_, strong);
         ends_.clear();
-        prefixes_.follow_ends([&](size_t, const double* margins) { ends_.insert(ends_.end(), margins, margins + cells); });
+        prefixes_.follow_ends(
+            [&](size_t, const double* margins) { ends_.insert(ends_.end(), margins, margins + cells); });
         fold_.begin(strong, n - strong, margin, width);
         const double* const linked = fold_.apply(ends_.data(), 2 * cells / width);
         fit_slopes(ends_.data(), linked, 2 * cells / width, width, outputs_, slopes_);
@@ -286,7 +295,7 @@ struct SampledCorners {
     size_t n;
     const int64_t *row, *start, *end;  // row: where the credit goes; start, end: the pair
     const double *time, *weight;
-    const int64_t* count;              // groups of orders, two at least
+    const int64_t* count;  // groups of orders, two at least
     const uint64_t* seed;
 };
 
@@ -296,8 +305,8 @@ struct SampleSums {
     double *credit, *variance, *squared, *reach;
 };
 
-inline void sample_corners(const Forest& forest, const Link& link, const Rows& starts, const Rows& ends, const SampledCorners& corners,
-                           size_t n_rows, size_t n_threads, const SampleSums& out) {
+inline void sample_corners(const Forest& forest, const Link& link, const Rows& starts, const Rows& ends,
+                           const SampledCorners& corners, size_t n_rows, size_t n_threads, const SampleSums& out) {
     const size_t outputs = link.n_outputs(), table = forest.n_variables() * outputs;
     // Units of a few corners of one row, added up in order: the same for any number of threads and any company.
     constexpr size_t unit_size = 8;
@@ -314,13 +323,15 @@ inline void sample_corners(const Forest& forest, const Link& link, const Rows& s
         std::vector<double> nobody(forest.n_outputs());
         for (size_t unit; next(unit);) {
             parts[unit].assign(4 * table, 0.0);
-            double *const credit = parts[unit].data(), *const variance = credit + table, *const squared = variance + table,
-                   *const reach = squared + table;
+            double *const credit = parts[unit].data(), *const variance = credit + table,
+                          *const squared = variance + table, *const reach = squared + table;
             for (size_t i = begins[unit]; i < begins[unit + 1]; ++i) {
-                walk.collect(starts.row(corners.start[i]), ends.row(corners.end[i]), corners.time[i], terms, nobody.data());
+                walk.collect(starts.row(corners.start[i]), ends.row(corners.end[i]), corners.time[i], terms,
+                             nobody.data());
                 terms.name_players();
                 const size_t n = terms.drop_players_without_effect();
-                sample.draw(terms, nobody.data(), std::min(STRONG_PLAYERS, n), static_cast<size_t>(corners.count[i]), corners.seed[i]);
+                sample.draw(terms, nobody.data(), std::min(STRONG_PLAYERS, n), static_cast<size_t>(corners.count[i]),
+                            corners.seed[i]);
                 const double weight = corners.weight[i], count = static_cast<double>(corners.count[i]);
                 for (size_t c = 0; c < n * outputs; ++c) {
                     const size_t to = static_cast<size_t>(terms.players()[c / outputs]) * outputs + c % outputs;

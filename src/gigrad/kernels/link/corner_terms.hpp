@@ -14,13 +14,13 @@ namespace gigrad {
 struct CornerTerm {
     const int32_t* members;  // variables: first those past, then those before
     uint32_t n_past, n_before;
-    const double* value;     // `width` numbers for the margins from `first` on
+    const double* value;  // `width` numbers for the margins from `first` on
     uint32_t first, width;
 };
 
 // The terms of one corner. The coalition of nobody has the margin before the corner, whatever the terms say.
 class CornerTerms {
-  public:
+public:
     explicit CornerTerms(size_t n_margins) : n_margins_(n_margins) {}
 
     void clear() {
@@ -97,12 +97,12 @@ class CornerTerms {
         return name_players();
     }
 
-  private:
+private:
     const size_t n_margins_;
     std::vector<CornerTerm> terms_;
     std::vector<int32_t> players_;
-    std::vector<int32_t> player_of_;  // by variable; -1 for those that do not play
-    std::vector<int32_t> members_;    // of terms that lost some
+    std::vector<int32_t> player_of_;           // by variable; -1 for those that do not play
+    std::vector<int32_t> members_;             // of terms that lost some
     static constexpr double ROUNDING = 1e-14;  // of the numbers that a sum is made of
 
     void forget_players() {
@@ -169,7 +169,8 @@ class CornerTerms {
         for (const CornerTerm& t : terms_) {
             uint64_t past = 0, before = 0;
             for (uint32_t i = 0; i < t.n_past; ++i) past |= uint64_t{1} << player_of_[t.members[i]];
-            for (uint32_t i = t.n_past; i < t.n_past + t.n_before; ++i) before |= uint64_t{1} << player_of_[t.members[i]];
+            for (uint32_t i = t.n_past; i < t.n_past + t.n_before; ++i)
+                before |= uint64_t{1} << player_of_[t.members[i]];
             const uint64_t me = uint64_t{1} << player;
             if (!((past | before) & me)) continue;
             if (all.size() + (static_cast<size_t>(t.width) << std::min(t.n_before, 20u)) > most) return false;
@@ -178,22 +179,26 @@ class CornerTerms {
                 bool odd = false;
                 for (uint64_t rest = subset; rest; rest &= rest - 1) odd = !odd;
                 if ((past | subset) & me)
-                    for (uint32_t o = 0; o < t.width; ++o) all.push_back({past | subset, t.first + o, odd ? -t.value[o] : t.value[o]});
+                    for (uint32_t o = 0; o < t.width; ++o)
+                        all.push_back({past | subset, t.first + o, odd ? -t.value[o] : t.value[o]});
                 subset = (subset - before) & before;
             } while (subset);
         }
         const auto key = [](const Coefficient& c) { return std::make_pair(c.coalition, c.margin); };
-        std::stable_sort(all.begin(), all.end(), [&](const Coefficient& a, const Coefficient& b) { return key(a) < key(b); });
+        std::stable_sort(all.begin(), all.end(),
+                         [&](const Coefficient& a, const Coefficient& b) { return key(a) < key(b); });
         for (size_t begin = 0, end; begin < all.size(); begin = end) {
             double sum = 0.0, size = 0.0;
-            for (end = begin; end < all.size() && key(all[end]) == key(all[begin]); ++end) sum += all[end].value, size += std::abs(all[end].value);
+            for (end = begin; end < all.size() && key(all[end]) == key(all[begin]); ++end)
+                sum += all[end].value, size += std::abs(all[end].value);
             if (std::abs(sum) > ROUNDING * size) return false;
         }
         return true;
     }
 
     void note(int32_t variable) {
-        if (player_of_.size() <= static_cast<size_t>(variable)) player_of_.resize(static_cast<size_t>(variable) + 1, -1);
+        if (player_of_.size() <= static_cast<size_t>(variable))
+            player_of_.resize(static_cast<size_t>(variable) + 1, -1);
         if (player_of_[variable] < 0) player_of_[variable] = 0, players_.push_back(variable);
     }
     uint32_t bit(int32_t variable) const { return uint32_t{1} << player_of_[variable]; }

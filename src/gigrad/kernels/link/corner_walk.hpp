@@ -7,7 +7,7 @@
 namespace gigrad {
 
 class CornerWalk {
-  public:
+public:
     explicit CornerWalk(const Forest& forest) : forest_(forest), side_(forest.n_variables(), UNKNOWN) {}
 
     // Fills `terms` with the leaves at the corner at `time` of the pair (s, e), and `nobody` (outputs,) with what the trees
@@ -23,10 +23,11 @@ class CornerWalk {
         }
         terms.clear();
         for (const Found& leaf : found_)
-            terms.add({members_.data() + leaf.members, leaf.n_past, leaf.n_before, forest_.values.data() + leaf.value, leaf.first, leaf.width});
+            terms.add({members_.data() + leaf.members, leaf.n_past, leaf.n_before, forest_.values.data() + leaf.value,
+                       leaf.first, leaf.width});
     }
 
-  private:
+private:
     enum Side : uint8_t { UNKNOWN, PAST, BEFORE };
     struct Found {
         size_t members;

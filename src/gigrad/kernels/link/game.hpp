@@ -9,7 +9,7 @@ namespace gigrad {
 
 // What the trees give to coalitions, less what they give to nobody: (coalitions, margins).
 class CoalitionMargins {
-  public:
+public:
     // Players whose coalitions fit in one table: the first ones.
     static size_t table_bits(size_t players, size_t n_margins) {
         while ((n_margins << players) > TABLE_NUMBERS && players > 0) --players;
@@ -35,7 +35,7 @@ class CoalitionMargins {
         if (twice) add_from_all(part == 0, n, width, out);
     }
 
-  private:
+private:
     std::vector<double> from_all_;  // the same for coalitions of those who are out
     std::vector<double> nobody_, nobody_from_all_;
 
@@ -57,7 +57,8 @@ class CoalitionMargins {
         const double* const last = from_all_.data() + (n - 1) * width;
         if (first) nobody_from_all_.assign(last, last + width);
         for (size_t a = 0; a < n; ++a)
-            for (size_t o = 0; o < width; ++o) out[a * width + o] += from_all_[(n - 1 - a) * width + o] - nobody_from_all_[o];
+            for (size_t o = 0; o < width; ++o)
+                out[a * width + o] += from_all_[(n - 1 - a) * width + o] - nobody_from_all_[o];
     }
 };
 
@@ -68,7 +69,7 @@ GIGRAD_WIDE inline void add_number(const double* __restrict from, double number,
 
 // Folds what a link makes of tables of margins.
 class LinkedFold {
-  public:
+public:
     explicit LinkedFold(const Link& link) : link_(link) {}
 
     // As of ShapleyFold; `margin` (width,) is that of the coalition of nobody.
@@ -122,7 +123,7 @@ class LinkedFold {
         return buffer_.data();
     }
 
-  private:
+private:
     const Link& link_;
     ShapleyFold fold_;
     size_t q_ = 0, width_ = 1;
@@ -131,13 +132,14 @@ class LinkedFold {
 
 // Exact games, all coalitions asked.
 class CornerGame {
-  public:
+public:
     explicit CornerGame(const Link& link) : outputs_(link.n_outputs()), fold_(link) {}
 
     // Adds weight * Shapley's value to credit (variables, link outputs); `margin` is the one before the corner. At most
     // MAX_ENUMERATED players.
     void solve(const CornerTerms& terms, const double* margin, double weight, double* credit) {
-        const size_t k = terms.players().size(), width = terms.n_margins(), bits = CoalitionMargins::table_bits(k, width);
+        const size_t k = terms.players().size(), width = terms.n_margins(),
+                     bits = CoalitionMargins::table_bits(k, width);
         const size_t n = size_t{1} << bits;
         table_.resize(std::max(table_.size(), n * width));
         fold_.begin(k, 0, margin, width);
@@ -152,7 +154,7 @@ class CornerGame {
         });
     }
 
-  private:
+private:
     const size_t outputs_;
     CoalitionMargins margins_;
     LinkedFold fold_;

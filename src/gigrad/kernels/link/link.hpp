@@ -12,7 +12,7 @@
 namespace gigrad {
 
 class Link {
-  public:
+public:
     using Batch = void (*)(double* x, size_t n, double parameter);
 
     explicit Link(size_t n_inputs) : width_in_(n_inputs), width_(n_inputs), widest_(n_inputs) {}
@@ -27,7 +27,7 @@ class Link {
     // In place on `n` vectors of margins; the vectors of the result lie n_outputs() apart.
     void apply(std::vector<double>& x, size_t n) const;
 
-  private:
+private:
     struct Stage {
         enum Kind { ELEMENTWISE, AFFINE, PIECEWISE_LINEAR, SOFTMAX } kind;
         Batch batch;
@@ -58,7 +58,9 @@ struct Scalars {
     static double leaky_relu(double x, double a) { return x > 0 ? x : a * x; }
     static double elu(double x, double a) { return x > 0 ? x : a * std::expm1(x); }
     static double gelu(double x, double) { return 0.5 * x * (1.0 + std::erf(x * std::sqrt(0.5))); }
-    static double gelu_tanh(double x, double) { return 0.5 * x * (1.0 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+    static double gelu_tanh(double x, double) {
+        return 0.5 * x * (1.0 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+    }
     static double silu(double x, double) { return x * sigmoid_of(x); }
     static double sqrt(double x, double) { return std::sqrt(x); }
     static double reciprocal(double x, double) { return 1.0 / x; }
@@ -133,14 +135,16 @@ inline void Link::add(const std::string& name, std::vector<double> a, std::vecto
         stage.kind = Stage::AFFINE;
         stage.n_out = stage.b.size();
         if (stage.n_out == 0 || stage.a.size() != stage.n_out * width_)
-            throw std::invalid_argument("the weight of an affine stage must have " + std::to_string(stage.n_out) + " x " +
-                                        std::to_string(width_) + " numbers; it has " + std::to_string(stage.a.size()) + ".");
+            throw std::invalid_argument("the weight of an affine stage must have " + std::to_string(stage.n_out) +
+                                        " x " + std::to_string(width_) + " numbers; it has " +
+                                        std::to_string(stage.a.size()) + ".");
     } else if (name == "piecewise_linear") {
         stage.kind = Stage::PIECEWISE_LINEAR;
         if (stage.a.size() < 2 || stage.a.size() != stage.b.size())
             throw std::invalid_argument("a piecewise_linear stage needs as many x as y, two at least.");
         for (size_t i = 1; i < stage.a.size(); ++i)
-            if (!(stage.a[i] > stage.a[i - 1])) throw std::invalid_argument("the x of a piecewise_linear stage must increase strictly.");
+            if (!(stage.a[i] > stage.a[i - 1]))
+                throw std::invalid_argument("the x of a piecewise_linear stage must increase strictly.");
     } else if (name == "softmax") {
         stage.kind = Stage::SOFTMAX;
     } else {
@@ -159,9 +163,15 @@ inline void Link::apply(std::vector<double>& x, size_t n) const {
         double* const begin = x.data();
         double* const end = begin + n * width;
         switch (stage.kind) {
-            case Stage::ELEMENTWISE: stage.batch(begin, n * width, stage.a.empty() ? 0.0 : stage.a[0]); break;
-            case Stage::AFFINE: affine(stage, width, x, n); break;
-            case Stage::PIECEWISE_LINEAR: interpolate(stage.a, stage.b, begin, n * width); break;
+            case Stage::ELEMENTWISE:
+                stage.batch(begin, n * width, stage.a.empty() ? 0.0 : stage.a[0]);
+                break;
+            case Stage::AFFINE:
+                affine(stage, width, x, n);
+                break;
+            case Stage::PIECEWISE_LINEAR:
+                interpolate(stage.a, stage.b, begin, n * width);
+                break;
             case Stage::SOFTMAX:
                 for (double* v = begin; v != end; v += width) softmax(v, width);
                 break;
@@ -190,7 +200,8 @@ inline void Link::interpolate(const std::vector<double>& x, const std::vector<do
         } else if (v >= x.back()) {
             *at = y.back();
         } else {
-            if (!(v >= x[i - 1] && v < x[i])) i = static_cast<size_t>(std::upper_bound(x.begin(), x.end(), v) - x.begin());
+            if (!(v >= x[i - 1] && v < x[i]))
+                i = static_cast<size_t>(std::upper_bound(x.begin(), x.end(), v) - x.begin());
             const double slope = (y[i] - y[i - 1]) / (x[i] - x[i - 1]);
             *at = slope * (v - x[i - 1]) + y[i - 1];
         }

@@ -17,16 +17,22 @@ struct LargeCorner {
 };
 
 class LinkedCredit {
-  public:
+public:
     LinkedCredit(const Forest& forest, const SplitIds& splits, const Link& link, const CornerPolicy& policy)
-        : forest_(forest), splits_(splits), link_(link), policy_(policy), k_(forest.n_outputs()), jumps_(forest, splits),
-          terms_(k_), game_(link) {}
+        : forest_(forest),
+          splits_(splits),
+          link_(link),
+          policy_(policy),
+          k_(forest.n_outputs()),
+          jumps_(forest, splits),
+          terms_(k_),
+          game_(link) {}
 
     // Adds weight * credit of a pair; `start`, `end` are its rows, `margin` the trees' outputs at the start. Corners too
     // large to be enumerated are left out: large(time, players).
     template <class Large>
-    void add(const TracedPair& pair, const double* start, const double* end, const double* margin, double weight, double* credit,
-             Large large) {
+    void add(const TracedPair& pair, const double* start, const double* end, const double* margin, double weight,
+             double* credit, Large large) {
         check_interrupt();
         jumps_.read(pair, start, end);
         values_.resize(std::max(values_.size(), (jumps_.size() + 1) * k_));
@@ -44,7 +50,7 @@ class LinkedCredit {
         give(weight, credit);
     }
 
-  private:
+private:
     // A change of the margins by one variable, to the value numbered `at` from the one before it; or, with `players` of
     // them, a small corner whose coalitions have the values from `at` on.
     struct Step {
@@ -57,7 +63,8 @@ class LinkedCredit {
     const CornerPolicy policy_;
     const size_t k_;
     OrderedJumps jumps_;
-    std::vector<double> values_;  // (n_values_, k): changes of the margins since the start; then what the link makes of them
+    std::vector<double>
+        values_;  // (n_values_, k): changes of the margins since the start; then what the link makes of them
     size_t n_values_ = 0;
     std::vector<int32_t> jumpers_;  // where every jump is on its own: the variable of each
     std::vector<Step> steps_;       // elsewhere
@@ -169,7 +176,8 @@ class LinkedCredit {
         const CornerVisit& c = jumps_.corner(index);
         if (c.n_past && c.n_before) return;  // neither before the corner nor after it
         const double sign = c.n_past ? 1.0 : -1.0;
-        for (size_t o = 0; o < forest_.width(c.tree); ++o) margin[forest_.first(c.tree) + o] += sign * forest_.values[c.value + o];
+        for (size_t o = 0; o < forest_.width(c.tree); ++o)
+            margin[forest_.first(c.tree) + o] += sign * forest_.values[c.value + o];
     }
 
     void enter(int32_t index) {
@@ -180,8 +188,8 @@ class LinkedCredit {
             return;
         }
         const CornerVisit& c = jumps_.corner(index);
-        terms_.add({jumps_.members(c), c.n_past, c.n_before, &forest_.values[c.value], static_cast<uint32_t>(forest_.first(c.tree)),
-                    static_cast<uint32_t>(forest_.width(c.tree))});
+        terms_.add({jumps_.members(c), c.n_past, c.n_before, &forest_.values[c.value],
+                    static_cast<uint32_t>(forest_.first(c.tree)), static_cast<uint32_t>(forest_.width(c.tree))});
     }
 
     static void give_step(int32_t variable, const double* after, size_t outputs, double weight, double* credit) {
@@ -197,7 +205,8 @@ class LinkedCredit {
         if (jumps_.apart()) {
             if (outputs == 1) {
                 const int32_t* const jumpers = jumpers_.data();
-                for (size_t i = 0, n = jumpers_.size(); i < n; ++i) credit[jumpers[i]] += weight * (value[i + 1] - value[i]);
+                for (size_t i = 0, n = jumpers_.size(); i < n; ++i)
+                    credit[jumpers[i]] += weight * (value[i + 1] - value[i]);
             } else
                 for (size_t i = 0; i < jumpers_.size(); ++i)
                     give_step(jumpers_[i], value + (i + 1) * outputs, outputs, weight, credit);
@@ -220,7 +229,8 @@ class LinkedCredit {
 
 inline void check_link(const Forest& forest, const Link& link) {
     if (link.n_inputs() != forest.n_outputs())
-        refuse("the link takes " + std::to_string(link.n_inputs()) + " numbers; the trees give " + std::to_string(forest.n_outputs()) + ".");
+        refuse("the link takes " + std::to_string(link.n_inputs()) + " numbers; the trees give " +
+               std::to_string(forest.n_outputs()) + ".");
 }
 
 // A thread's means to credit pairs under a link.
@@ -234,25 +244,27 @@ struct LinkedWorker {
 
 // What threads find, in an order that does not depend on them.
 class LargeCorners {
-  public:
+public:
     void add(const LargeCorner& corner) {
         const std::lock_guard<std::mutex> lock(lock_);
         all_.push_back(corner);
     }
     std::vector<LargeCorner> in_order() {
         const auto key = [](const LargeCorner& c) { return std::make_tuple(c.end, c.start, c.time); };
-        std::sort(all_.begin(), all_.end(), [&](const LargeCorner& a, const LargeCorner& b) { return key(a) < key(b); });
+        std::sort(all_.begin(), all_.end(),
+                  [&](const LargeCorner& a, const LargeCorner& b) { return key(a) < key(b); });
         return std::move(all_);
     }
 
-  private:
+private:
     std::mutex lock_;
     std::vector<LargeCorner> all_;
 };
 
 // values: (ends, columns, link outputs), the sum over starts of weight * credit, but for the corners that are given back.
-inline std::vector<LargeCorner> linked_credits(const Forest& forest, const LaneKernel* kernel, const Link& link, const Rows& starts,
-                                               const double* weights, const Rows& ends, double target, size_t n_threads, double* values) {
+inline std::vector<LargeCorner> linked_credits(const Forest& forest, const LaneKernel* kernel, const Link& link,
+                                               const Rows& starts, const double* weights, const Rows& ends,
+                                               double target, size_t n_threads, double* values) {
     check_columns(forest, starts, "starts");
     check_columns(forest, ends, "ends");
     check_weights(starts, weights);
@@ -268,14 +280,16 @@ inline std::vector<LargeCorner> linked_credits(const Forest& forest, const LaneK
     // lanes cost that are full.
     const bool alone = k == 1 || starts.n_rows <= FEW_STARTS;
     for_crowd(crowd, shape, kernel ? TRACE_VECTORS : 1, ends.n_rows, table, n_threads, values, [&] {
-        return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, alone, link, CornerPolicy{starts.n_rows, target})](size_t begin, size_t n, size_t row,
-                                                                                                       size_t n_rows, double* sum) {
+        return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, alone, link,
+                                                           CornerPolicy{starts.n_rows, target})](
+                   size_t begin, size_t n, size_t row, size_t n_rows, double* sum) {
             const Block block{crowd.columns.data() + begin, crowd.size, ends.row(row), 1, p};
             worker->tracer.population(block, n, n_rows, [&](size_t i, size_t r, const TracedPair& pair) {
                 const size_t start = crowd.order[begin + i];
-                worker->credit.add(pair, starts.row(start), ends.row(row + r), &margins[start * k], crowd.weights[begin + i], sum + r * table,
-                                   [&](double time, size_t players) {
-                                       large.add({static_cast<int64_t>(row + r), static_cast<int64_t>(start), time, static_cast<int64_t>(players)});
+                worker->credit.add(pair, starts.row(start), ends.row(row + r), &margins[start * k],
+                                   crowd.weights[begin + i], sum + r * table, [&](double time, size_t players) {
+                                       large.add({static_cast<int64_t>(row + r), static_cast<int64_t>(start), time,
+                                                  static_cast<int64_t>(players)});
                                    });
             });
         };
@@ -284,8 +298,9 @@ inline std::vector<LargeCorner> linked_credits(const Forest& forest, const LaneK
 }
 
 // values: (pairs, columns, link outputs), but for the corners that are given back.
-inline std::vector<LargeCorner> linked_credits_pairs(const Forest& forest, const LaneKernel* kernel, const Link& link, const Rows& starts,
-                                                     const Rows& ends, double target, size_t n_threads, double* values) {
+inline std::vector<LargeCorner> linked_credits_pairs(const Forest& forest, const LaneKernel* kernel, const Link& link,
+                                                     const Rows& starts, const Rows& ends, double target,
+                                                     size_t n_threads, double* values) {
     check_pairs(forest, starts, ends);
     check_link(forest, link);
     LargeCorners large;
@@ -294,12 +309,15 @@ inline std::vector<LargeCorner> linked_credits_pairs(const Forest& forest, const
     std::fill(values, values + ends.n_rows * table, 0.0);
     for_blocks(forest, starts, ends, n_threads, block_size, [&] {
         return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, true, link, CornerPolicy{1, target}),
-                margins = std::vector<double>(block_size * k)](size_t, size_t begin, size_t size, const Block& block) mutable {
+                margins = std::vector<double>(block_size * k)](size_t, size_t begin, size_t size,
+                                                               const Block& block) mutable {
             predict(forest, Rows{starts.row(begin), size, starts.n_columns}, margins.data());
             worker->tracer.pairs(block, size, [&](size_t i, const TracedPair& pair) {
                 const auto row = static_cast<int64_t>(begin + i);
-                worker->credit.add(pair, starts.row(begin + i), ends.row(begin + i), &margins[i * k], 1.0, values + (begin + i) * table,
-                                   [&](double time, size_t players) { large.add({row, row, time, static_cast<int64_t>(players)}); });
+                worker->credit.add(pair, starts.row(begin + i), ends.row(begin + i), &margins[i * k], 1.0,
+                                   values + (begin + i) * table, [&](double time, size_t players) {
+                                       large.add({row, row, time, static_cast<int64_t>(players)});
+                                   });
             });
         };
     });

@@ -12,8 +12,9 @@ namespace gigrad {
 
 // sums += values - offset - slope * margins; gives the sum of weights times that. Sums go in eight parts side by side, the
 // same on any machine.
-GIGRAD_WIDE inline double fold_block(const double* __restrict values, const double* __restrict margins, double slope, double offset,
-                                     size_t n, const double* __restrict weights, double* __restrict sums) {
+GIGRAD_WIDE inline double fold_block(const double* __restrict values, const double* __restrict margins, double slope,
+                                     double offset, size_t n, const double* __restrict weights,
+                                     double* __restrict sums) {
     double parts[8] = {};
     size_t j = 0;
     for (; j + 8 <= n; j += 8)
@@ -32,15 +33,16 @@ GIGRAD_WIDE inline double fold_block(const double* __restrict values, const doub
 }
 
 // low += both * sums; out[i] += the sum of weights[i] * sums, for three rows of weights, n apart.
-GIGRAD_WIDE inline void fold_prefix(const double* __restrict sums, size_t n, const double* __restrict both, const double* __restrict weights,
-                                    double* __restrict low, double* __restrict out) {
+GIGRAD_WIDE inline void fold_prefix(const double* __restrict sums, size_t n, const double* __restrict both,
+                                    const double* __restrict weights, double* __restrict low, double* __restrict out) {
     for (size_t j = 0; j < n; ++j) low[j] += both[j] * sums[j];
     for (size_t row = 0; row < 3; ++row, weights += n) {
         double parts[8] = {};
         size_t j = 0;
         for (; j + 8 <= n; j += 8)
             for (size_t i = 0; i < 8; ++i) parts[i] += weights[j + i] * sums[j + i];
-        double total = ((parts[0] + parts[4]) + (parts[1] + parts[5])) + ((parts[2] + parts[6]) + (parts[3] + parts[7]));
+        double total =
+            ((parts[0] + parts[4]) + (parts[1] + parts[5])) + ((parts[2] + parts[6]) + (parts[3] + parts[7]));
         for (; j < n; ++j) total += weights[j] * sums[j];
         out[row] += total;
     }
@@ -49,7 +51,7 @@ GIGRAD_WIDE inline void fold_prefix(const double* __restrict sums, size_t n, con
 // The chance, over all orders of q + w players that keep the order of the w, that a player finds the first t of the w and
 // a given coalition of `a` of the q before it.
 class FoldWeights {
-  public:
+public:
     FoldWeights(size_t q, size_t w) : q_(q), strong_((w + 1) * (q + 1), 0.0), weak_((w + 1) * (q + 1), 0.0) {
         const auto n = static_cast<double>(q + w);
         double first = 1.0 / n, next = static_cast<double>(w) / n;  // for a = 0
@@ -75,7 +77,7 @@ class FoldWeights {
     // For the next of the w; nothing for t = w.
     double weak(size_t t, size_t a) const { return weak_[t * (q_ + 1) + a]; }
 
-  private:
+private:
     const size_t q_;
     std::vector<double> strong_, weak_;
 };
@@ -83,7 +85,7 @@ class FoldWeights {
 // Coalitions come in blocks of up to 256; within one only the first eight players differ. Sums over blocks are kept by
 // place and by how many of the other players are in, so that no long sum is ever added up one by one.
 class ShapleyFold {
-  public:
+public:
     static constexpr size_t BLOCK_BITS = 8, BLOCK = size_t{1} << BLOCK_BITS;
 
     static size_t block_size(size_t q) { return size_t{1} << std::min(q, BLOCK_BITS); }
@@ -110,14 +112,15 @@ class ShapleyFold {
     // value - slope * margin.
     void add(size_t block, size_t output, const double* values, double nobody, const double* margins, double slope) {
         const size_t level = ones(block);
-        high_[output * n_blocks_ + block] += fold_block(values, margins, slope, nobody, size_, both(level), sums_.data() + (output * levels_ + level) * size_);
+        high_[output * n_blocks_ + block] += fold_block(values, margins, slope, nobody, size_, both(level),
+                                                        sums_.data() + (output * levels_ + level) * size_);
     }
 
     void end_prefix() {
         for (size_t o = 0; o < outputs_; ++o)
             for (size_t level = 0; level < levels_; ++level)
-                fold_prefix(sums_.data() + (o * levels_ + level) * size_, size_, both(level), both(level) + size_, low_.data() + o * size_,
-                            steps_.data() + (o * (weights_->w + 1) + t_) * 3);
+                fold_prefix(sums_.data() + (o * levels_ + level) * size_, size_, both(level), both(level) + size_,
+                            low_.data() + o * size_, steps_.data() + (o * (weights_->w + 1) + t_) * 3);
     }
 
     // What each player earns: give(player, output, credit), the q in their order, then the w in theirs. Once only.
@@ -129,7 +132,8 @@ class ShapleyFold {
             double against = 0.0;
             for (size_t t = 0; t <= w; ++t) against += steps[3 * t];
             fold_halves(low_.data() + o * size_, size_, 0, [&](size_t i, double sum) { give(i, o, sum - against); });
-            fold_halves(high_.data() + o * n_blocks_, n_blocks_, BLOCK_BITS, [&](size_t i, double sum) { give(i, o, sum - against); });
+            fold_halves(high_.data() + o * n_blocks_, n_blocks_, BLOCK_BITS,
+                        [&](size_t i, double sum) { give(i, o, sum - against); });
             for (size_t t = 0; t < w; ++t) give(q + t, o, steps[3 * (t + 1) + 2] - steps[3 * t + 1]);
         }
     }
@@ -154,7 +158,7 @@ class ShapleyFold {
         }
     }
 
-  private:
+private:
     struct Weights {
         size_t q, w;
         bool ready = false;

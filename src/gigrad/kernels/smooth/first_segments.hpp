@@ -24,7 +24,8 @@ inline std::vector<Segment> in_parts(const PanelsView& view, const std::vector<S
     const double most = 0.8 * (static_cast<double>(view.order) - 3.0);
     for (const Segment& s : list) {
         // where lines alone are read, the panel has one node, and what the head makes of them goes by the path's length
-        const double parts = std::ceil(view.curves > 0 ? most * (s.length() / view.length(s.panel)) : PARTS * s.length());
+        const double parts =
+            std::ceil(view.curves > 0 ? most * (s.length() / view.length(s.panel)) : PARTS * s.length());
         if (parts <= 1.0) {
             out.push_back(s);
             continue;
@@ -54,7 +55,8 @@ inline std::vector<Segment> without_turns(Settler& settler, const std::vector<Se
 }
 
 // The stretches of panels between their corners. A corner at a panel's very end leaves an empty one.
-inline std::vector<Segment> first_segments(const PanelsView& view, Settler& settler, size_t begin, size_t end, uint8_t* unsure) {
+inline std::vector<Segment> first_segments(const PanelsView& view, Settler& settler, size_t begin, size_t end,
+                                           uint8_t* unsure) {
     std::vector<Segment> out;
     for (size_t p = begin; p < end; ++p) {
         double low = view.low[p];

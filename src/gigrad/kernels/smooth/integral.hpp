@@ -7,19 +7,19 @@
 
 namespace gigrad {
 
-constexpr size_t SIZES = 4;                                         // rules with 1, 2, 4 and 8 nodes
-constexpr int ROUNDS = 40;                                          // how often segments are halved
-constexpr size_t MOST_SEGMENTS = 16;                                // times the first number of them
-constexpr double ROUNDING = 16.0 * 2.220446049250313e-16;           // errors below this share of their terms are rounding
-constexpr size_t TASK = 512;                                        // segments that are worked on together, about
+constexpr size_t SIZES = 4;                                // rules with 1, 2, 4 and 8 nodes
+constexpr int ROUNDS = 40;                                 // how often segments are halved
+constexpr size_t MOST_SEGMENTS = 16;                       // times the first number of them
+constexpr double ROUNDING = 16.0 * 2.220446049250313e-16;  // errors below this share of their terms are rounding
+constexpr size_t TASK = 512;                               // segments that are worked on together, about
 
 // Gauss's rule on a segment, and how to go on from its nodes to those of a finer one, which integrates the product with
 // the panel's Legendre polynomials exactly.
 struct SegmentRule {
     size_t size = 0, finer = 0;
     const double *nodes = nullptr, *finer_nodes = nullptr, *finer_weights = nullptr;
-    const double* refine = nullptr;  // (finer, size) values at the finer nodes from those at the nodes
-    const double* up_to = nullptr;   // (size, finer) integrals up to the nodes from what each finer node adds
+    const double* refine = nullptr;    // (finer, size) values at the finer nodes from those at the nodes
+    const double* up_to = nullptr;     // (size, finer) integrals up to the nodes from what each finer node adds
     const double* embedded = nullptr;  // (size + 2,) what a rule with both ends besides, the last two, differs by
 };
 
@@ -41,11 +41,21 @@ struct SharedJoints {
 
 // One thread's work on some panels at a time.
 class HeadIntegral {
-  public:
-    HeadIntegral(const Program& program, const SeriesTable& table, const PanelsView& view, const std::array<SegmentRule, SIZES>& rules,
-                 const std::array<double, SIZES - 1>& limits, const int64_t* place, const HeadMoments& out)
-        : program_(program), view_(view), rules_(rules), limits_(limits), place_(place), out_(out), points_(program, table, view),
-          settler_(program, view, points_), k_(program.outputs), joints_(program.joints), degrees_(view.order + 2) {}
+public:
+    HeadIntegral(const Program& program, const SeriesTable& table, const PanelsView& view,
+                 const std::array<SegmentRule, SIZES>& rules, const std::array<double, SIZES - 1>& limits,
+                 const int64_t* place, const HeadMoments& out)
+        : program_(program),
+          view_(view),
+          rules_(rules),
+          limits_(limits),
+          place_(place),
+          out_(out),
+          points_(program, table, view),
+          settler_(program, view, points_),
+          k_(program.outputs),
+          joints_(program.joints),
+          degrees_(view.order + 2) {}
 
     // Adds the moments of the panels begin .. end-1.
     void run(size_t begin, size_t end, SharedJoints& shared) {
@@ -60,7 +70,7 @@ class HeadIntegral {
         }
     }
 
-  private:
+private:
     const Program& program_;
     const PanelsView& view_;
     const std::array<SegmentRule, SIZES>& rules_;
@@ -73,11 +83,11 @@ class HeadIntegral {
 
     // The settled segments of a round, and what is known of each.
     std::vector<Segment> list_;
-    std::vector<double> first_, last_;              // (n, k) the score at both ends
-    std::vector<double> from_, to_;                 // (n, joints) the joints at both ends
-    std::vector<double> low_slope_, high_slope_;    // (n, joints, k) derivatives at both ends
-    std::vector<double> begin_slope_, end_slope_;   // (n, C, k) derivatives at the first and the last node
-    std::vector<uint8_t> number_;                   // (n,) the rule in use; SIZES: none was enough
+    std::vector<double> first_, last_;             // (n, k) the score at both ends
+    std::vector<double> from_, to_;                // (n, joints) the joints at both ends
+    std::vector<double> low_slope_, high_slope_;   // (n, joints, k) derivatives at both ends
+    std::vector<double> begin_slope_, end_slope_;  // (n, C, k) derivatives at the first and the last node
+    std::vector<uint8_t> number_;                  // (n,) the rule in use; SIZES: none was enough
 
     // Derivatives of the score at points of the last run: (joints, k, POINTS), and the score, (k, POINTS).
     std::vector<double> slopes_, scores_, inside_;
@@ -86,7 +96,8 @@ class HeadIntegral {
 
     // Fills the list with the given segments, cut at every kink of the head, and the score at their ends.
     void settle(std::vector<Segment> open) {
-        list_.clear(), first_.clear(), last_.clear(), from_.clear(), to_.clear(), low_slope_.clear(), high_slope_.clear();
+        list_.clear(), first_.clear(), last_.clear(), from_.clear(), to_.clear(), low_slope_.clear(),
+            high_slope_.clear();
         while (!open.empty()) {
             std::vector<Passing> found;
             for (size_t begin = 0; begin < open.size(); begin += POINTS / 2) settle_some(open, begin, found);
@@ -108,7 +119,8 @@ class HeadIntegral {
         }
         number_.resize(list_.size());
         for (size_t i = 0; i < list_.size(); ++i)
-            number_[i] = static_cast<uint8_t>(std::lower_bound(limits_.begin(), limits_.end(), list_[i].length()) - limits_.begin());
+            number_[i] = static_cast<uint8_t>(std::lower_bound(limits_.begin(), limits_.end(), list_[i].length()) -
+                                              limits_.begin());
     }
 
     void settle_some(const std::vector<Segment>& open, size_t begin, std::vector<Passing>& found) {
@@ -154,7 +166,8 @@ class HeadIntegral {
     void keep_slopes(size_t m) {
         for (size_t o = 0; o < k_; ++o) {
             points_.backward(o, m);
-            for (size_t j = 0; j < joints_; ++j) std::copy_n(points_.machine().back(j), m, &slopes_[(j * k_ + o) * POINTS]);
+            for (size_t j = 0; j < joints_; ++j)
+                std::copy_n(points_.machine().back(j), m, &slopes_[(j * k_ + o) * POINTS]);
         }
     }
 
@@ -190,7 +203,8 @@ class HeadIntegral {
             some.clear();
             for (size_t i = 0; i < list_.size(); ++i)
                 if (number_[i] == number) some.push_back(i);
-            const size_t step = POINTS / std::max<size_t>(rules_[number].size, 2);  // a segment of one node has two edges
+            const size_t step =
+                POINTS / std::max<size_t>(rules_[number].size, 2);  // a segment of one node has two edges
             for (size_t begin = 0; begin < some.size(); begin += step) {
                 const size_t n = std::min(step, some.size() - begin);
                 ask(&some[begin], n, rules_[number]);
@@ -206,7 +220,8 @@ class HeadIntegral {
         for (size_t i = 0; i < n; ++i) {
             const Segment& s = list_[some[i]];
             const double half = 0.5 * s.length();
-            for (size_t q = 0; q < rule.size; ++q) points_.set(i * rule.size + q, s, (s.low + half) + half * rule.nodes[q]);
+            for (size_t q = 0; q < rule.size; ++q)
+                points_.set(i * rule.size + q, s, (s.low + half) + half * rule.nodes[q]);
         }
         points_.load(m);
         points_.forward(m);
@@ -214,7 +229,8 @@ class HeadIntegral {
         scores_.resize(k_ * POINTS);
         inside_.resize(joints_ * POINTS);
         for (size_t j = 0; j < joints_; ++j) std::copy_n(points_.machine().value(j), m, &inside_[j * POINTS]);
-        for (size_t o = 0; o < k_; ++o) std::copy_n(points_.machine().value(program_.output + o), m, &scores_[o * POINTS]);
+        for (size_t o = 0; o < k_; ++o)
+            std::copy_n(points_.machine().value(program_.output + o), m, &scores_[o * POINTS]);
         keep_slopes(m);
         for (size_t i = 0; i < n; ++i)
             for (size_t c = 0; c < view_.curves * k_; ++c) {
@@ -272,7 +288,8 @@ class HeadIntegral {
     void add_steady(const size_t* some, size_t n) {
         for (size_t i = 0; i < n && view_.lines > 0; ++i) {
             double* to = out_.lines + list_[some[i]].panel * view_.lines * k_;
-            for (size_t w = 0; w < view_.lines * k_; ++w) to[w] += slopes_[(view_.curves * k_ + w) * POINTS + i] * list_[some[i]].length();
+            for (size_t w = 0; w < view_.lines * k_; ++w)
+                to[w] += slopes_[(view_.curves * k_ + w) * POINTS + i] * list_[some[i]].length();
         }
         if (view_.curves == 0) return;
         // Summed by parts: an edge between two segments counts with the difference of their derivatives, times the
@@ -299,8 +316,11 @@ class HeadIntegral {
             double* to = out_.curves + panel[begin] * degrees_ * columns;
             for (size_t d = 0; d < degrees_; ++d) {
                 std::fill_n(integrals_.begin(), end - begin, 0.0);
-                add_scaled(half / static_cast<double>(2 * d + 1), basis + (d + 1) * POINTS + begin, end - begin, integrals_.data());
-                if (d > 0) add_scaled(-half / static_cast<double>(2 * d + 1), basis + (d - 1) * POINTS + begin, end - begin, integrals_.data());
+                add_scaled(half / static_cast<double>(2 * d + 1), basis + (d + 1) * POINTS + begin, end - begin,
+                           integrals_.data());
+                if (d > 0)
+                    add_scaled(-half / static_cast<double>(2 * d + 1), basis + (d - 1) * POINTS + begin, end - begin,
+                               integrals_.data());
                 for (size_t c = 0; c < columns; ++c)
                     to[d * columns + c] += row_product(integrals_.data(), &change_[c * POINTS + begin], end - begin);
             }
@@ -310,7 +330,8 @@ class HeadIntegral {
     // Longer segments: derivatives are interpolated from the nodes, the product is integrated exactly.
     void bent(const size_t* some, size_t n, size_t number, bool final) {
         const SegmentRule& rule = rules_[number];
-        std::vector<double> rest(k_), wander(k_), mass(joints_ * k_ * rule.finer), gained(rule.finer * k_), speed(joints_ * POINTS);
+        std::vector<double> rest(k_), wander(k_), mass(joints_ * k_ * rule.finer), gained(rule.finer * k_),
+            speed(joints_ * POINTS);
         for (size_t i = 0; i < n; ++i) {
             const Segment& s = list_[some[i]];
             const double half = 0.5 * s.length();
@@ -319,7 +340,8 @@ class HeadIntegral {
             std::fill(gained.begin(), gained.end(), 0.0);
             for (size_t c = 0; c < joints_ * k_; ++c)
                 for (size_t q = 0; q < rule.finer; ++q) {
-                    const double at = row_product(rule.refine + q * rule.size, &slopes_[c * POINTS + i * rule.size], rule.size);
+                    const double at =
+                        row_product(rule.refine + q * rule.size, &slopes_[c * POINTS + i * rule.size], rule.size);
                     mass[c * rule.finer + q] = at * half * rule.finer_weights[q];
                     gained[q * k_ + c % k_] += speed[(c / k_) * POINTS + q] * mass[c * rule.finer + q];
                 }
@@ -348,12 +370,14 @@ class HeadIntegral {
         const double* basis = points_.legendre(n, degrees_);
         double* to = out_.curves + s.panel * degrees_ * columns;
         for (size_t d = 0; d < degrees_; ++d)
-            for (size_t c = 0; c < columns; ++c) to[d * columns + c] += row_product(basis + d * POINTS, &mass[c * n], n);
+            for (size_t c = 0; c < columns; ++c)
+                to[d * columns + c] += row_product(basis + d * POINTS, &mass[c * n], n);
     }
 
     // Whether a segment loses little enough of the score's change; what it loses is written down. If not, the next rule
     // is to be tried. `point` is its first point of the last run.
-    bool accept(size_t at, size_t point, size_t number, const std::vector<double>& rest, const std::vector<double>& wander, bool final) {
+    bool accept(size_t at, size_t point, size_t number, const std::vector<double>& rest,
+                const std::vector<double>& wander, bool final) {
         const Segment& s = list_[at];
         const double length = s.length();
         bool bad = false;
@@ -366,7 +390,8 @@ class HeadIntegral {
             return false;
         }
         double share = length / view_.length(s.panel);
-        for (size_t power = 0; power < number; ++power) share *= share;  // to the power of the number of nodes: 1, 2, 4, 8
+        for (size_t power = 0; power < number; ++power)
+            share *= share;  // to the power of the number of nodes: 1, 2, 4, 8
         for (size_t o = 0; o < k_; ++o) {
             out_.lost[s.panel * k_ + o] += std::fabs(rest[o]);
             out_.wander[(number * view_.panels + s.panel) * k_ + o] += wander[o] * share;
@@ -408,7 +433,8 @@ class HeadIntegral {
             const double middle = 0.5 * (view_.low[s.panel] + view_.high[s.panel]);
             const double u = (s.low - middle) / std::max(0.5 * view_.length(s.panel), 1e-300);
             // the square of a Legendre polynomial of high degree is about this, apart from its waves
-            const double height = std::min(1.0, 0.64 / ((static_cast<double>(view_.order) + 0.5) * std::sqrt(std::max(1.0 - u * u, 1e-12))));
+            const double height = std::min(
+                1.0, 0.64 / ((static_cast<double>(view_.order) + 0.5) * std::sqrt(std::max(1.0 - u * u, 1e-12))));
             for (size_t c = 0; c < columns; ++c) {
                 const double within = end_slope_[i * columns + c] - begin_slope_[i * columns + c];
                 double square = within * within;

@@ -16,7 +16,7 @@ enum class Operation { affine, function, knots, softmax, log_softmax, sum, produ
 // A function linear between knots (x, y) and constant beyond them. A table over equal steps of x says where to begin to
 // look for the knot below a value, so that a look-up costs the same for any number of knots, unless they lie in heaps.
 class Knots {
-  public:
+public:
     Knots() = default;
     Knots(std::vector<double> x, std::vector<double> y) : x_(std::move(x)), y_(std::move(y)) {
         const size_t n = x_.size();
@@ -60,7 +60,7 @@ class Knots {
     double slope(int32_t cell) const { return slope_[cell]; }
     const std::vector<double>& x() const { return x_; }
 
-  private:
+private:
     std::vector<double> x_, y_, slope_;  // slope_[c]: where c knots are at most v
     std::vector<int32_t> first_;
     double scale_ = 0.0;
@@ -76,21 +76,23 @@ struct SeriesTable {
 
 struct Step {
     Operation operation;
-    size_t out = 0, width = 0;          // the first register of the result, and how many there are
-    std::vector<size_t> in, in_width;   // of what it reads
-    std::vector<double> weight, bias;   // affine: (width, in_width), (width,)
-    std::vector<double> transposed;     // affine: (in_width, width)
+    size_t out = 0, width = 0;         // the first register of the result, and how many there are
+    std::vector<size_t> in, in_width;  // of what it reads
+    std::vector<double> weight, bias;  // affine: (width, in_width), (width,)
+    std::vector<double> transposed;    // affine: (in_width, width)
     Function function = Function::identity;
     double parameter = 0.0;
     Knots knots;
-    std::vector<size_t> registers;      // gather: the register of each column of the result
-    bool turns = true;                  // whether what a step with kinks reads may go to and fro between two corners
+    std::vector<size_t> registers;  // gather: the register of each column of the result
+    bool turns = true;              // whether what a step with kinks reads may go to and fro between two corners
 
-    bool kinked() const { return operation == Operation::knots || (operation == Operation::function && has_kink(function)); }
+    bool kinked() const {
+        return operation == Operation::knots || (operation == Operation::function && has_kink(function));
+    }
 };
 
 class Program {
-  public:
+public:
     // Registers 0 .. joints-1 hold what moves, the next `constants` ones what the trees give; results follow.
     size_t joints = 0, constants = 0, output = 0, outputs = 0, registers = 0;
     std::vector<Step> steps;
@@ -107,7 +109,8 @@ GIGRAD_WIDE inline void add_scaled(double factor, const double* __restrict from,
     for (size_t i = 0; i < n; ++i) to[i] += factor * from[i];
 }
 
-GIGRAD_WIDE inline void add_product(const double* __restrict a, const double* __restrict b, size_t n, double* __restrict to) {
+GIGRAD_WIDE inline void add_product(const double* __restrict a, const double* __restrict b, size_t n,
+                                    double* __restrict to) {
     for (size_t i = 0; i < n; ++i) to[i] += a[i] * b[i];
 }
 
@@ -125,9 +128,12 @@ GIGRAD_WIDE inline void legendre_basis(const double* u, size_t n, size_t degrees
 
 // The registers of one thread.
 class Machine {
-  public:
+public:
     explicit Machine(const Program& program, const SeriesTable& table)
-        : program_(program), table_(table), values_(program.registers * POINTS), back_(program.registers * POINTS),
+        : program_(program),
+          table_(table),
+          values_(program.registers * POINTS),
+          back_(program.registers * POINTS),
           basis_(std::max<size_t>(table.degrees, 1) * POINTS) {
         cells_.resize(program.steps.size());
         for (size_t s = 0; s < program.steps.size(); ++s)
@@ -151,7 +157,7 @@ class Machine {
         for (size_t s = program_.steps.size(); s-- > 0;) backward(program_.steps[s], s, n, rows);
     }
 
-  private:
+private:
     const Program& program_;
     const SeriesTable& table_;
     std::vector<double> values_, back_, basis_;
@@ -187,7 +193,9 @@ class Machine {
                 }
                 break;
             case Operation::softmax:
-            case Operation::log_softmax: softmax(step, n); break;
+            case Operation::log_softmax:
+                softmax(step, n);
+                break;
             case Operation::sum:
                 for (size_t r = 0; r < step.width; ++r) {
                     double* to = value(step.out + r);
@@ -203,7 +211,8 @@ class Machine {
                 }
                 break;
             case Operation::gather:
-                for (size_t r = 0; r < step.width; ++r) std::copy(value(step.registers[r]), value(step.registers[r]) + n, value(step.out + r));
+                for (size_t r = 0; r < step.width; ++r)
+                    std::copy(value(step.registers[r]), value(step.registers[r]) + n, value(step.out + r));
                 break;
             case Operation::series:
                 series(step, n, rows, table_.values, value(step.out), false);
@@ -217,12 +226,14 @@ class Machine {
                 for (size_t j = 0; j < step.in_width[0]; ++j) {
                     if (constant(step.in[0] + j)) continue;
                     double* to = to_back(step.in[0] + j);
-                    for (size_t r = 0; r < step.width; ++r) add_scaled(step.transposed[j * step.width + r], back(step.out + r), n, to);
+                    for (size_t r = 0; r < step.width; ++r)
+                        add_scaled(step.transposed[j * step.width + r], back(step.out + r), n, to);
                 }
                 break;
             case Operation::function:
                 for (size_t r = 0; r < step.width; ++r) {
-                    function_slopes(step.function, step.parameter, value(step.in[0] + r), value(step.out + r), n, slope_.data());
+                    function_slopes(step.function, step.parameter, value(step.in[0] + r), value(step.out + r), n,
+                                    slope_.data());
                     add_product(slope_.data(), back(step.out + r), n, to_back(step.in[0] + r));
                 }
                 break;
@@ -234,7 +245,9 @@ class Machine {
                 }
                 break;
             case Operation::softmax:
-            case Operation::log_softmax: softmax_back(step, n); break;
+            case Operation::log_softmax:
+                softmax_back(step, n);
+                break;
             case Operation::sum:
                 for (const size_t in : step.in)
                     for (size_t r = 0; r < step.width; ++r) add_scaled(1.0, back(step.out + r), n, to_back(in + r));
@@ -245,9 +258,12 @@ class Machine {
                         add_product(back(step.out + r), value(side(step, 1 - p, r)), n, to_back(side(step, p, r)));
                 break;
             case Operation::gather:
-                for (size_t r = 0; r < step.width; ++r) add_scaled(1.0, back(step.out + r), n, to_back(step.registers[r]));
+                for (size_t r = 0; r < step.width; ++r)
+                    add_scaled(1.0, back(step.out + r), n, to_back(step.registers[r]));
                 break;
-            case Operation::series: series(step, n, rows, table_.slopes, to_back(step.in[0]), true); break;
+            case Operation::series:
+                series(step, n, rows, table_.slopes, to_back(step.in[0]), true);
+                break;
         }
     }
 
@@ -277,16 +293,19 @@ class Machine {
         const bool logarithm = step.operation == Operation::log_softmax;
         std::fill(total_.begin(), total_.end(), 0.0);
         for (size_t r = 0; r < step.width; ++r)
-            for (size_t i = 0; i < n; ++i) total_[i] += back(step.out + r)[i] * (logarithm ? 1.0 : value(step.out + r)[i]);
+            for (size_t i = 0; i < n; ++i)
+                total_[i] += back(step.out + r)[i] * (logarithm ? 1.0 : value(step.out + r)[i]);
         for (size_t r = 0; r < step.width; ++r) {
             const double *y = value(step.out + r), *c = back(step.out + r);
             double* to = to_back(step.in[0] + r);
-            for (size_t i = 0; i < n; ++i) to[i] += logarithm ? c[i] - std::exp(y[i]) * total_[i] : y[i] * (c[i] - total_[i]);
+            for (size_t i = 0; i < n; ++i)
+                to[i] += logarithm ? c[i] - std::exp(y[i]) * total_[i] : y[i] * (c[i] - total_[i]);
         }
     }
 
     // The table's series at every point; as derivatives, times what comes back, summed into the score's register.
-    void series(const Step& step, size_t n, const int64_t* rows, const double* coefficients, double* to, bool derivative) {
+    void series(const Step& step, size_t n, const int64_t* rows, const double* coefficients, double* to,
+                bool derivative) {
         const double* score = value(step.in[0]);
         for (size_t i = 0; i < n; ++i) slope_[i] = (score[i] - table_.middle) * table_.scale;
         legendre_basis(slope_.data(), n, table_.degrees, basis_.data());

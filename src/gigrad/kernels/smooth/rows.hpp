@@ -33,7 +33,8 @@ GIGRAD_WIDE inline double row_product(const double* __restrict a, const double* 
 }
 
 // out (n, columns): rows[at[i]] and the next one, mixed: `part[i]` of the way.
-inline void between_rows(const double* rows, size_t columns, const int64_t* at, const double* part, size_t n, double* out) {
+inline void between_rows(const double* rows, size_t columns, const int64_t* at, const double* part, size_t n,
+                         double* out) {
     for (size_t i = 0; i < n; ++i) {
         const double* from = rows + static_cast<size_t>(at[i]) * columns;
         double* to = out + i * columns;
@@ -48,8 +49,9 @@ inline void between_rows(const double* rows, size_t columns, const int64_t* at, 
 // columns), become those at the points of a finer one. Point i lies part[i] of the way from coarse point at[i] to the
 // next, at time[i]; a point with part 0 is the coarse one itself. Between coarse points the layer is linear but for
 // kinks: at point[k], in order, its slope changes by bend[k] times the row unit[k] of `rows` (units, columns).
-inline void bend_rows(const double* coarse, size_t columns, const int64_t* at, const double* time, size_t n, const int64_t* point,
-                      const double* bend, const int64_t* unit, size_t kinks, const double* rows, double* out) {
+inline void bend_rows(const double* coarse, size_t columns, const int64_t* at, const double* time, size_t n,
+                      const int64_t* point, const double* bend, const int64_t* unit, size_t kinks, const double* rows,
+                      double* out) {
     std::vector<double> slope(columns);
     size_t kink = 0;
     for (size_t first = 0; first < n;) {
@@ -62,7 +64,8 @@ inline void bend_rows(const double* coarse, size_t columns, const int64_t* at, c
             for (size_t j = 0; j < columns; ++j) slope[j] = from[columns + j] - from[j];
             size_t stop = kink;
             for (; stop < kinks && point[stop] < static_cast<int64_t>(last); ++stop)
-                add_row(slope.data(), -bend[stop] * (end - time[point[stop]]), rows + static_cast<size_t>(unit[stop]) * columns, columns);
+                add_row(slope.data(), -bend[stop] * (end - time[point[stop]]),
+                        rows + static_cast<size_t>(unit[stop]) * columns, columns);
             for (size_t j = 0; j < columns; ++j) slope[j] /= length;
             for (size_t i = first + 1; i < last; ++i) {
                 double* here = out + i * columns;
@@ -78,8 +81,8 @@ inline void bend_rows(const double* coarse, size_t columns, const int64_t* at, c
 
 // out[k]: the row unit[k] of `rows` (units, columns) times the sum of the pieces begin[k] .. end[k]-1 of `sums` (pieces,
 // columns). Kinks come in order of `begin`; those with the same `end` share their sums.
-inline void suffix_products(const double* sums, size_t columns, const int64_t* begin, const int64_t* end, const int64_t* unit, size_t kinks,
-                            const double* rows, double* out) {
+inline void suffix_products(const double* sums, size_t columns, const int64_t* begin, const int64_t* end,
+                            const int64_t* unit, size_t kinks, const double* rows, double* out) {
     std::vector<double> sum(columns);
     int64_t done = -1, piece = 0;  // `sum` holds the pieces piece .. done-1
     for (size_t k = kinks; k-- > 0;) {
@@ -87,7 +90,8 @@ inline void suffix_products(const double* sums, size_t columns, const int64_t* b
             std::fill(sum.begin(), sum.end(), 0.0);
             done = piece = end[k];
         }
-        for (; piece > begin[k]; --piece) add_row(sum.data(), 1.0, sums + static_cast<size_t>(piece - 1) * columns, columns);
+        for (; piece > begin[k]; --piece)
+            add_row(sum.data(), 1.0, sums + static_cast<size_t>(piece - 1) * columns, columns);
         out[k] = row_product(rows + static_cast<size_t>(unit[k]) * columns, sum.data(), columns);
     }
 }
@@ -95,7 +99,8 @@ inline void suffix_products(const double* sums, size_t columns, const int64_t* b
 // out[g]: the sum of the rows first[g] .. first[g+1]-1, the last group to the end; no group is empty.
 inline void sum_groups(const double* rows, size_t n, size_t columns, const int64_t* first, size_t groups, double* out) {
     for (size_t g = 0; g < groups; ++g) {
-        const size_t begin = static_cast<size_t>(first[g]), end = g + 1 < groups ? static_cast<size_t>(first[g + 1]) : n;
+        const size_t begin = static_cast<size_t>(first[g]),
+                     end = g + 1 < groups ? static_cast<size_t>(first[g + 1]) : n;
         double* to = out + g * columns;
         std::copy(rows + begin * columns, rows + (begin + 1) * columns, to);
         for (size_t i = begin + 1; i < end; ++i) add_row(to, 1.0, rows + i * columns, columns);
@@ -104,11 +109,13 @@ inline void sum_groups(const double* rows, size_t n, size_t columns, const int64
 
 // table[row[i]] += values[i] (n, columns); rows may come more than once.
 inline void add_rows(double* table, const int64_t* row, const double* values, size_t n, size_t columns) {
-    for (size_t i = 0; i < n; ++i) add_row(table + static_cast<size_t>(row[i]) * columns, 1.0, values + i * columns, columns);
+    for (size_t i = 0; i < n; ++i)
+        add_row(table + static_cast<size_t>(row[i]) * columns, 1.0, values + i * columns, columns);
 }
 
 // Whether any of eight columns lies on one side of `level` in one row, and on the other side in the next.
-GIGRAD_WIDE inline bool any_passes(const double* __restrict a, const double* __restrict b, double level, size_t columns) {
+GIGRAD_WIDE inline bool any_passes(const double* __restrict a, const double* __restrict b, double level,
+                                   size_t columns) {
     bool any = false;
     for (size_t j = 0; j < columns; ++j) any |= ((a[j] < level) & (b[j] > level)) | ((a[j] > level) & (b[j] < level));
     return any;
@@ -116,8 +123,8 @@ GIGRAD_WIDE inline bool any_passes(const double* __restrict a, const double* __r
 
 // Where a column passes `level` from row left[i] to the next: all such i, and the columns. Few do, so that most stretches
 // of columns are done with at one look.
-inline void passed_rows(const double* rows, size_t columns, const int64_t* left, size_t n, double level, std::vector<int64_t>& piece,
-                        std::vector<int64_t>& column) {
+inline void passed_rows(const double* rows, size_t columns, const int64_t* left, size_t n, double level,
+                        std::vector<int64_t>& piece, std::vector<int64_t>& column) {
     constexpr size_t STRETCH = 64;
     for (size_t i = 0; i < n; ++i) {
         const double *a = rows + static_cast<size_t>(left[i]) * columns, *b = a + columns;

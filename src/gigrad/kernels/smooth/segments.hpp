@@ -10,17 +10,18 @@ namespace gigrad {
 // Panels with the curves known on them, as the engine's Patch has them. C columns of curves, L of lines, k outputs.
 struct PanelsView {
     size_t panels = 0, order = 0, curves = 0, lines = 0, outputs = 0;
-    const double *low = nullptr, *high = nullptr;            // (panels,) times
-    const int64_t *begin = nullptr, *end = nullptr;          // (panels,) the corners on a panel
-    const int64_t *state = nullptr, *row = nullptr;          // (panels,) the first state of the trees, its row in the table
-    const double *coefficients = nullptr, *steepness = nullptr;  // (panels, order, C) of the curves, of their slopes by time
-    const double* doubt = nullptr;                           // (panels, C) how far off the curves may be
-    const double* line_rows = nullptr;                       // (points, L)
-    const int64_t* left = nullptr;                           // (panels,) the point at which a panel's piece begins
+    const double *low = nullptr, *high = nullptr;    // (panels,) times
+    const int64_t *begin = nullptr, *end = nullptr;  // (panels,) the corners on a panel
+    const int64_t *state = nullptr, *row = nullptr;  // (panels,) the first state of the trees, its row in the table
+    const double *coefficients = nullptr,
+                 *steepness = nullptr;  // (panels, order, C) of the curves, of their slopes by time
+    const double* doubt = nullptr;      // (panels, C) how far off the curves may be
+    const double* line_rows = nullptr;  // (points, L)
+    const int64_t* left = nullptr;      // (panels,) the point at which a panel's piece begins
     const double *piece_low = nullptr, *piece_length = nullptr;  // (panels,)
-    const double* corner_time = nullptr;                     // (corners,)
-    const double* constants = nullptr;                       // (states, constants) what the trees give
-    const double* allowed = nullptr;                         // (panels, k)
+    const double* corner_time = nullptr;                         // (corners,)
+    const double* constants = nullptr;                           // (states, constants) what the trees give
+    const double* allowed = nullptr;                             // (panels, k)
 
     double length(size_t p) const { return high[p] - low[p]; }
 };
@@ -39,7 +40,7 @@ struct Segment {
 
 // Loads what the head reads at up to POINTS times into the registers of a machine, and runs it.
 class HeadPoints {
-  public:
+public:
     HeadPoints(const Program& program, const SeriesTable& table, const PanelsView& view)
         : program_(program), view_(view), machine_(program, table), basis_((view.order + 4) * POINTS) {}
 
@@ -67,7 +68,8 @@ class HeadPoints {
         for (size_t i = 0; i < n && view_.lines > 0; ++i) {
             const size_t p = panel_[i];
             const double part = (time_[i] - view_.piece_low[p]) / view_.piece_length[p];
-            const double *from = view_.line_rows + static_cast<size_t>(view_.left[p]) * view_.lines, *next = from + view_.lines;
+            const double *from = view_.line_rows + static_cast<size_t>(view_.left[p]) * view_.lines,
+                         *next = from + view_.lines;
             for (size_t w = 0; w < view_.lines; ++w)
                 machine_.value(view_.curves + w)[i] = part == 0.0 ? from[w] : from[w] + part * (next[w] - from[w]);
         }
@@ -86,7 +88,8 @@ class HeadPoints {
     void load_ends(size_t n) {
         std::array<size_t, POINTS> same, from;
         same[0] = 0;
-        for (size_t i = 1; i < n; ++i) same[i] = panel_[i] == panel_[n + i - 1] && time_[i] == time_[n + i - 1] ? n + i - 1 : 0;
+        for (size_t i = 1; i < n; ++i)
+            same[i] = panel_[i] == panel_[n + i - 1] && time_[i] == time_[n + i - 1] ? n + i - 1 : 0;
         size_t alone = 0;  // first points that have no twin; they are moved behind the others and back
         const auto panel = panel_;
         const auto time = time_;
@@ -120,8 +123,10 @@ class HeadPoints {
         series(view_.steepness, n, [&](size_t c) { return out + c * POINTS; });
         for (size_t i = 0; i < n && view_.lines > 0; ++i) {
             const size_t p = panel_[i];
-            const double *from = view_.line_rows + static_cast<size_t>(view_.left[p]) * view_.lines, *next = from + view_.lines;
-            for (size_t w = 0; w < view_.lines; ++w) out[(view_.curves + w) * POINTS + i] = (next[w] - from[w]) / view_.piece_length[p];
+            const double *from = view_.line_rows + static_cast<size_t>(view_.left[p]) * view_.lines,
+                         *next = from + view_.lines;
+            for (size_t w = 0; w < view_.lines; ++w)
+                out[(view_.curves + w) * POINTS + i] = (next[w] - from[w]) / view_.piece_length[p];
         }
     }
 
@@ -132,7 +137,7 @@ class HeadPoints {
         return basis_.data();
     }
 
-  private:
+private:
     const Program& program_;
     const PanelsView& view_;
     Machine machine_;
@@ -160,7 +165,8 @@ class HeadPoints {
             for (size_t j = 0; j < columns; ++j) {
                 double* out = to(j) + begin;
                 std::fill(out, out + (end - begin), 0.0);
-                for (size_t d = order; d-- > 0;) add_scaled(c[d * columns + j], basis_.data() + d * POINTS + begin, end - begin, out);
+                for (size_t d = order; d-- > 0;)
+                    add_scaled(c[d * columns + j], basis_.data() + d * POINTS + begin, end - begin, out);
             }
         }
     }

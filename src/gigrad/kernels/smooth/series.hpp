@@ -92,15 +92,16 @@ inline void add_lanes(const double (*basis)[LANES], const double* mass, size_t c
 }
 
 // out (panels, degrees, columns) += sum over points of P_d(u) times mass (n, columns)
-inline void add_points(const int64_t* panel, const double* u, const double* mass, size_t n, size_t degrees, size_t columns,
-                       double* out) {
+inline void add_points(const int64_t* panel, const double* u, const double* mass, size_t n, size_t degrees,
+                       size_t columns, double* out) {
     double at[LANES], basis[MAX_DEGREES + 2][LANES];
     for (size_t i = 0; i < n;) {
         size_t count = 1;
         while (count < LANES && i + count < n && panel[i + count] == panel[i]) ++count;
         for (size_t k = 0; k < LANES; ++k) at[k] = u[i + (k < count ? k : 0)];
         legendre(at, degrees, basis);
-        add_lanes(basis, mass + i * columns, count, degrees, columns, out + static_cast<size_t>(panel[i]) * degrees * columns);
+        add_lanes(basis, mass + i * columns, count, degrees, columns,
+                  out + static_cast<size_t>(panel[i]) * degrees * columns);
         i += count;
     }
 }
@@ -125,7 +126,8 @@ inline void add_segments(const int64_t* panel, const double* low, const double* 
             const double scale = 1.0 / static_cast<double>(2 * d + 1);
             for (size_t k = 0; k < LANES; ++k) first[d][k] = (last[d + 1][k] - last[d - 1][k]) * scale;
         }
-        add_lanes(first, density + i * columns, count, degrees, columns, out + static_cast<size_t>(panel[i]) * degrees * columns);
+        add_lanes(first, density + i * columns, count, degrees, columns,
+                  out + static_cast<size_t>(panel[i]) * degrees * columns);
         i += count;
     }
 }

@@ -19,7 +19,8 @@ void passed_levels(const Step& step, double a, double b, Found found) {
     if (step.operation == Operation::knots && step.knots.x().size() > 1) {
         const std::vector<double>& x = step.knots.x();
         const double margin = LEVEL_MARGIN * std::max(-low, high);
-        for (auto at = std::upper_bound(x.begin(), x.end(), low + margin); at != x.end() && *at < high - margin; ++at) found(*at);
+        for (auto at = std::upper_bound(x.begin(), x.end(), low + margin); at != x.end() && *at < high - margin; ++at)
+            found(*at);
     } else if (low < 0.0 && high > 0.0 && std::min(-low, high) > LEVEL_MARGIN * std::max(-low, high)) {
         found(0.0);  // the kink of a function
     }
@@ -30,13 +31,14 @@ struct Passing {
     size_t segment, step, column;
     double level, low, high, at_low, at_high, root;
     double noise;  // a value below this is as good as zero
-    int kept;  // which end has stayed: -1 the lower, 1 the upper
+    int kept;      // which end has stayed: -1 the lower, 1 the upper
 };
 
 // Finds kinks on segments, some at a time.
 class Settler {
-  public:
-    Settler(const Program& program, const PanelsView& view, HeadPoints& points) : program_(program), view_(view), points_(points) {
+public:
+    Settler(const Program& program, const PanelsView& view, HeadPoints& points)
+        : program_(program), view_(view), points_(points) {
         for (size_t s = 0; s < program.steps.size(); ++s)
             if (program.steps[s].kinked()) {
                 kinked_.push_back(s);
@@ -58,7 +60,8 @@ class Settler {
                 const double* z = points_.machine().value(step.in[0] + column);
                 const int32_t* cell = step.operation == Operation::knots ? points_.machine().cells(s, column) : nullptr;
                 for (size_t i = 0; i < n; ++i) {
-                    if (cut[i] || list[i].whole || (cell && cell[i] == cell[n + i]) || list[i].length() <= SHORTEST) continue;
+                    if (cut[i] || list[i].whole || (cell && cell[i] == cell[n + i]) || list[i].length() <= SHORTEST)
+                        continue;
                     passed_levels(step, z[i], z[n + i], [&](double level) {
                         const double a = z[i] - level, b = z[n + i] - level;
                         const double noise = 1e-13 * std::max(std::fabs(a), std::fabs(b)) + 2e-16 * std::fabs(level);
@@ -79,8 +82,9 @@ class Settler {
                 if (p.step == s) open.push_back(&p);
             for (Passing* p : open) p->root = p->low + (p->high - p->low) * (p->at_low / (p->at_low - p->at_high));
             for (size_t begin = 0; begin < open.size(); begin += POINTS)
-                solve(list, s, {open.begin() + static_cast<std::ptrdiff_t>(begin),
-                                open.begin() + static_cast<std::ptrdiff_t>(std::min(begin + POINTS, open.size()))});
+                solve(list, s,
+                      {open.begin() + static_cast<std::ptrdiff_t>(begin),
+                       open.begin() + static_cast<std::ptrdiff_t>(std::min(begin + POINTS, open.size()))});
         }
         std::sort(found.begin(), found.end(), [](const Passing& a, const Passing& b) {
             return a.segment != b.segment ? a.segment < b.segment : a.root < b.root;
@@ -109,11 +113,12 @@ class Settler {
             for (const size_t s : kinked_)
                 if (program_.steps[s].turns)
                     for (size_t column = 0; column < program_.steps[s].width; ++column)
-                        turns_of(program_.steps[s], points_.machine().value(program_.steps[s].in[0] + column), n, list, &some[begin], unsure, turn);
+                        turns_of(program_.steps[s], points_.machine().value(program_.steps[s].in[0] + column), n, list,
+                                 &some[begin], unsure, turn);
         }
     }
 
-  private:
+private:
     const Program& program_;
     const PanelsView& view_;
     HeadPoints& points_;
@@ -121,8 +126,8 @@ class Settler {
     bool turn_ = false;
 
     template <class Turn>
-    void turns_of(const Step& step, const double* z, size_t n, const std::vector<Segment>& list, const size_t* some, uint8_t* unsure,
-                  Turn turn) {
+    void turns_of(const Step& step, const double* z, size_t n, const std::vector<Segment>& list, const size_t* some,
+                  uint8_t* unsure, Turn turn) {
         for (size_t i = 0; i < n; ++i) {
             const double a = z[i], b = z[n + i], c = z[2 * n + i], off = std::fabs(z[3 * n + i] - b);
             const double least = std::min({a, b, c}), most = std::max({a, b, c});
@@ -160,7 +165,8 @@ class Settler {
     static bool refine(Passing& p, double value, int turn) {
         if (!(std::fabs(value) > p.noise) || !(p.high - p.low > 1e-15)) return false;
         if ((value > 0.0) == (p.at_low > 0.0)) {
-            if (p.kept == 1) p.at_high *= 0.5;  // an end that stays twice in a row counts half, or it might stay for ever
+            if (p.kept == 1)
+                p.at_high *= 0.5;  // an end that stays twice in a row counts half, or it might stay for ever
             p.at_low = value;
             p.low = p.root;
             p.kept = 1;

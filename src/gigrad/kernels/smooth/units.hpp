@@ -10,8 +10,8 @@ enum class Unit { tanh, sigmoid };
 
 // units (n, columns): the function of the line's row at[i] and the next one, mixed `part[i]` of the way. sums (n, width):
 // the units' products with the rows of `weight` (width, columns).
-inline void units_at(Unit unit, const double* rows, size_t columns, const int64_t* at, const double* part, size_t n, const double* weight,
-                     size_t width, double* units, double* sums) {
+inline void units_at(Unit unit, const double* rows, size_t columns, const int64_t* at, const double* part, size_t n,
+                     const double* weight, size_t width, double* units, double* sums) {
     std::vector<double> z(columns);
     for (size_t i = 0; i < n; ++i) {
         double* to = units + i * columns;
@@ -42,9 +42,10 @@ template <class Lanes>
 // Some columns, from j on, of one panel: units (nodes, columns), cotangent (nodes, width), factors (1 + degrees, nodes) with
 // the weights of the nodes first. Gives the line's sums, and adds to sum and squares (degrees,).
 template <class Lanes, Unit unit, size_t degrees>
-[[gnu::always_inline]] inline void pull_columns(const double* units, size_t columns, size_t j, size_t nodes, const double* cotangent,
-                                                const double* weight, size_t width, const double* factors, const double* from,
-                                                double share, double* line, Lanes* sum, Lanes* squares) {
+[[gnu::always_inline]] inline void pull_columns(const double* units, size_t columns, size_t j, size_t nodes,
+                                                const double* cotangent, const double* weight, size_t width,
+                                                const double* factors, const double* from, double share, double* line,
+                                                Lanes* sum, Lanes* squares) {
     Lanes total[1 + degrees] = {};
     for (size_t q = 0; q < nodes; ++q) {
         Lanes g{}, w, y;
@@ -70,17 +71,19 @@ template <class Lanes, Unit unit, size_t degrees>
 
 // All columns of one panel; sum and squares (degrees,) are `step` numbers apart.
 template <Unit unit, size_t degrees>
-[[gnu::always_inline]] inline void pull_panel(const double* units, size_t columns, size_t nodes, const double* cotangent,
-                                              const double* weight, size_t width, const double* factors, const double* from, double share,
-                                              double* line, double* sum, double* squares, size_t step) {
+[[gnu::always_inline]] inline void pull_panel(const double* units, size_t columns, size_t nodes,
+                                              const double* cotangent, const double* weight, size_t width,
+                                              const double* factors, const double* from, double share, double* line,
+                                              double* sum, double* squares, size_t step) {
     Four sums[degrees] = {}, all_squares[degrees] = {};
     double last_sums[degrees] = {}, last_squares[degrees] = {};
     size_t j = 0;
     for (; j + 4 <= columns; j += 4)
-        pull_columns<Four, unit, degrees>(units, columns, j, nodes, cotangent, weight, width, factors, from, share, line, sums, all_squares);
+        pull_columns<Four, unit, degrees>(units, columns, j, nodes, cotangent, weight, width, factors, from, share,
+                                          line, sums, all_squares);
     for (; j < columns; ++j)
-        pull_columns<double, unit, degrees>(units, columns, j, nodes, cotangent, weight, width, factors, from, share, line, last_sums,
-                                            last_squares);
+        pull_columns<double, unit, degrees>(units, columns, j, nodes, cotangent, weight, width, factors, from, share,
+                                            line, last_sums, last_squares);
     for (size_t d = 0; d < degrees; ++d) {
         const Four a = sums[d], b = all_squares[d];
         sum[d * step] = ((a[0] + a[1]) + (a[2] + a[3])) + last_sums[d];
@@ -89,33 +92,45 @@ template <Unit unit, size_t degrees>
 }
 
 template <Unit unit>
-[[gnu::always_inline]] inline void pull_panels(const double* units, size_t columns, size_t panels, size_t nodes, const double* cotangent,
-                                               const double* weight, size_t width, const double* node_weight, const double* top,
-                                               size_t degrees, const double* rows, const int64_t* at, const double* share,
+[[gnu::always_inline]] inline void pull_panels(const double* units, size_t columns, size_t panels, size_t nodes,
+                                               const double* cotangent, const double* weight, size_t width,
+                                               const double* node_weight, const double* top, size_t degrees,
+                                               const double* rows, const int64_t* at, const double* share,
                                                const Pulled& out) {
     std::vector<double> factors((1 + degrees) * nodes);
     std::copy(top, top + degrees * nodes, factors.begin() + static_cast<std::ptrdiff_t>(nodes));
     for (size_t p = 0; p < panels; ++p) {
-        const double *y = units + p * nodes * columns, *c = cotangent + p * nodes * width, *from = rows + static_cast<size_t>(at[p]) * columns;
+        const double *y = units + p * nodes * columns, *c = cotangent + p * nodes * width,
+                     *from = rows + static_cast<size_t>(at[p]) * columns;
         std::copy(node_weight + p * nodes, node_weight + (p + 1) * nodes, factors.begin());
         double *line = out.line + p * columns, *sum = out.sum + p, *squares = out.squares + p, *f = factors.data();
         switch (degrees) {
-            case 1: pull_panel<unit, 1>(y, columns, nodes, c, weight, width, f, from, share[p], line, sum, squares, panels); break;
-            case 2: pull_panel<unit, 2>(y, columns, nodes, c, weight, width, f, from, share[p], line, sum, squares, panels); break;
-            case 3: pull_panel<unit, 3>(y, columns, nodes, c, weight, width, f, from, share[p], line, sum, squares, panels); break;
-            default: pull_panel<unit, 4>(y, columns, nodes, c, weight, width, f, from, share[p], line, sum, squares, panels);
+            case 1:
+                pull_panel<unit, 1>(y, columns, nodes, c, weight, width, f, from, share[p], line, sum, squares, panels);
+                break;
+            case 2:
+                pull_panel<unit, 2>(y, columns, nodes, c, weight, width, f, from, share[p], line, sum, squares, panels);
+                break;
+            case 3:
+                pull_panel<unit, 3>(y, columns, nodes, c, weight, width, f, from, share[p], line, sum, squares, panels);
+                break;
+            default:
+                pull_panel<unit, 4>(y, columns, nodes, c, weight, width, f, from, share[p], line, sum, squares, panels);
         }
     }
 }
 
 // For 1 .. MAX_TOPS degrees.
-GIGRAD_WIDE inline void units_back(Unit unit, const double* units, size_t columns, size_t panels, size_t nodes, const double* cotangent,
-                                   const double* weight, size_t width, const double* node_weight, const double* top, size_t degrees,
-                                   const double* rows, const int64_t* at, const double* share, const Pulled& out) {
+GIGRAD_WIDE inline void units_back(Unit unit, const double* units, size_t columns, size_t panels, size_t nodes,
+                                   const double* cotangent, const double* weight, size_t width,
+                                   const double* node_weight, const double* top, size_t degrees, const double* rows,
+                                   const int64_t* at, const double* share, const Pulled& out) {
     if (unit == Unit::tanh)
-        pull_panels<Unit::tanh>(units, columns, panels, nodes, cotangent, weight, width, node_weight, top, degrees, rows, at, share, out);
+        pull_panels<Unit::tanh>(units, columns, panels, nodes, cotangent, weight, width, node_weight, top, degrees,
+                                rows, at, share, out);
     else
-        pull_panels<Unit::sigmoid>(units, columns, panels, nodes, cotangent, weight, width, node_weight, top, degrees, rows, at, share, out);
+        pull_panels<Unit::sigmoid>(units, columns, panels, nodes, cotangent, weight, width, node_weight, top, degrees,
+                                   rows, at, share, out);
 }
 
 }  // namespace gigrad

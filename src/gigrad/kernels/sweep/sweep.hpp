@@ -41,14 +41,14 @@ struct SweepParts {
 
 struct SweepJob {
     const uint32_t* nodes;
-    const int16_t* codes;     // by test; the last one, of leaves, is never crossed
+    const int16_t* codes;  // by test; the last one, of leaves, is never crossed
     const int32_t* roots;
     size_t n_trees;
     int32_t none;             // the test of the path's own ends
     SweepParts parts, extra;  // with room for as many parts as there are leaves, and a vector more
     SweepParts leaves;        // what is found: places without their sign; the tests (not keys) that open and close them
     size_t n_leaves;
-    size_t n_unclear;         // leaves in doubt, whose places are left in `extra`
+    size_t n_unclear;  // leaves in doubt, whose places are left in `extra`
 };
 
 using SweepWalk = void (*)(SweepJob&);

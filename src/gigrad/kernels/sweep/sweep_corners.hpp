@@ -10,7 +10,7 @@ namespace gigrad {
 namespace {
 
 class SweepSharing {
-  public:
+public:
     static void run(SweepCorners& job) {
         SweepSharing me(job);
         job.n_odd = 0;
@@ -23,7 +23,7 @@ class SweepSharing {
         }
     }
 
-  private:
+private:
     static constexpr size_t N = CornerLanes::N, GROUP = 4 * N;  // leaves whose turns are found before any is shared out
     using Numbers = CornerLanes::Numbers;
     using Truths = CornerLanes::Truths;

@@ -21,7 +21,9 @@ struct SweepPlain {
     }
     static uint32_t unsign(int32_t x) { return static_cast<uint32_t>(x); }
 
-    static Vec load(const int32_t* p) { return each([&](size_t i) { return p[i]; }); }
+    static Vec load(const int32_t* p) {
+        return each([&](size_t i) { return p[i]; });
+    }
     static void store(int32_t* p, Vec v) {
         for (size_t i = 0; i < LANES; ++i) p[i] = v.lane[i];
     }
@@ -33,29 +35,59 @@ struct SweepPlain {
             if (bits >> i & 1) from.lane[n++] = static_cast<int32_t>(i);
         return from;
     }
-    static Vec arrange(Vec v, Order from) { return each([&](size_t i) { return v.lane[from.lane[i]]; }); }
-    static Vec all(uint32_t x) { return each([&](size_t) { return x; }); }
-    static Vec all(int32_t x) { return each([&](size_t) { return x; }); }
+    static Vec arrange(Vec v, Order from) {
+        return each([&](size_t i) { return v.lane[from.lane[i]]; });
+    }
+    static Vec all(uint32_t x) {
+        return each([&](size_t) { return x; });
+    }
+    static Vec all(int32_t x) {
+        return each([&](size_t) { return x; });
+    }
 
     // Sums and differences go round at the ends of int32.
-    static Vec plus(Vec a, Vec b) { return each([&](size_t i) { return unsign(a.lane[i]) + unsign(b.lane[i]); }); }
-    static Vec minus(Vec a, Vec b) { return each([&](size_t i) { return unsign(a.lane[i]) - unsign(b.lane[i]); }); }
-    static Vec least(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]; }); }
-    static Vec largest(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; }); }
-    static Vec both(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] & b.lane[i]; }); }
-    static Vec either(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] | b.lane[i]; }); }
-    static Vec less_bits(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] & ~b.lane[i]; }); }
-    static Vec up(Vec a, Vec by) { return each([&](size_t i) { return unsign(a.lane[i]) << by.lane[i]; }); }
+    static Vec plus(Vec a, Vec b) {
+        return each([&](size_t i) { return unsign(a.lane[i]) + unsign(b.lane[i]); });
+    }
+    static Vec minus(Vec a, Vec b) {
+        return each([&](size_t i) { return unsign(a.lane[i]) - unsign(b.lane[i]); });
+    }
+    static Vec least(Vec a, Vec b) {
+        return each([&](size_t i) { return a.lane[i] < b.lane[i] ? a.lane[i] : b.lane[i]; });
+    }
+    static Vec largest(Vec a, Vec b) {
+        return each([&](size_t i) { return a.lane[i] > b.lane[i] ? a.lane[i] : b.lane[i]; });
+    }
+    static Vec both(Vec a, Vec b) {
+        return each([&](size_t i) { return a.lane[i] & b.lane[i]; });
+    }
+    static Vec either(Vec a, Vec b) {
+        return each([&](size_t i) { return a.lane[i] | b.lane[i]; });
+    }
+    static Vec less_bits(Vec a, Vec b) {
+        return each([&](size_t i) { return a.lane[i] & ~b.lane[i]; });
+    }
+    static Vec up(Vec a, Vec by) {
+        return each([&](size_t i) { return unsign(a.lane[i]) << by.lane[i]; });
+    }
     template <int BY>
     static Vec down(Vec a) {
         return each([&](size_t i) { return unsign(a.lane[i]) >> BY; });
     }
 
     // Truth is -1 in a lane.
-    static Vec more(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] > b.lane[i] ? -1 : 0; }); }
-    static Vec same(Vec a, Vec b) { return each([&](size_t i) { return a.lane[i] == b.lane[i] ? -1 : 0; }); }
-    static Vec numbers() { return each([](size_t i) { return i; }); }
-    static Vec choose(Vec m, Vec yes, Vec no) { return each([&](size_t i) { return m.lane[i] ? yes.lane[i] : no.lane[i]; }); }
+    static Vec more(Vec a, Vec b) {
+        return each([&](size_t i) { return a.lane[i] > b.lane[i] ? -1 : 0; });
+    }
+    static Vec same(Vec a, Vec b) {
+        return each([&](size_t i) { return a.lane[i] == b.lane[i] ? -1 : 0; });
+    }
+    static Vec numbers() {
+        return each([](size_t i) { return i; });
+    }
+    static Vec choose(Vec m, Vec yes, Vec no) {
+        return each([&](size_t i) { return m.lane[i] ? yes.lane[i] : no.lane[i]; });
+    }
     // The signs of the lanes.
     static uint32_t bits(Vec a) {
         uint32_t out = 0;

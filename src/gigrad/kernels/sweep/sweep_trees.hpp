@@ -11,12 +11,13 @@ namespace gigrad {
 constexpr size_t MOST_NODES = 1 << 20;
 
 class SweepTrees {
-  public:
+public:
     // Null where the trees do not fit, or where each pair's table of tests would cost more than the walk.
     static std::unique_ptr<const SweepTrees> make(const Forest& forest) {
         if (forest.nodes.size() > MOST_NODES || !forest.split_ids().repeat()) return nullptr;
         std::unique_ptr<SweepTrees> out(new SweepTrees(forest));
-        const bool fits = out->fits_ && out->tests.size() <= SWEEP_MAX_TESTS && out->tests.size() <= MOST_TESTS * forest.n_trees();
+        const bool fits =
+            out->fits_ && out->tests.size() <= SWEEP_MAX_TESTS && out->tests.size() <= MOST_TESTS * forest.n_trees();
         return fits ? std::move(out) : nullptr;
     }
 
@@ -33,7 +34,8 @@ class SweepTrees {
         auto n = static_cast<uint32_t>(categories_begin[column] - column_begin[column]);
         uint32_t at[N] = {};
         for (; n > 1; n -= n / 2)
-            for (size_t i = 0; i < N; ++i) at[i] += n / 2 & (0u - static_cast<uint32_t>(begin[at[i] + n / 2 - 1] < x[i]));
+            for (size_t i = 0; i < N; ++i)
+                at[i] += n / 2 & (0u - static_cast<uint32_t>(begin[at[i] + n / 2 - 1] < x[i]));
         for (size_t i = 0; i < N; ++i) out[i] = static_cast<uint16_t>(n == 0 ? 0 : at[i] + (begin[at[i]] < x[i]));
     }
     // Of the deepest leaf.
@@ -42,19 +44,20 @@ class SweepTrees {
     // The distinct tests: column, threshold (or categories) and the side of missing values, as one of the nodes that ask
     // each. Those of a column follow one another: thresholds in order, then categories.
     std::vector<Node> tests;
-    std::vector<double> threshold;           // of each test; NaN for categories
-    std::vector<double> place_of;            // of each test; NaN for those that change at one half
-    std::vector<char> missing_left;          // of each test
-    std::vector<int32_t> variable_of;        // of each test, and of none
-    std::vector<int32_t> split_of;           // of each test, and of SWEEP_NONES after them: its number in SplitIds
-    std::vector<int32_t> test_of;            // of each split: the first of its tests, which follow one another
+    std::vector<double> threshold;     // of each test; NaN for categories
+    std::vector<double> place_of;      // of each test; NaN for those that change at one half
+    std::vector<char> missing_left;    // of each test
+    std::vector<int32_t> variable_of;  // of each test, and of none
+    std::vector<int32_t> split_of;     // of each test, and of SWEEP_NONES after them: its number in SplitIds
+    std::vector<int32_t> test_of;      // of each split: the first of its tests, which follow one another
     std::vector<int32_t> column_begin, categories_begin;  // of each column, (columns + 1) and (columns)
-    std::vector<double> least_way;  // of each column: longer ways have plain codes; none has in a column without values between
-    std::vector<char> in_order;     // of each column: thresholds in order have places in order
+    std::vector<double>
+        least_way;  // of each column: longer ways have plain codes; none has in a column without values between
+    std::vector<char> in_order;  // of each column: thresholds in order have places in order
 
     // Which way the category tests of a column send each of its levels: looked up, where there are not too many.
     struct Levels {
-        size_t n = 0;             // levels that some set can have; then one for missing values, one for all others
+        size_t n = 0;  // levels that some set can have; then one for missing values, one for all others
         size_t n_tests = 0;
         std::vector<uint8_t> left;  // (n + 2, tests); empty: too many
 
@@ -64,16 +67,17 @@ class SweepTrees {
         }
         const uint8_t* sides(size_t level) const { return left.data() + level * n_tests; }
     };
-    std::vector<Levels> levels;     // of each column
+    std::vector<Levels> levels;  // of each column
 
-    std::vector<uint32_t> nodes;             // place 0 is a leaf that no tree has
+    std::vector<uint32_t> nodes;  // place 0 is a leaf that no tree has
     std::vector<int32_t> roots;
-    std::vector<VisitValue> gives;           // of leaves, by place
-    std::vector<SweepWay> ways;              // of leaves; empty where some are too deep
-    std::vector<int32_t> way_of;             // of leaves, by place
-    std::vector<int32_t> tree_of, node_of, parent;  // of each place: its tree and node in the forest, the place above; -1 for none
+    std::vector<VisitValue> gives;  // of leaves, by place
+    std::vector<SweepWay> ways;     // of leaves; empty where some are too deep
+    std::vector<int32_t> way_of;    // of leaves, by place
+    std::vector<int32_t> tree_of, node_of,
+        parent;  // of each place: its tree and node in the forest, the place above; -1 for none
 
-  private:
+private:
     static constexpr size_t MOST_TESTS = 32;  // for each tree: some eleven nodes of a tree of depth 6 are met
     static constexpr size_t MOST_LEVELS = 1 << 12, MOST_SIDES = 1 << 18;  // of a column
     bool fits_ = true;
@@ -86,7 +90,8 @@ class SweepTrees {
         for (size_t t = 0; t < forest.n_trees() && fits_; ++t) {
             roots.push_back(static_cast<int32_t>(nodes.size()));
             place(static_cast<int32_t>(t), forest.roots[t], -1);
-            for (auto at = static_cast<size_t>(roots.back()); at < nodes.size() && fits_; ++at) put(forest, test_of_node, at, seen);
+            for (auto at = static_cast<size_t>(roots.back()); at < nodes.size() && fits_; ++at)
+                put(forest, test_of_node, at, seen);
         }
         if (fits_) find_ways();
     }
@@ -125,7 +130,8 @@ class SweepTrees {
         for (size_t j = 0; j < forest.n_columns(); ++j) {
             const Forest::Column& column = forest.columns[j];
             least_way.push_back(column.at_once ? std::numeric_limits<double>::infinity() : 8.0 * column.least_way);
-            in_order.push_back(std::is_sorted(place_of.data() + column_begin[j], place_of.data() + categories_begin[j]));
+            in_order.push_back(
+                std::is_sorted(place_of.data() + column_begin[j], place_of.data() + categories_begin[j]));
         }
         set_levels(forest);
         return of_node;
@@ -135,10 +141,12 @@ class SweepTrees {
         levels.resize(forest.n_columns());
         for (size_t j = 0; j < levels.size(); ++j) {
             Levels& mine = levels[j];
-            const auto begin = static_cast<size_t>(categories_begin[j]), stop = static_cast<size_t>(column_begin[j + 1]);
+            const auto begin = static_cast<size_t>(categories_begin[j]),
+                       stop = static_cast<size_t>(column_begin[j + 1]);
             mine.n_tests = stop - begin;
             for (size_t t = begin; t < stop; ++t)
-                mine.n = std::max(mine.n, 32 * static_cast<size_t>(forest.set_start[tests[t].set + 1] - forest.set_start[tests[t].set]));
+                mine.n = std::max(mine.n, 32 * static_cast<size_t>(forest.set_start[tests[t].set + 1] -
+                                                                   forest.set_start[tests[t].set]));
             if (mine.n > MOST_LEVELS || (mine.n + 2) * mine.n_tests > MOST_SIDES) {
                 mine.n = 0;
                 continue;
@@ -147,8 +155,10 @@ class SweepTrees {
             constexpr double nan = std::numeric_limits<double>::quiet_NaN();
             for (size_t level = 0; level < mine.n + 2; ++level)
                 for (size_t t = begin; t < stop; ++t)
-                    mine.left[level * mine.n_tests + t - begin] =
-                        goes_left(forest, tests[t], level < mine.n ? static_cast<double>(level) : level == mine.n ? nan : -1.0);
+                    mine.left[level * mine.n_tests + t - begin] = goes_left(forest, tests[t],
+                                                                            level < mine.n ? static_cast<double>(level)
+                                                                            : level == mine.n ? nan
+                                                                                              : -1.0);
         }
     }
 
@@ -161,9 +171,11 @@ class SweepTrees {
             SweepWay way{};
             std::fill(std::begin(way.test), std::end(way.test), static_cast<uint16_t>(none()));
             size_t d = 0;
-            for (auto at = static_cast<int32_t>(leaf), above = parent[at]; above >= 0; at = above, above = parent[at], ++d) {
+            for (auto at = static_cast<int32_t>(leaf), above = parent[at]; above >= 0;
+                 at = above, above = parent[at], ++d) {
                 way.test[d] = static_cast<uint16_t>(nodes[above] & SWEEP_TEST);
-                const bool left = static_cast<uint32_t>(at - above) == (nodes[above] >> SWEEP_OFFSET_SHIFT & SWEEP_MAX_OFFSET);
+                const bool left =
+                    static_cast<uint32_t>(at - above) == (nodes[above] >> SWEEP_OFFSET_SHIFT & SWEEP_MAX_OFFSET);
                 way.left = static_cast<uint16_t>(way.left | left << d);
             }
             way_of[leaf] = static_cast<int32_t>(ways.size());

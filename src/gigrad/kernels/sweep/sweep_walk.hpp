@@ -14,10 +14,10 @@ namespace {
 
 template <class Isa>
 class Sweep {
-  public:
+public:
     static void run(SweepJob& job) { Sweep(job).all_levels(); }
 
-  private:
+private:
     static constexpr size_t LANES = Isa::LANES;
     using Vec = typename Isa::Vec;
 
@@ -52,9 +52,11 @@ class Sweep {
         static_assert(LANES == SWEEP_STARTS, "every lane has a number of its own");
         size_t clear = 0, unclear = 0;
         for (size_t i = 0, n = job_.n_leaves; i < n; i += LANES) {
-            const Vec place = Isa::less_bits(Isa::load(leaves.place + i), sign), lo = Isa::load(leaves.lo + i), hi = Isa::load(leaves.hi + i);
+            const Vec place = Isa::less_bits(Isa::load(leaves.place + i), sign), lo = Isa::load(leaves.lo + i),
+                      hi = Isa::load(leaves.hi + i);
             const Vec opens = Isa::both(lo, test), closes = Isa::both(hi, test);
-            const Vec known = Isa::both(Isa::both(Isa::more(test, opens), Isa::more(test, closes)), Isa::more(hi, Isa::plus(lo, doubt)));
+            const Vec known = Isa::both(Isa::both(Isa::more(test, opens), Isa::more(test, closes)),
+                                        Isa::more(hi, Isa::plus(lo, doubt)));
             const uint32_t there = lanes_of(n - i), good = Isa::bits(known) & there;
             store_some(leaves, clear, place, Isa::plus(opens, Isa::both(Isa::same(opens, none), starts)),
                        Isa::plus(closes, Isa::both(Isa::same(closes, none), ends)), good);
@@ -86,7 +88,9 @@ class Sweep {
         const int16_t* const codes = job_.codes;
         const auto one = [&](size_t i) {
             auto at = static_cast<uint32_t>(place[i]);
-            __asm__ volatile("" : "+r"(at));  // one by one: the processor's gathers, and what compilers make of this, are slower
+            __asm__ volatile(
+                ""
+                : "+r"(at));  // one by one: the processor's gathers, and what compilers make of this, are slower
             const uint32_t node = nodes[at & ~static_cast<uint32_t>(SWEEP_LEAF)], test = node & SWEEP_TEST;
             node_[i] = static_cast<int32_t>(node);
             key_[i] = sweep_key(codes[test], static_cast<int32_t>(test));
@@ -96,20 +100,25 @@ class Sweep {
     }
 
     void go_on(size_t begin, size_t n) {
-        const SweepParts extra = job_.extra, parts{job_.parts.place + begin, job_.parts.lo + begin, job_.parts.hi + begin};
-        const Vec doubt = Isa::all(SWEEP_DOUBT), test = Isa::all(SWEEP_TEST), one = Isa::all(1), sign = Isa::all(SWEEP_LEAF);
+        const SweepParts extra = job_.extra,
+                         parts{job_.parts.place + begin, job_.parts.lo + begin, job_.parts.hi + begin};
+        const Vec doubt = Isa::all(SWEEP_DOUBT), test = Isa::all(SWEEP_TEST), one = Isa::all(1),
+                  sign = Isa::all(SWEEP_LEAF);
         const Vec offset = Isa::all(SWEEP_MAX_OFFSET);
         size_t n_extra = n_extra_, n_leaf = n_leaf_;
         for (size_t i = 0; i < n; i += LANES) {
-            const Vec place = Isa::less_bits(Isa::load(parts.place + i), sign), lo = Isa::load(parts.lo + i), hi = Isa::load(parts.hi + i);
+            const Vec place = Isa::less_bits(Isa::load(parts.place + i), sign), lo = Isa::load(parts.lo + i),
+                      hi = Isa::load(parts.hi + i);
             const Vec node = Isa::load(node_ + i), key = Isa::load(key_ + i);
             const Vec side = Isa::both(Isa::template down<SWEEP_CODE_SHIFT>(key), one), other = Isa::minus(one, side);
             const Vec left = Isa::plus(place, Isa::both(Isa::template down<SWEEP_OFFSET_SHIFT>(node), offset));
             const Vec near = Isa::either(Isa::plus(left, side), Isa::both(Isa::up(node, side), sign));
             const Vec far = Isa::either(Isa::plus(left, other), Isa::both(Isa::up(node, other), sign));
             Vec near_hi = Isa::least(hi, key), far_lo = Isa::largest(lo, key);
-            const Vec later = Isa::plus(key, doubt), is_near = Isa::more(later, lo), is_far = Isa::more(Isa::plus(hi, doubt), key);
-            const Vec close_hi = Isa::both(is_far, Isa::more(later, hi)), close_lo = Isa::both(is_near, Isa::more(Isa::plus(lo, doubt), key));
+            const Vec later = Isa::plus(key, doubt), is_near = Isa::more(later, lo),
+                      is_far = Isa::more(Isa::plus(hi, doubt), key);
+            const Vec close_hi = Isa::both(is_far, Isa::more(later, hi)),
+                      close_lo = Isa::both(is_near, Isa::more(Isa::plus(lo, doubt), key));
             if (Isa::bits(Isa::either(close_hi, close_lo))) {  // the test of such a key is not known
                 near_hi = Isa::either(near_hi, Isa::both(close_hi, test));
                 far_lo = Isa::either(far_lo, Isa::both(close_lo, test));
@@ -142,7 +151,8 @@ class Sweep {
     void set_leaves_aside() {
         size_t kept = 0, found = job_.n_leaves;
         for (size_t i = 0; i < n_; i += LANES) {
-            const Vec place = Isa::load(job_.parts.place + i), lo = Isa::load(job_.parts.lo + i), hi = Isa::load(job_.parts.hi + i);
+            const Vec place = Isa::load(job_.parts.place + i), lo = Isa::load(job_.parts.lo + i),
+                      hi = Isa::load(job_.parts.hi + i);
             const uint32_t there = lanes_of(n_ - i), leaf = Isa::bits(place) & there;
             store_some(job_.leaves, found, place, lo, hi, leaf);
             store_some(job_.parts, kept, place, lo, hi, there & ~leaf);

@@ -12,11 +12,13 @@ namespace gigrad {
 // Codes of splits that are crossed on the way from s to e, by their places, which lie between; scale is
 // SWEEP_UNITS / (e - s).
 GIGRAD_WIDE inline void time_codes(const double* place, size_t n, double s, double scale, int32_t first, int16_t* out) {
-    for (size_t i = 0; i < n; ++i) out[i] = static_cast<int16_t>(2 * static_cast<int32_t>((place[i] - s) * scale) + first);
+    for (size_t i = 0; i < n; ++i)
+        out[i] = static_cast<int16_t>(2 * static_cast<int32_t>((place[i] - s) * scale) + first);
 }
 
 // The same where places may lie beyond s or e.
-GIGRAD_WIDE inline void clipped_codes(const double* place, size_t n, double s, double scale, int32_t first, int16_t* out) {
+GIGRAD_WIDE inline void clipped_codes(const double* place, size_t n, double s, double scale, int32_t first,
+                                      int16_t* out) {
     for (size_t i = 0; i < n; ++i) {
         const double time = std::min(std::max((place[i] - s) * scale, 0.0), static_cast<double>(SWEEP_UNITS));
         out[i] = static_cast<int16_t>(2 * static_cast<int32_t>(time) + first);
@@ -37,9 +39,12 @@ GIGRAD_WIDE inline void plain_times(const double* place, size_t n, double s, dou
 }
 
 class Sweeper {
-  public:
+public:
     Sweeper(const Forest& forest, const SweepTrees& trees, const LaneKernel& kernel)
-        : forest_(forest), trees_(trees), kernel_(kernel), codes_(trees.tests.size() + 1),
+        : forest_(forest),
+          trees_(trees),
+          kernel_(kernel),
+          codes_(trees.tests.size() + 1),
           delta_((trees.tests.size() + SWEEP_NONES) * forest.n_outputs(), 0.0) {
         codes_.back() = SWEEP_NEVER[1];
         times_.resize(trees.tests.size() + 1);
@@ -51,7 +56,8 @@ class Sweeper {
         // Room for a whole vector after the last part. Every list begins at a cache line, and no two at addresses that are
         // the same in their lowest twelve bits, where a processor takes a load for the echo of a store.
         constexpr size_t line = 16;
-        const size_t lines = (std::max(trees.n_leaves(), trees.roots.size()) + line - 1) / line + 1, room = line * (lines | 1);
+        const size_t lines = (std::max(trees.n_leaves(), trees.roots.size()) + line - 1) / line + 1,
+                     room = line * (lines | 1);
         store_.assign(9 * room, 0);
         SweepParts* const lists[] = {&job_.parts, &job_.extra, &job_.leaves};
         for (size_t i = 0; i < 3; ++i) {
@@ -78,7 +84,8 @@ class Sweeper {
         add_columns(weight, credit);
         share_corners(weight, credit);
         settle([&](size_t tree) {
-            return CreditSink{forest_, forest_.n_outputs(), forest_.width(tree), forest_.first(tree), credit, 0, &weight};
+            return CreditSink{forest_, forest_.n_outputs(), forest_.width(tree), forest_.first(tree), credit, 0,
+                              &weight};
         });
     }
 
@@ -127,7 +134,7 @@ class Sweeper {
         settle([&](size_t tree) { return TraceSink{forest_, splits, trace, 0, static_cast<int32_t>(tree)}; });
     }
 
-  private:
+private:
     // What a pair does in one column.
     struct Move {
         double s, e;
@@ -144,10 +151,10 @@ class Sweeper {
     LeafCorner corner_;
     std::vector<int16_t> codes_;
     Aligned<int32_t> store_;
-    std::vector<double> delta_;      // (tests + SWEEP_NONES, outputs): what happens when each test is crossed
-    std::vector<Crossed> crossed_;   // tests among which all are that the pair crosses
-    bool plain_ = true;              // they are all numeric, of values that are there
-    std::vector<double> times_;      // by test: exactly when, of those that are crossed
+    std::vector<double> delta_;     // (tests + SWEEP_NONES, outputs): what happens when each test is crossed
+    std::vector<Crossed> crossed_;  // tests among which all are that the pair crosses
+    bool plain_ = true;             // they are all numeric, of values that are there
+    std::vector<double> times_;     // by test: exactly when, of those that are crossed
     std::vector<int32_t> odd_;
     const ShareTable shares_;
     SweepJob job_;
@@ -158,7 +165,8 @@ class Sweeper {
         crossed_.clear();
         plain_ = true;
         for (size_t j = 0; j < forest_.n_columns(); ++j) {
-            const int32_t begin = trees_.column_begin[j], categories = trees_.categories_begin[j], stop = trees_.column_begin[j + 1];
+            const int32_t begin = trees_.column_begin[j], categories = trees_.categories_begin[j],
+                          stop = trees_.column_begin[j + 1];
             const Move move{s[j], e[j], begin + s_rank[j], begin + e_rank[j], static_cast<int32_t>(j)};
             const double size = std::abs(e[j] - s[j]);  // not finite where a value is not
             if ((size > trees_.least_way[j] || size == 0.0) && size < LARGEST_WAY)
@@ -181,8 +189,8 @@ class Sweeper {
             const double* const place = trees_.place_of.data();
             const double low = falls ? move.e : move.s, high = falls ? move.s : move.e;
             const bool between = trees_.in_order[move.column] && place[from] >= low && place[to - 1] <= high;
-            (between ? time_codes : clipped_codes)(place + from, static_cast<size_t>(to - from), move.s, SWEEP_UNITS / (move.e - move.s),
-                                                   falls - SWEEP_ORIGIN, codes + from);
+            (between ? time_codes : clipped_codes)(place + from, static_cast<size_t>(to - from), move.s,
+                                                   SWEEP_UNITS / (move.e - move.s), falls - SWEEP_ORIGIN, codes + from);
             crossed_.push_back({from, to, move.column, !forest_.columns[move.column].intervals});
         }
         std::fill(codes + to, codes + stop, static_cast<int16_t>(SWEEP_NEVER[!falls] + falls));
@@ -193,8 +201,10 @@ class Sweeper {
         const bool s_missing = std::isnan(move.s), e_missing = std::isnan(move.e);
         for (int32_t t = begin; t < stop; ++t) {
             const bool missing_left = trees_.missing_left[t];
-            const bool s_left = s_missing ? missing_left : t >= move.s_rank, e_left = e_missing ? missing_left : t >= move.e_rank;
-            codes_[t] = static_cast<int16_t>(s_left == e_left ? SWEEP_NEVER[s_left] : SWEEP_UNITS / 2 * 2 - SWEEP_ORIGIN + !s_left);
+            const bool s_left = s_missing ? missing_left : t >= move.s_rank,
+                       e_left = e_missing ? missing_left : t >= move.e_rank;
+            codes_[t] = static_cast<int16_t>(s_left == e_left ? SWEEP_NEVER[s_left]
+                                                              : SWEEP_UNITS / 2 * 2 - SWEEP_ORIGIN + !s_left);
         }
         add_odd(begin, stop, move.column);
     }
@@ -207,7 +217,9 @@ class Sweeper {
             if (s_left == e_left)
                 codes_[t] = SWEEP_NEVER[s_left];
             else
-                codes_[t] = static_cast<int16_t>(2 * static_cast<int32_t>(crossing_time(forest_, node, move.s, move.e) * SWEEP_UNITS) - SWEEP_ORIGIN + !s_left);
+                codes_[t] = static_cast<int16_t>(
+                    2 * static_cast<int32_t>(crossing_time(forest_, node, move.s, move.e) * SWEEP_UNITS) -
+                    SWEEP_ORIGIN + !s_left);
         }
         add_odd(begin, stop, move.column);
     }
@@ -284,14 +296,27 @@ class Sweeper {
         for (const Crossed& crossed : crossed_) {
             const double s = s_[crossed.column], e = e_[crossed.column];
             if (crossed.plain)
-                plain_times(trees_.place_of.data() + crossed.begin, static_cast<size_t>(crossed.end - crossed.begin), s, e - s,
-                            times_.data() + crossed.begin);
+                plain_times(trees_.place_of.data() + crossed.begin, static_cast<size_t>(crossed.end - crossed.begin), s,
+                            e - s, times_.data() + crossed.begin);
             else
-                for (int32_t t = crossed.begin; t < crossed.end; ++t) times_[t] = crossing_time(forest_, trees_.tests[t], s, e);
+                for (int32_t t = crossed.begin; t < crossed.end; ++t)
+                    times_[t] = crossing_time(forest_, trees_.tests[t], s, e);
         }
         odd_.resize(std::max(odd_.size(), job_.n_unclear + 1));
-        SweepCorners corners{job_.extra.place, job_.n_unclear, trees_.ways.data(), trees_.way_of.data(), job_.codes, times_.data(),
-                             trees_.variable_of.data(), trees_.gives.data(), trees_.depth(), shares_.at[0][0], weight, credit, odd_.data(), 0};
+        SweepCorners corners{job_.extra.place,
+                             job_.n_unclear,
+                             trees_.ways.data(),
+                             trees_.way_of.data(),
+                             job_.codes,
+                             times_.data(),
+                             trees_.variable_of.data(),
+                             trees_.gives.data(),
+                             trees_.depth(),
+                             shares_.at[0][0],
+                             weight,
+                             credit,
+                             odd_.data(),
+                             0};
         kernel_.sweep_corners(corners);
         std::copy_n(odd_.data(), corners.n_odd, job_.extra.place);
         job_.n_unclear = corners.n_odd;
@@ -303,7 +328,8 @@ class Sweeper {
         for (size_t i = 0; i < job_.n_unclear; ++i) {
             const int32_t place = job_.extra.place[i];
             if (find_corner(place))
-                sink_of(static_cast<size_t>(trees_.tree_of[place])).corner(Pair{0, 0}, corner_, forest_.nodes[trees_.node_of[place]]);
+                sink_of(static_cast<size_t>(trees_.tree_of[place]))
+                    .corner(Pair{0, 0}, corner_, forest_.nodes[trees_.node_of[place]]);
         }
     }
 
@@ -317,8 +343,8 @@ class Sweeper {
             const bool is_left = static_cast<uint32_t>(at - above) == (node >> SWEEP_OFFSET_SHIFT & SWEEP_MAX_OFFSET);
             const bool start_left = (code & 1) == 0;
             const Node& split = trees_.tests[test];
-            corner_.add(crossing_time(forest_, split, s_[split.feature], e_[split.feature]), split.variable, trees_.node_of[above],
-                        is_left != start_left);
+            corner_.add(crossing_time(forest_, split, s_[split.feature], e_[split.feature]), split.variable,
+                        trees_.node_of[above], is_left != start_left);
         }
         return corner_.settle();
     }

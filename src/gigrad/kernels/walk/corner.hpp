@@ -31,10 +31,10 @@ struct ShareTable {
 // times of those on which only s does. It is entered at the last of the former, by the variables `past`, and left at
 // the first of the latter, by the variables `before`.
 class LeafCorner {
-  public:
+public:
     // Variables in the order of the way to the leaf.
     class Variables {
-      public:
+    public:
         size_t size() const { return n_; }
         bool empty() const { return n_ == 0; }
         const int32_t* begin() const { return store_.data(); }
@@ -45,7 +45,7 @@ class LeafCorner {
             return false;
         }
 
-      private:
+    private:
         friend class LeafCorner;
         std::vector<int32_t> store_;  // as long as the longest way so far: nothing is allocated on the way
         size_t n_ = 0;
@@ -89,7 +89,8 @@ class LeafCorner {
         for (const Turn* turn = path; turn != path + depth; ++turn) {
             const Node& node = forest.nodes[turn->node];
             const auto [s, e] = value_at(node.feature);
-            const bool s_here = goes_left(forest, node, s) == turn->left, e_here = goes_left(forest, node, e) == turn->left;
+            const bool s_here = goes_left(forest, node, s) == turn->left,
+                       e_here = goes_left(forest, node, e) == turn->left;
             if (s_here != e_here)
                 add(crossing_time(forest, node, s, e), node.variable, turn->node, e_here);
             else if (!s_here)
@@ -103,7 +104,7 @@ class LeafCorner {
     int32_t entered_by, left_by;      // a split crossed then
     double past_share, before_share;  // of the leaf's value, with its sign, for each variable of the set
 
-  private:
+private:
     struct Crossing {
         double time;
         int32_t variable;

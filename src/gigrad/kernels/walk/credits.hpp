@@ -17,8 +17,8 @@ inline void check_pairs(const Forest& forest, const Rows& starts, const Rows& en
     check_columns(forest, starts, "starts");
     check_columns(forest, ends, "ends");
     if (starts.n_rows != ends.n_rows)
-        refuse("starts and ends must have the same number of rows; they have " + std::to_string(starts.n_rows) + " and " +
-               std::to_string(ends.n_rows) + ".");
+        refuse("starts and ends must have the same number of rows; they have " + std::to_string(starts.n_rows) +
+               " and " + std::to_string(ends.n_rows) + ".");
 }
 
 inline void check_weights(const Rows& starts, const double* weights) {
@@ -76,8 +76,8 @@ inline void cells(const Forest& forest, const Rows& starts, const Rows& ends, co
     });
 }
 
-inline void walk_trees(const Forest& forest, Walk& walk, const Block& block, size_t n_starts, bool shared_end, double* credit,
-                       size_t step, const double* weights) {
+inline void walk_trees(const Forest& forest, Walk& walk, const Block& block, size_t n_starts, bool shared_end,
+                       double* credit, size_t step, const double* weights) {
     for (size_t t = 0; t < forest.n_trees(); ++t) {
         check_interrupt();
         walk.tree(forest.roots[t], block, n_starts, shared_end,
@@ -85,8 +85,8 @@ inline void walk_trees(const Forest& forest, Walk& walk, const Block& block, siz
     }
 }
 
-inline void portable_credits(const Forest& forest, const Rows& starts, const double* weights, const Rows& ends, size_t n_threads,
-                             double* out) {
+inline void portable_credits(const Forest& forest, const Rows& starts, const double* weights, const Rows& ends,
+                             size_t n_threads, double* out) {
     const size_t table = forest.n_variables() * forest.n_outputs();
     std::vector<double> columns;
     transpose(starts, 0, starts.n_rows, starts.n_rows, columns);
@@ -139,7 +139,10 @@ struct Crowd {
     size_t size;
 
     Crowd(const Forest& forest, const Rows& starts, const double* weight, size_t lanes)
-        : columns(starts.n_rows * starts.n_columns), weights(starts.n_rows), order(alike(forest, starts, lanes)), size(starts.n_rows) {
+        : columns(starts.n_rows * starts.n_columns),
+          weights(starts.n_rows),
+          order(alike(forest, starts, lanes)),
+          size(starts.n_rows) {
         for (size_t i = 0; i < size; ++i) {
             weights[i] = weight[order[i]];
             for (size_t j = 0; j < starts.n_columns; ++j) columns[j * size + i] = starts.row(order[i])[j];
@@ -150,9 +153,10 @@ struct Crowd {
 // Fills out (ends, table): each end's sum over all starts. `make()` gives a thread its worker, which is called as
 // worker(begin, n_starts, first_row, n_rows, sum) and adds those starts' part to sum (n_rows, table).
 template <class Make>
-void for_crowd(const Crowd& crowd, const LaneKernel& kernel, size_t max_vectors, size_t n_ends, size_t table, size_t n_threads,
-               double* out, Make make) {
-    const size_t n = crowd.size, lanes = static_cast<size_t>(kernel.lanes), vectors = (std::min(n, START_BLOCK) + lanes - 1) / lanes;
+void for_crowd(const Crowd& crowd, const LaneKernel& kernel, size_t max_vectors, size_t n_ends, size_t table,
+               size_t n_threads, double* out, Make make) {
+    const size_t n = crowd.size, lanes = static_cast<size_t>(kernel.lanes),
+                 vectors = (std::min(n, START_BLOCK) + lanes - 1) / lanes;
     const size_t fair = (n_ends + 2 * n_threads - 1) / (2 * n_threads);  // rows that leave work for every thread
     const size_t n_rows = std::max<size_t>(1, std::min(max_vectors / vectors, fair));
     const size_t least_units = (n_ends + n_rows - 1) / n_rows, chunks = (n + START_CHUNK - 1) / START_CHUNK;
@@ -165,7 +169,8 @@ void for_crowd(const Crowd& crowd, const LaneKernel& kernel, size_t max_vectors,
         auto worker = make();
         std::vector<double> sum;
         for (size_t unit; next(unit);) {
-            const size_t place = unit % row_units, first = place * n_ends / row_units, rows = (place + 1) * n_ends / row_units - first;
+            const size_t place = unit % row_units, first = place * n_ends / row_units,
+                         rows = (place + 1) * n_ends / row_units - first;
             for (size_t chunk = apart ? unit / row_units : 0; chunk < chunks; ++chunk) {
                 sum.assign(rows * table, 0.0);
                 const size_t stop = std::min(n, (chunk + 1) * START_CHUNK);
@@ -183,14 +188,15 @@ void for_crowd(const Crowd& crowd, const LaneKernel& kernel, size_t max_vectors,
         for (size_t i = 0; i < n_ends * table; ++i) out[i] += parts[chunk + i];
 }
 
-inline void lane_credits(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const double* weights, const Rows& ends,
-                         size_t n_threads, double* out) {
+inline void lane_credits(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const double* weights,
+                         const Rows& ends, size_t n_threads, double* out) {
     const size_t p = forest.n_columns(), table = forest.n_variables() * forest.n_outputs();
     const Crowd crowd(forest, starts, weights, static_cast<size_t>(kernel.lanes));
     for_crowd(crowd, kernel, MAX_VECTORS, ends.n_rows, table, n_threads, out, [&] {
-        return [&, lanes = std::make_unique<LaneBlock>(forest, kernel)](size_t begin, size_t n, size_t row, size_t n_rows, double* sum) {
-            lanes->population(Block{crowd.columns.data() + begin, crowd.size, ends.row(row), 1, p}, n, n_rows, crowd.weights.data() + begin,
-                              sum, table);
+        return [&, lanes = std::make_unique<LaneBlock>(forest, kernel)](size_t begin, size_t n, size_t row,
+                                                                        size_t n_rows, double* sum) {
+            lanes->population(Block{crowd.columns.data() + begin, crowd.size, ends.row(row), 1, p}, n, n_rows,
+                              crowd.weights.data() + begin, sum, table);
         };
     });
 }
@@ -198,8 +204,8 @@ inline void lane_credits(const Forest& forest, const LaneKernel& kernel, const R
 // Starts that fill vectors of lanes so badly that each pair is better swept alone.
 constexpr size_t FEW_STARTS = 8;
 
-inline void swept_credits(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const double* weights, const Rows& ends,
-                          size_t n_threads, double* out) {
+inline void swept_credits(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const double* weights,
+                          const Rows& ends, size_t n_threads, double* out) {
     const SweepTrees& trees = *forest.sweep_trees();
     const size_t p = forest.n_columns(), table = forest.n_variables() * forest.n_outputs();
     SweepRows from;
@@ -221,8 +227,8 @@ inline void swept_credits(const Forest& forest, const LaneKernel& kernel, const 
 }
 
 // out: (ends, columns, outputs), the sum over starts of weight * credit.
-inline void credits(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const double* weights, const Rows& ends,
-                    size_t n_threads, double* out) {
+inline void credits(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const double* weights,
+                    const Rows& ends, size_t n_threads, double* out) {
     check_columns(forest, starts, "starts");
     check_columns(forest, ends, "ends");
     check_weights(starts, weights);
@@ -238,7 +244,8 @@ inline void credits(const Forest& forest, const LaneKernel* kernel, const Rows& 
 
 // Calls `work(unit, begin, size, block)` for blocks of pairs, each thread with a worker of its own made by `make`.
 template <class Make>
-void for_blocks(const Forest& forest, const Rows& starts, const Rows& ends, size_t n_threads, size_t block_size, Make make) {
+void for_blocks(const Forest& forest, const Rows& starts, const Rows& ends, size_t n_threads, size_t block_size,
+                Make make) {
     check_pairs(forest, starts, ends);
     parallel((starts.n_rows + block_size - 1) / block_size, n_threads, [&](auto next) {
         auto work = make();
@@ -258,7 +265,8 @@ inline size_t pair_block(const LaneKernel& kernel, size_t max_vectors, size_t n,
     return lanes * std::max<size_t>(1, std::min(max_vectors, (fair + lanes - 1) / lanes));
 }
 
-inline void swept_pairs(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const Rows& ends, size_t n_threads, double* out) {
+inline void swept_pairs(const Forest& forest, const LaneKernel& kernel, const Rows& starts, const Rows& ends,
+                        size_t n_threads, double* out) {
     const SweepTrees& trees = *forest.sweep_trees();
     const size_t p = forest.n_columns(), table = forest.n_variables() * forest.n_outputs();
     parallel((starts.n_rows + SWEEP_BLOCK - 1) / SWEEP_BLOCK, n_threads, [&](auto next) {
@@ -278,8 +286,8 @@ inline void swept_pairs(const Forest& forest, const LaneKernel& kernel, const Ro
 }
 
 // out: (pairs, columns, outputs).
-inline void credits_pairs(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends, size_t n_threads,
-                          double* out) {
+inline void credits_pairs(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends,
+                          size_t n_threads, double* out) {
     const size_t table = forest.n_variables() * forest.n_outputs();
     check_pairs(forest, starts, ends);
     std::fill(out, out + ends.n_rows * table, 0.0);
@@ -287,7 +295,8 @@ inline void credits_pairs(const Forest& forest, const LaneKernel* kernel, const 
         swept_pairs(forest, *kernel, starts, ends, n_threads, out);
     else if (kernel)
         for_blocks(forest, starts, ends, n_threads, pair_block(*kernel, MAX_VECTORS, ends.n_rows, n_threads), [&] {
-            return [&, lanes = std::make_unique<LaneBlock>(forest, *kernel)](size_t, size_t begin, size_t size, const Block& block) {
+            return [&, lanes = std::make_unique<LaneBlock>(forest, *kernel)](size_t, size_t begin, size_t size,
+                                                                             const Block& block) {
                 lanes->pairs(block, size, out + begin * table);
             };
         });

@@ -15,7 +15,7 @@ struct JumpList {
 
 // Lists the jumps of pairs: one corner for those of equal time, one entry for each variable of a corner.
 class JumpLister {
-  public:
+public:
     explicit JumpLister(const Forest& forest)
         : forest_(forest), splits_(forest.split_ids()), k_(forest.n_outputs()), jumps_(forest, splits_) {}
 
@@ -34,7 +34,7 @@ class JumpLister {
         out.count.push_back(static_cast<int64_t>(out.time.size() - had));
     }
 
-  private:
+private:
     const Forest& forest_;
     const SplitIds& splits_;
     const size_t k_;
@@ -63,8 +63,8 @@ class JumpLister {
             const Shares shares = corner_shares(c.n_past, c.n_before, c.n_past > 0 && c.n_before > 0);
             const int32_t* members = jumps_.members(c);
             for (size_t m = 0; m < c.n_past + c.n_before; ++m)
-                add(members[m], m < c.n_past ? shares.past : shares.before, &forest_.values[c.value], forest_.first(c.tree),
-                    forest_.width(c.tree));
+                add(members[m], m < c.n_past ? shares.past : shares.before, &forest_.values[c.value],
+                    forest_.first(c.tree), forest_.width(c.tree));
         }
         if (variables_.size() == 1) return append_lone(time, variables_[0], sums_.data(), out);
         for (size_t i = 0; i < variables_.size(); ++i) {
@@ -88,12 +88,13 @@ class JumpLister {
 };
 
 // One list for each block of pairs, in order.
-inline std::vector<JumpList> jumps(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends, size_t n_threads) {
+inline std::vector<JumpList> jumps(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends,
+                                   size_t n_threads) {
     const size_t block_size = Tracer::block_size(kernel, ends.n_rows, n_threads);
     std::vector<JumpList> lists((starts.n_rows + block_size - 1) / block_size);
     for_blocks(forest, starts, ends, n_threads, block_size, [&] {
-        return [&, tracer = std::make_unique<Tracer>(forest, kernel, true), lister = JumpLister(forest)](size_t unit, size_t begin, size_t size,
-                                                                                                const Block& block) mutable {
+        return [&, tracer = std::make_unique<Tracer>(forest, kernel, true), lister = JumpLister(forest)](
+                   size_t unit, size_t begin, size_t size, const Block& block) mutable {
             tracer->pairs(block, size, [&](size_t i, const TracedPair& pair) {
                 lister.append(pair, starts.row(begin + i), ends.row(begin + i), lists[unit]);
             });

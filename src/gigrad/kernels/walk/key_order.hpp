@@ -7,7 +7,7 @@ namespace gigrad {
 
 // Keys put nearly all splits in order and apart; exact times are asked for only where two keys are too close to tell.
 class KeyOrder {
-  public:
+public:
     // Takes the crossed splits at which delta is not zero. `time(split)` is the exact one. False where two of them are
     // equal.
     template <class Time>
@@ -22,7 +22,7 @@ class KeyOrder {
     size_t size() const { return n_; }
     const int32_t* splits() const { return keys_.data(); }
 
-  private:
+private:
     std::vector<int32_t> keys_, sorted_;  // the first n_
     size_t n_ = 0;
     std::vector<uint32_t> begins_;  // of buckets
@@ -69,7 +69,8 @@ class KeyOrder {
 
     static int32_t split_of(int32_t key) { return key & static_cast<int32_t>(SWEEP_TEST); }
     bool is_close(size_t i) const {
-        return static_cast<uint32_t>(sorted_[i]) - static_cast<uint32_t>(sorted_[i - 1]) < static_cast<uint32_t>(SWEEP_DOUBT);
+        return static_cast<uint32_t>(sorted_[i]) - static_cast<uint32_t>(sorted_[i - 1]) <
+               static_cast<uint32_t>(SWEEP_DOUBT);
     }
 
     template <class Time>

@@ -17,10 +17,14 @@ struct TracedPair {
 
 // All that happens at one split, in any tree, is one entry; a leaf that several variables open or close is another.
 class OrderedJumps {
-  public:
+public:
     OrderedJumps(const Forest& forest, const SplitIds& splits)
-        : forest_(forest), splits_(splits), k_(forest.n_outputs()), delta_((splits.size() + SWEEP_NONES) * k_, 0.0),
-          touched_(splits.size() + 1, 0), ids_(splits.size() + 1) {
+        : forest_(forest),
+          splits_(splits),
+          k_(forest.n_outputs()),
+          delta_((splits.size() + SWEEP_NONES) * k_, 0.0),
+          touched_(splits.size() + 1, 0),
+          ids_(splits.size() + 1) {
         touched_[splits.size()] = 1;  // so that "none" is never an entry
     }
 
@@ -71,7 +75,7 @@ class OrderedJumps {
         return variable;
     }
 
-  private:
+private:
     struct Entry {
         double time;
         int32_t index;
@@ -81,9 +85,9 @@ class OrderedJumps {
     const size_t k_;
     std::vector<double> delta_;  // (splits + SWEEP_NONES, outputs): what happens when each split is crossed
     std::vector<char> touched_;
-    std::vector<int32_t> ids_;   // the first n_ids_: splits at which something happens
+    std::vector<int32_t> ids_;  // the first n_ids_: splits at which something happens
     size_t n_ids_ = 0;
-    bool by_keys_ = false;       // the entries are those of keys_: splits, all apart
+    bool by_keys_ = false;  // the entries are those of keys_: splits, all apart
     KeyOrder keys_;
     std::vector<Entry> entries_, sorted_;
     bool apart_ = true;
@@ -113,8 +117,8 @@ class OrderedJumps {
             for_visits(trace, place, [=](const Visit& visit) {
                 const auto [value, tree] = visit.gives.place;
                 const size_t first = forest_.first(tree), width = forest_.width(tree);
-                double *opens = delta + static_cast<size_t>(visit.opens) * k_ + first;
-                double *closes = delta + static_cast<size_t>(visit.closes) * k_ + first;
+                double* opens = delta + static_cast<size_t>(visit.opens) * k_ + first;
+                double* closes = delta + static_cast<size_t>(visit.closes) * k_ + first;
                 for (size_t o = 0; o < width; ++o) {
                     opens[o] += forest_.values[value + o];
                     closes[o] -= forest_.values[value + o];
@@ -205,9 +209,10 @@ constexpr size_t TRACE_VECTORS = 32, TRACE_PAIRS = 64;
 
 // A thread's means to trace pairs: swept one by one, by vectors of lanes, or by the portable walk.
 class Tracer {
-  public:
+public:
     // `alone`: pairs are better swept one by one, where the trees allow it.
-    Tracer(const Forest& forest, const LaneKernel* kernel, bool alone) : forest_(forest), splits_(forest.split_ids()), walk_(forest) {
+    Tracer(const Forest& forest, const LaneKernel* kernel, bool alone)
+        : forest_(forest), splits_(forest.split_ids()), walk_(forest) {
         if (kernel && alone && forest.sweep_trees())
             sweeper_ = std::make_unique<Sweeper>(forest, *forest.sweep_trees(), *kernel);
         else if (kernel)
@@ -253,7 +258,7 @@ class Tracer {
         for (size_t i = 0; i < n; ++i) each(i, TracedPair{trace_, i, nullptr});
     }
 
-  private:
+private:
     const Forest& forest_;
     const SplitIds& splits_;
     Trace trace_;
@@ -271,14 +276,17 @@ class Tracer {
     void set_rows(const Block& block, size_t n_starts, size_t n_ends) {
         const SweepTrees& trees = *forest_.sweep_trees();
         const auto at = [](size_t i) { return Pair{static_cast<int32_t>(i), static_cast<int32_t>(i)}; };
-        starts_.set(trees, n_starts, forest_.n_columns(), [&](size_t j, size_t i) { return block.start(static_cast<int32_t>(j), at(i)); });
-        ends_.set(trees, n_ends, forest_.n_columns(), [&](size_t j, size_t i) { return block.end(static_cast<int32_t>(j), at(i)); });
+        starts_.set(trees, n_starts, forest_.n_columns(),
+                    [&](size_t j, size_t i) { return block.start(static_cast<int32_t>(j), at(i)); });
+        ends_.set(trees, n_ends, forest_.n_columns(),
+                  [&](size_t j, size_t i) { return block.end(static_cast<int32_t>(j), at(i)); });
     }
 
     void portably(const Block& block, size_t n, bool shared_end) {
         trace_.clear(n);
         for (size_t t = 0; t < forest_.n_trees(); ++t)
-            walk_.tree(forest_.roots[t], block, n, shared_end, TraceSink{forest_, splits_, trace_, 0, static_cast<int32_t>(t)});
+            walk_.tree(forest_.roots[t], block, n, shared_end,
+                       TraceSink{forest_, splits_, trace_, 0, static_cast<int32_t>(t)});
     }
 };
 

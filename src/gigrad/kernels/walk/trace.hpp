@@ -15,7 +15,7 @@ struct CornerVisit {
 
 // The leaves that each pair of a block passes.
 class Trace {
-  public:
+public:
     // Room for `n` pairs, all empty.
     void clear(size_t n) {
         if (pairs_.size() < n) {
@@ -47,7 +47,8 @@ class Trace {
                     const LeafCorner::Variables* before) {
         PairTrace& to = pairs_[pair];
         to.corners.push_back({time, value, tree, static_cast<uint32_t>(to.members.size()),
-                              static_cast<uint32_t>(past ? past->size() : 0), static_cast<uint32_t>(before ? before->size() : 0)});
+                              static_cast<uint32_t>(past ? past->size() : 0),
+                              static_cast<uint32_t>(before ? before->size() : 0)});
         for (const auto* set : {past, before})
             if (set) to.members.insert(to.members.end(), set->begin(), set->end());
     }
@@ -57,7 +58,7 @@ class Trace {
     const std::vector<CornerVisit>& corners(size_t pair) const { return pairs_[pair].corners; }
     const int32_t* members(size_t pair) const { return pairs_[pair].members.data(); }
 
-  private:
+private:
     struct PairTrace {
         std::vector<Visit> visits;
         std::vector<CornerVisit> corners;

@@ -21,7 +21,9 @@ struct Block {
     const double* ends;
     size_t end_column_step, end_step;
 
-    double start(int32_t column, Pair pair) const { return starts[static_cast<size_t>(column) * start_step + static_cast<size_t>(pair.start)]; }
+    double start(int32_t column, Pair pair) const {
+        return starts[static_cast<size_t>(column) * start_step + static_cast<size_t>(pair.start)];
+    }
     double end(int32_t column, Pair pair) const {
         return ends[static_cast<size_t>(column) * end_column_step + static_cast<size_t>(pair.end) * end_step];
     }
@@ -38,7 +40,7 @@ struct Item {
 };
 
 class Walk {
-  public:
+public:
     explicit Walk(const Forest& forest) : forest_(forest) {}
 
     // Tells the sink all that the tree's leaves give; a leaf's numbers begin at `forest.values[leaf.value]`.
@@ -48,16 +50,19 @@ class Walk {
     template <class Sink>
     void tree(int32_t root, const Block& block, size_t n_starts, bool shared_end, Sink&& sink) {
         items_.resize(std::max(items_.size(), n_starts));
-        for (size_t i = 0; i < n_starts; ++i) items_[i] = whole(Pair{static_cast<int32_t>(i), shared_end ? 0 : static_cast<int32_t>(i)});
+        for (size_t i = 0; i < n_starts; ++i)
+            items_[i] = whole(Pair{static_cast<int32_t>(i), shared_end ? 0 : static_cast<int32_t>(i)});
         path_.clear();
         walk(root, block, n_starts, sink);
     }
 
     // The same for what is below `node`, where the way from the root to it is known, and for some pairs.
     template <class Sink>
-    void below(int32_t node, const Turn* path, size_t depth, const Block& block, const Pair* pairs, size_t n, Sink&& sink) {
+    void below(int32_t node, const Turn* path, size_t depth, const Block& block, const Pair* pairs, size_t n,
+               Sink&& sink) {
         if (forest_.nodes[node].is_leaf()) {
-            for (const Pair* pair = pairs; pair != pairs + n; ++pair) exact_leaf(forest_.nodes[node], path, depth, block, *pair, sink);
+            for (const Pair* pair = pairs; pair != pairs + n; ++pair)
+                exact_leaf(forest_.nodes[node], path, depth, block, *pair, sink);
             return;
         }
         path_.assign(path, path + depth);
@@ -67,7 +72,7 @@ class Walk {
         if (count) walk(node, block, count, sink);
     }
 
-  private:
+private:
     struct Frame {
         int32_t node;
         size_t depth;
@@ -92,7 +97,8 @@ class Walk {
         for (const Turn& turn : path_) {
             const Node& split = forest_.nodes[turn.node];
             const double s = block.start(split.feature, pair), e = block.end(split.feature, pair);
-            const bool s_here = goes_left(forest_, split, s) == turn.left, e_here = goes_left(forest_, split, e) == turn.left;
+            const bool s_here = goes_left(forest_, split, s) == turn.left,
+                       e_here = goes_left(forest_, split, e) == turn.left;
             if (s_here && e_here) continue;
             if (!s_here && !e_here) return false;
             const double time = crossing_time(forest_, split, s, e);
@@ -191,7 +197,9 @@ class Walk {
 
     template <class Sink>
     void exact_leaf(const Node& node, const Turn* path, size_t depth, const Block& block, Pair pair, Sink& sink) {
-        const auto value_at = [&](int32_t column) { return std::make_pair(block.start(column, pair), block.end(column, pair)); };
+        const auto value_at = [&](int32_t column) {
+            return std::make_pair(block.start(column, pair), block.end(column, pair));
+        };
         if (corner_.find(forest_, path, depth, value_at)) sink.corner(pair, corner_, node);
     }
 };
