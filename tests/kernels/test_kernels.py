@@ -85,13 +85,14 @@ def test_jumps_add_up_at_every_corner(seed, outputs, grid, missing, n_columns, p
 def test_corner_of_thirty_variables_is_exact():
     """One tree that asks for 30 indicators in a row: the last leaf is a product, so each gets 1/30 of it."""
     k = 30
-    a = {name: [] for name in ("feature", "left", "right", "value")}
+    a: dict[str, list[int]] = {name: [] for name in ("feature", "left", "right", "value")}
     for j in range(k):
         a["feature"] += [j, -1]
         a["left"] += [2 * j + 1, -1]
         a["right"] += [2 * j + 2, -1]
         a["value"] += [-1, 0]
-    a["feature"].append(-1), a["left"].append(-1), a["right"].append(-1), a["value"].append(1)
+    for name, number in (("feature", -1), ("left", -1), ("right", -1), ("value", 1)):
+        a[name].append(number)
     n = len(a["feature"])
     a |= single_tree(n) | {"threshold": [0.5] * n, "values": [0.0, 3.0]}
     s, e = np.zeros((1, k)), np.ones((1, k))
@@ -216,16 +217,44 @@ def test_arrays_of_different_lengths_are_refused():
 
 
 def test_children_shared_without_end_are_refused():
-    """60 diamonds in a row have 2^60 ways through them: refused, not walked until the end of days."""
+    """60 diamonds in a row, each on its own column, have 2^60 coalitions: refused, not walked until the end of days."""
     n = 61
     split = np.arange(n) < n - 1
     child = np.where(split, np.arange(n) + 1, -1)
-    plain = Plain(1, single_tree(n) | {
-        "feature": np.where(split, 0, -1), "threshold": np.zeros(n), "left": child, "right": child,
+    plain = Plain(n, single_tree(n) | {
+        "feature": np.where(split, np.arange(n), -1), "threshold": np.zeros(n), "left": child, "right": child,
         "value": np.where(split, -1, 0), "values": [1.0],
     })  # fmt: skip
     with pytest.raises(ValueError, match="shares children"):
         _ = plain.forest
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_tangle_of_few_columns_is_walked_by_the_ways_that_coalitions_take(seed):
+    """40 levels of two nodes have 2^40 ways to the leaves, of which four columns that change at once take sixteen."""
+    rng = np.random.default_rng(seed)
+    levels, columns = 40, 4
+    n = 1 + 2 * levels + 2
+    level = (np.arange(n) + 1) // 2
+    split = level <= levels
+    child = np.where(split, 2 * level + 1, -1)
+    swap = rng.random(n) < 0.5
+    words = rng.integers(0, 2**6, n).astype(np.uint32)
+    plain = Plain(columns, single_tree(n) | {
+        "feature": np.where(split, rng.integers(0, columns, n), -1), "threshold": rng.integers(0, 4, n) + 0.5,
+        "left": np.where(split, child + swap, -1), "right": np.where(split, child + 1 - swap, -1),
+        "category_set": np.where(split & (rng.random(n) < 0.7), np.arange(n), -1),
+        "set_start": np.arange(n + 1), "set_words": words,
+        "value": np.where(split, -1, np.arange(n) - (n - 2)), "values": [1.0, -2.5],
+    })  # fmt: skip
+    s, e = rng.integers(0, 6, (2, 4, columns)).astype(float)
+    want = np.array([plain.credit(*pair) for pair in zip(s, e, strict=True)])
+    for _ in every_simd():
+        np.testing.assert_allclose(kernels.credits_pairs(plain.forest, s, e, n_threads=1), want, rtol=0, atol=1e-12)
+        got = kernels.credits(plain.forest, s, np.full(4, 0.25), e[:1], n_threads=1)
+        each = [plain.credit(start, e[0]) for start in s]
+        np.testing.assert_allclose(got[0], np.mean(each, axis=0), rtol=0, atol=1e-12)
+    assert np.abs(want).max() > 0.5
 
 
 def test_arguments_that_do_not_fit_are_refused():
@@ -248,6 +277,6 @@ def test_arguments_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="n_threads"):
         kernels.credits_pairs(forest, x, x, n_threads=0)
     with pytest.raises(ValueError, match="pair 3"):
-        kernels.cells(forest, x, x, [3], [0.5], np.zeros((1, 4)))
+        kernels.cells(forest, x, x, [3], np.array([0.5]), np.zeros((1, 4)))
     assert kernels.credits_pairs(forest, x[:0], x[:0]).shape == (0, 4, 1)
     assert kernels.jumps(forest, x[:0], x[:0]).offsets.tolist() == [0]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from plain_forest import TIMES, Plain, every_simd, random_forest, random_rows, single_tree
 
 from gigrad import kernels
 
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "shallow": {"n_columns": 8, "n_trees": 30, "max_depth": 5},
     "many outputs": {"n_columns": 6, "n_trees": 20, "max_depth": 5, "outputs": 3},
     "deeper than codes reach": {"n_columns": 8, "n_trees": 4, "max_depth": 22, "stop": 0.35},

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 import numpy as np
 import pytest
 from forests import graph_of, random_forest
 
 import gigrad as gig
 from gigrad import kernels
-from gigrad.engine.slopes import Fan
+from gigrad.engine.mixed.slopes import Fan, Parts
+from gigrad.engine.quadrature import gauss
 from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, Softmax
 from gigrad.testing import brute_force
 
 COLUMNS = tuple(Column(f"x{j}") for j in range(3))
-FUNCTION = {"tanh": np.tanh, "sigmoid": lambda z: 1 / (1 + np.exp(-z))}
+FUNCTION: dict[str, Any] = {"tanh": np.tanh, "sigmoid": lambda z: 1 / (1 + np.exp(-z))}
 SLOPE = {"tanh": lambda y: 1 - y * y, "sigmoid": lambda y: y * (1 - y)}
 
 
@@ -142,3 +146,14 @@ def test_rows_that_pass_a_level_are_those_of_numpy() -> None:
 def test_largest_steps_are_those_of_numpy(columns: int) -> None:
     rows, left = np.random.default_rng(3).normal(size=(6, columns)), np.array([0, 2, 4])
     np.testing.assert_array_equal(kernels.largest_steps(rows, left), np.abs(rows[left + 1] - rows[left]).max(axis=1))
+
+
+@pytest.mark.parametrize(("nodes", "columns"), [(1, 1), (2, 3), (3, 0), (6, 9), (12, 30)])
+def test_parts_of_a_speed_are_those_that_numpy_finds(nodes: int, columns: int) -> None:
+    rng, rule = np.random.default_rng(nodes), gauss(nodes)
+    rows = rng.normal(size=(5, nodes, columns))
+    coefficients = np.matmul(rule.to_coefficients, rows).transpose(1, 0, 2)
+    want = Parts.of(coefficients, coefficients.sum(axis=2))
+    found = Parts.at_nodes(rows, rule.to_coefficients)
+    for field in fields(Parts):
+        np.testing.assert_allclose(getattr(found, field.name), getattr(want, field.name), atol=1e-13)

@@ -4,6 +4,7 @@
 
 #include "smooth/integral.hpp"
 #include "smooth/linear_leaves.hpp"
+#include "smooth/speed_parts.hpp"
 
 namespace gigrad {
 
@@ -76,20 +77,28 @@ void integrate_head(Values values, Below below) {
     std::vector<std::vector<double>> numbers;
     for (size_t i = 0; i < SIZES; ++i) {
         const size_t size = size_t{1} << i;
-        for (const size_t n : {size, finer, finer, finer * size, size * finer, size + 2}) numbers.emplace_back(n, 0.1);
+        for (const size_t n : {size, finer, finer, finer * size, size * finer, 4 * size}) numbers.emplace_back(n, 0.1);
         const auto* at = &numbers[numbers.size() - 6];
         rules[i] = {size, finer, at[0].data(), at[1].data(), at[2].data(), at[3].data(), at[4].data(), at[5].data()};
         // the vectors' own buffers stay where they are when `numbers` grows
     }
     std::vector<double> curve_moments(panels * (order + 2) * curves), line_moments(panels * lines), lost(panels),
-        wander(SIZES * panels), sway(panels * curves), off(panels * joints), tallest(panels), before(corners),
-        after(corners);
+        wander(SIZES * panels), sway(panels * curves), off(2 * SIZES * panels * joints), tallest(panels),
+        before(corners), after(corners);
     std::vector<uint8_t> unsure(panels);
     const HeadMoments out{curve_moments.data(), line_moments.data(), lost.data(),   wander.data(), sway.data(),
                           off.data(),           tallest.data(),      unsure.data(), before.data(), after.data()};
     SharedJoints shared;
     HeadIntegral(program, tabulated, view, rules, {0.02, 0.1, 0.3}, place.data(), out).run(0, panels, shared);
     if (shared.joints.size() != shared.corner.size() * joints) std::abort();
+}
+
+// The parts of speeds on some panels; none where there are no columns.
+inline void split_speeds(const double* rows, size_t n, size_t nodes, size_t columns) {
+    const std::vector<double> rule(nodes * nodes, 0.5);
+    const size_t top = nodes < 4 ? nodes : 4;
+    std::vector<double> last(top * n * columns), first(n), above(nodes * n), total(nodes * n);
+    speed_parts(rows, n, nodes, columns, rule.data(), {last.data(), first.data(), above.data(), total.data()});
 }
 
 // The credit of pairs for a forest whose leaves count for two outputs, every other number times a column.
@@ -100,9 +109,11 @@ inline void walk_linear_leaves(const Forest& forest, const LaneKernel* kernel, c
     for (size_t o = 0; o < column.size(); ++o)
         column[o] = o % 2 ? static_cast<int64_t>(o % columns) : -1, target[o] = static_cast<int64_t>(o % 2);
     const std::vector<double> weight(column.size(), 1.0);
-    const LinearLeaves leaves(forest, column.data(), target.data(), weight.data());
-    std::vector<double> out(ends.n_rows * forest.n_variables() * 2);
-    linear_credits(forest, kernel, leaves, starts, ends, from, to, columns, player.data(), 2, 2, out.data());
+    const LeafLines leaves(forest, column.data(), target.data(), weight.data());
+    std::vector<double> out(ends.n_rows * forest.n_variables() * 2), weights(starts.n_rows, 0.5);
+    linear_pairs(forest, leaves, starts, ends, from, to, columns, player.data(), 2, 2, out.data());
+    linear_population(forest, kernel, leaves, starts, weights.data(), ends, from, to, columns, player.data(), 2, 2,
+                      out.data());
 }
 
 }  // namespace gigrad

@@ -1,9 +1,7 @@
 // Walks random and corrupt forests, layers along lines, and heads, under AddressSanitizer and UndefinedBehaviorSanitizer
-// (`make sanitize`). Values on a coarse grid make ties; huge, tiny, infinite and missing ones try the arithmetic.
+// (`make sanitize`).
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
-#include <random>
 
 #include "link/corner_credits.hpp"
 #include "link/corner_leaves.hpp"
@@ -11,112 +9,21 @@
 #include "walk/jumps.hpp"
 #include "link/linked.hpp"
 #include "core/reading.hpp"
+#include "smooth/interval_kinks.hpp"
+#include "smooth/line_net.hpp"
 #include "smooth/units.hpp"
 
+#include "forests.hpp"
 #include "heads.hpp"
 
 using namespace gigrad;
 
 namespace {
 
-std::mt19937_64 rng(7);
-
-int below(int n) { return std::uniform_int_distribution<int>(0, n - 1)(rng); }
-double uniform() { return std::uniform_real_distribution<double>(0, 1)(rng); }
-
 void must(bool holds, const char* what) {
     if (holds) return;
     std::fprintf(stderr, "sanitize: %s\n", what);
     std::exit(1);
-}
-
-double some_value(bool extreme) {
-    constexpr double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
-    const double odd[] = {inf, -inf, nan, 1.7e308, -1.7e308, 5e-324, -5e-324, 1e300, -0.0};
-    return extreme && below(4) == 0 ? odd[below(9)] : below(9) / 2.0;
-}
-
-struct Arrays {
-    int64_t n_columns = 0;
-    std::vector<int32_t> feature, left, right, set, set_start{0}, value, roots, output, variable;
-    std::vector<double> threshold, low, high, place, values, base;
-    std::vector<uint32_t> words;
-    std::vector<char> missing, single;
-
-    void node(int f, double t) {
-        feature.push_back(f), threshold.push_back(t), left.push_back(-1), right.push_back(-1), set.push_back(-1);
-        // Places anywhere: at the threshold, half-way, beyond it, nowhere; intervals of stored thresholds of any width.
-        const double places[] = {t, std::floor(t) + 0.5, t + 3.0, t - 0.25, std::numeric_limits<double>::quiet_NaN()};
-        place.push_back(places[below(8) == 0 ? below(5) : below(2)]);
-        low.push_back(below(4) ? t : t - 0.5 * below(3)), high.push_back(below(4) ? t : t + 0.5 * below(3));
-        single.push_back(static_cast<char>(below(2)));
-        value.push_back(-1), missing.push_back(static_cast<char>(below(2)));
-    }
-
-    Forest forest() const {
-        const auto span = [](const auto& v) {
-            return Span<typename std::decay_t<decltype(v)>::value_type>{v.data(), v.size()};
-        };
-        static_assert(sizeof(bool) == sizeof(char));
-        return Forest(ForestArrays{n_columns,
-                                   span(feature),
-                                   span(threshold),
-                                   span(low),
-                                   span(high),
-                                   {reinterpret_cast<const bool*>(single.data()), single.size()},
-                                   span(place),
-                                   span(left),
-                                   span(right),
-                                   {reinterpret_cast<const bool*>(missing.data()), missing.size()},
-                                   span(set),
-                                   span(set_start),
-                                   span(words),
-                                   span(value),
-                                   span(values),
-                                   span(roots),
-                                   span(output),
-                                   span(base),
-                                   span(variable)});
-    }
-};
-
-void grow(Arrays& a, int depth) {
-    const size_t me = a.feature.size();
-    const bool leaf = depth == 0 || below(8) == 0;
-    a.node(leaf ? -1 : below(static_cast<int>(a.n_columns)), some_value(false));
-    if (leaf) {
-        a.value[me] = static_cast<int32_t>(a.values.size());
-        for (size_t k = 0; k < (a.output.back() < 0 ? a.base.size() : 1); ++k) a.values.push_back(uniform() - 0.5);
-        return;
-    }
-    if (below(20) == 0) a.threshold[me] = std::numeric_limits<double>::infinity();
-    if (below(4) == 0) {
-        a.set[me] = static_cast<int32_t>(a.set_start.size()) - 1;
-        for (int w = below(3); w > 0; --w) a.words.push_back(static_cast<uint32_t>(rng()));
-        a.set_start.push_back(static_cast<int32_t>(a.words.size()));
-    }
-    a.left[me] = static_cast<int32_t>(a.feature.size());
-    grow(a, depth - 1);
-    a.right[me] = static_cast<int32_t>(a.feature.size());
-    grow(a, depth - 1);
-}
-
-Arrays random_arrays() {
-    Arrays a;
-    a.n_columns = 1 + below(6);
-    a.base.assign(static_cast<size_t>(1 + below(3)), 0.25);
-    for (int t = below(8); t > 0; --t) {
-        a.roots.push_back(static_cast<int32_t>(a.feature.size()));
-        a.output.push_back(below(3) == 0 ? -1 : below(static_cast<int>(a.base.size())));
-        grow(a, below(8));
-    }
-    return a;
-}
-
-std::vector<double> random_rows(size_t n, size_t columns, bool extreme) {
-    std::vector<double> x(n * columns);
-    for (double& v : x) v = some_value(extreme);
-    return x;
 }
 
 const LaneKernel* some_kernel() {
@@ -156,6 +63,7 @@ void walk_everything(const Forest& forest, bool extreme) {
     credits_pairs(forest, kernel, S, E, 2, credit.data());
     credits(forest, kernel, S, weights.data(), E, 2, mean.data());
     walk_linear_leaves(forest, kernel, S, E, s.data(), e.data(), p);
+    split_speeds(s.data(), S.n_rows / 3, 3, p);
     double scale = 1.0;
     for (const double v : forest.values) scale = std::max(scale, std::abs(v));
     for (size_t i = 0; i < n && scale < 1e100; ++i)
@@ -234,6 +142,14 @@ void walk_linked(const Forest& forest) {
          "a small corner was left out");
     must(linked_credits(forest, kernel, link, S, weights.data(), E, 1e-3, 2, mean.data()).empty(),
          "a small corner was left out");
+    std::vector<double> single(n * n * p * 2), trees(n * n * p * k);
+    must(linked_credits_singly(forest, kernel, link, S, E, 1e-3, 2, single.data(), trees.data()).empty(),
+         "a small corner was left out");
+    for (size_t i = 0; i < n * p * 2; ++i) {
+        double sum = 0.0;
+        for (size_t m = 0; m < n; ++m) sum += weights[m] * single[(i / (p * 2) * n + m) * p * 2 + i % (p * 2)];
+        must(std::abs(sum - mean[i]) < 1e-9, "single credits do not add up to their mean");
+    }
     predict(forest, S, fs.data());
     predict(forest, E, fe.data());
     link.apply(fs, n);
@@ -241,25 +157,35 @@ void walk_linked(const Forest& forest) {
     std::vector<int64_t> pair;
     std::vector<double> time;
     list_corners(forest, kernel, S, E, pair, time);
-    std::vector<double> corner(pair.size() * p * 2), summed(n * 2, 0.0), sums(4 * n * p * 2);
-    std::vector<int64_t> large(pair.size()), groups(pair.size(), 3);
+    std::vector<double> corner(pair.size() * p * 2), summed(n * 2, 0.0), spread(pair.size());
+    std::vector<int64_t> large(pair.size()), groups(pair.size(), 3), drawn_groups(pair.size());
+    for (size_t i = 0; i < groups.size(); i += 4) groups[i] = 0;  // enumerated
     std::vector<uint64_t> seeds(pair.size(), 5);
     std::vector<double> ones(pair.size(), 1.0);
     corner_credits(forest, link, S, E, pair.data(), time.data(), pair.size(), 2, corner.data(), large.data());
     play_corners(forest, S, E, pair, time);
     const size_t each = n * p * 2;
-    sample_corners(
-        forest, link, S, E,
-        {pair.size(), pair.data(), pair.data(), pair.data(), time.data(), ones.data(), groups.data(), seeds.data()}, n,
-        2, {sums.data(), sums.data() + each, sums.data() + 2 * each, sums.data() + 3 * each});
+    std::vector<double> sums(5 * each), common(3 * n * 2), allowed(pair.size(), 1e-6), scale(pair.size() * 2, 1.0);
+    for (const bool free : {false, true}) {  // as many groups as told, or as many as a first one calls for
+        std::fill(sums.begin(), sums.end(), 0.0);
+        sample_corners(forest, link, S, E,
+                       {pair.size(), pair.data(), pair.data(), pair.data(), time.data(), ones.data(), groups.data(),
+                        seeds.data(), free ? allowed.data() : nullptr, free ? scale.data() : nullptr},
+                       n, 2,
+                       {sums.data(), sums.data() + each, sums.data() + 2 * each, sums.data() + 3 * each,
+                        sums.data() + 4 * each, common.data(), spread.data(), drawn_groups.data()});
+        for (size_t i = 0; i < n; ++i)
+            for (size_t o = 0; o < 2; ++o) {
+                double drawn = fs[i * 2 + o] - fe[i * 2 + o];
+                for (size_t j = 0; j < p; ++j) drawn += sums[(i * p + j) * 2 + o] + sums[each + (i * p + j) * 2 + o];
+                must(std::abs(drawn) < 1e-9, "sampled corners do not add up");
+            }
+    }
     for (size_t c = 0; c < corner.size(); ++c) summed[static_cast<size_t>(pair[c / (2 * p)]) * 2 + c % 2] += corner[c];
     for (size_t i = 0; i < n; ++i)
         for (size_t o = 0; o < 2; ++o) {
             double rest = fs[i * 2 + o] - fe[i * 2 + o];
             must(std::abs(rest + summed[i * 2 + o]) < 1e-9, "corners do not add up");
-            double drawn = rest;
-            for (size_t j = 0; j < p; ++j) drawn += sums[(i * p + j) * 2 + o];
-            must(std::abs(drawn) < 1e-9, "sampled corners do not add up");
             for (size_t j = 0; j < p; ++j) rest += credit[(i * p + j) * 2 + o];
             must(std::abs(rest) < 1e-9, "linked credits do not add up");
         }
@@ -322,6 +248,36 @@ std::vector<double> some_values(size_t n) {
     return out;
 }
 
+// Kinks of two layers of units on intervals, the first of which may read anything, and the way back from the second.
+void find_interval_kinks() {
+    const size_t intervals = 1 + static_cast<size_t>(below(4)), lower = 1 + static_cast<size_t>(below(90)),
+                 upper = 1 + static_cast<size_t>(below(90));
+    const std::vector<double> first = some_values((intervals + 1) * lower),
+                              second = some_values((intervals + 1) * upper), rows = some_values(lower * upper),
+                              none_rows, none;
+    const std::vector<int64_t> empty(intervals + 1, 0), no_units;
+    const KinksBelow nothing{empty.data(), no_units.data(), none.data(), none.data(), none_rows.data()};
+    const auto found = [&](const std::vector<double>& values, size_t units, const KinksBelow& below_) {
+        IntervalKinks kinks;
+        IntervalFinder finder(units, below_);
+        for (size_t k = 0; k < intervals; ++k)
+            finder.find(k, &values[k * units], &values[(k + 1) * units], static_cast<double>(k),
+                        static_cast<double>(k + 1), kinks);
+        must(kinks.first.size() == intervals + 1 && kinks.first.back() == static_cast<int64_t>(kinks.unit.size()),
+             "kinks by interval");
+        for (const double t : kinks.time) must(t >= 0.0 && t <= static_cast<double>(intervals), "times of kinks");
+        return kinks;
+    };
+    const IntervalKinks low = found(first, lower, nothing);
+    const IntervalKinks high =
+        found(second, upper, {low.first.data(), low.unit.data(), low.time.data(), low.rate.data(), rows.data()});
+    std::vector<double> late(low.unit.size());
+    late_products(second.data(), intervals, upper, rows.data(),
+                  {low.first.data(), low.unit.data(), low.time.data(), low.time.data()},
+                  {high.first.data(), high.unit.data(), high.time.data(), high.time.data()}, high.rate.data(),
+                  late.data());
+}
+
 // Layers along a line: rows of `columns` units on a coarse grid of `points`, bent at a kink in the middle of every piece,
 // asked at nodes and pulled back. Arrays are exactly as long as they need to be.
 void follow_layers() {
@@ -366,6 +322,49 @@ void follow_layers() {
     }
 }
 
+// A net of units with kinks over straight columns: two layers, one of which something else reads too, joined with what is
+// straight; traced along legs and pulled back.
+void trace_net() {
+    const size_t width = 1 + static_cast<size_t>(below(40)), units = 1 + static_cast<size_t>(below(40));
+    LineNet net;
+    const auto add = [&](LineOperation operation, size_t columns, std::vector<size_t> in) -> LineStep& {
+        LineStep step;
+        step.operation = operation, step.width = columns, step.in = std::move(in);
+        net.steps.push_back(step);
+        return net.steps.back();
+    };
+    const auto layer = [&](size_t in, size_t columns) {
+        const size_t read = net.steps[in].width;
+        LineStep& step = add(LineOperation::affine, columns, {in});
+        step.weight = some_values(columns * read), step.bias = some_values(columns), step.rows.resize(columns * read);
+        for (size_t r = 0; r < columns; ++r)
+            for (size_t j = 0; j < read; ++j) step.rows[j * columns + r] = step.weight[r * read + j];
+    };
+    add(LineOperation::straight, width, {});
+    net.straight = width;
+    add(LineOperation::units, width, {0});
+    layer(1, units);
+    add(LineOperation::units, units, {2}).below = 0.1;
+    layer(3, 1 + static_cast<size_t>(below(9)));
+    add(LineOperation::sum, units, {2, 3});
+    LineStep& gather = add(LineOperation::gather, 2, {0, 5});
+    gather.columns = {{0, width - 1}, {1, units - 1}};
+    net.ends = {4, 6};
+    net.finish();
+    LineTracer tracer(net);
+    LegTrace leg;
+    for (int i = 0; i < 3; ++i) {
+        const std::vector<double> from = some_values(width), to = some_values(width);
+        tracer.trace(0.0, 1.0, from.data(), to.data(), leg);
+        const std::vector<double> times = tracer.finest();
+        std::vector<double> ends(times.size() * net.width), back(width);
+        tracer.ends(leg, ends.data());
+        const std::vector<double> cotangent = some_values((times.size() - 1) * net.width);
+        tracer.pull_back(leg, times.data(), times.size(), cotangent.data(), back.data());
+        must(std::is_sorted(times.begin(), times.end()), "times of kinks are in order");
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -377,6 +376,8 @@ int main() {
         walk_linked(a.forest());
         for (int c = 0; c < 6; ++c) refused += corrupt(a);
         follow_layers();
+        find_interval_kinks();
+        trace_net();
         integrate_head([](size_t n) { return some_values(n); }, below);
     }
     must(refused > 300, "too few corrupt forests were refused: the test does not test");

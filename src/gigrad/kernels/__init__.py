@@ -11,8 +11,7 @@ Results are bitwise the same for any number of threads; the GIL is released; not
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple
@@ -21,26 +20,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
+from .arrays import Array as Array
+from .arrays import numbers as _rows
+from .arrays import threads as threads
 from .heads import PROGRAM_FUNCTIONS as PROGRAM_FUNCTIONS
+from .heads import PROGRAM_STAGES as PROGRAM_STAGES
 from .heads import HeadMoments as HeadMoments
 from .heads import Program as Program
 from .heads import head_moments as head_moments
 from .heads import linear_credits as linear_credits
-
-Array = NDArray[np.float64]
-
-DEFAULT_TARGET: float = _native.DEFAULT_TARGET
-"""How far off the credits of sampled corners may be, as a part of the row's largest credit."""
-
-TRACED = 64
-"""Groups of orders that are drawn for a large corner of a path that is traced."""
+from .lines import IntervalKinks as IntervalKinks
+from .lines import LineNet as LineNet
+from .lines import TracedLegs as TracedLegs
+from .lines import interval_kinks as interval_kinks
+from .lines import late_products as late_products
+from .lines import piece_corners as piece_corners
+from .lines import trace_lines as trace_lines
+from .links import DEFAULT_TARGET as DEFAULT_TARGET
+from .links import LINK_FUNCTIONS as LINK_FUNCTIONS
+from .links import LINK_STAGES as LINK_STAGES
+from .links import LargeCorners as LargeCorners
+from .links import Linked as Linked
+from .links import SampledCorners as SampledCorners
+from .links import Stage as Stage
+from .links import corner_credits as corner_credits
+from .links import linked_credits as linked_credits
+from .links import linked_credits_pairs as linked_credits_pairs
+from .links import linked_credits_singly as linked_credits_singly
+from .links import sample_corners as sample_corners
 
 Forest = _native.Forest
 """The checked native form of a sum of trees; the constructor raises ValueError for trees that cannot be walked."""
-
-
-LINK_FUNCTIONS = frozenset(_native.link_functions())
-"""The functions of `graph.functions.FUNCTIONS` that a link may use."""
 
 
 class Jumps(NamedTuple):
@@ -55,61 +65,6 @@ class Jumps(NamedTuple):
     time: Array  # (entries,)
     variable: NDArray[np.int32]  # (entries,)
     delta: Array  # (entries, outputs)
-
-
-class Stage(NamedTuple):
-    """One step of a link: the functions that stand between a sum of trees and the score, applied in order.
-
-    `name` and its numbers `a`, `b`:
-
-    - "affine": weight (out, in) and bias (out,); any number of outputs
-    - "piecewise_linear": knots x and y, flat beyond the first and the last
-    - "softmax": over the outputs
-    - the names in `LINK_FUNCTIONS`, on every number; those with a parameter ("elu", "box_cox"...) take it as `a`
-    """
-
-    name: str
-    a: Array = np.zeros(0)
-    b: Array = np.zeros(0)
-
-
-class LargeCorners(NamedTuple):
-    """Corners of so many variables that not all coalitions were asked, in order of end, start and time; each (n,)."""
-
-    end: NDArray[np.int64]
-    start: NDArray[np.int64]
-    time: Array
-    players: NDArray[np.int64]
-
-
-class Linked(NamedTuple):
-    """Credits (n, columns, link outputs), and the corners whose jumps are not in them."""
-
-    values: Array
-    large: LargeCorners
-
-
-class SampledCorners(NamedTuple):
-    """Corners to be sampled, in order of `row`, where their credit goes; all (n,).
-
-    A corner is that at `time` of the path from `starts[start]` to `ends[end]`; it counts `weight`, and so many `groups`
-    of orders are drawn from `seed`.
-    """
-
-    row: NDArray[np.int64]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    time: Array
-    weight: Array
-    groups: NDArray[np.int64]
-    seed: NDArray[np.uint64]
-
-
-def threads(n_threads: int | None) -> int:
-    """The number of threads to use: what was asked for, or every core this process may run on."""
-    if n_threads is not None:
-        return n_threads
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def shortest_decimals(low: Array, high: Array) -> Array:
@@ -180,94 +135,6 @@ def credits_pairs(forest: Any, starts: Array, ends: Array, n_threads: int | None
     return _native.credits_pairs(forest, _rows(starts), _rows(ends), threads(n_threads))
 
 
-def linked_credits(
-    forest: Any,
-    link: Sequence[Stage],
-    starts: Array,
-    weights: Array,
-    ends: Array,
-    n_threads: int | None = None,
-    *,
-    target: float = DEFAULT_TARGET,
-) -> Linked:
-    """Mean credit over weighted starts for `link(sum of trees)`, with the corners across trees.
-
-    Corners at which few variables cross are enumerated; `corner_policy.hpp` says which. The others are left out and
-    listed. A row's answer does not depend on the other rows.
-    """
-    values, end, start, time, players = _native.linked_credits(
-        forest, _stages(link), _rows(starts), _rows(weights), _rows(ends), target, threads(n_threads)
-    )
-    return Linked(values, LargeCorners(end, start, time, players))
-
-
-def linked_credits_pairs(
-    forest: Any,
-    link: Sequence[Stage],
-    starts: Array,
-    ends: Array,
-    n_threads: int | None = None,
-    *,
-    target: float = DEFAULT_TARGET,
-) -> Linked:
-    """Credit of pair i, from starts[i] to ends[i], for `link(sum of trees)`; see `linked_credits`."""
-    values, end, start, time, players = _native.linked_credits_pairs(
-        forest, _stages(link), _rows(starts), _rows(ends), target, threads(n_threads)
-    )
-    return Linked(values, LargeCorners(end, start, time, players))
-
-
-def sample_corners(
-    forest: Any,
-    link: Sequence[Stage],
-    starts: Array,
-    ends: Array,
-    corners: SampledCorners,
-    rows: int,
-    n_threads: int | None = None,
-) -> Array:
-    """Sampled credit of large corners of `link(sum of trees)`, summed by row: (4, rows, columns, link outputs).
-
-    The sums are those of `engine.sampling.Sums`. The strongest players are enumerated, the others join in random
-    orders (`corner_orders.hpp`).
-    """
-    row, start, end, groups = (
-        np.ascontiguousarray(x, np.int64) for x in (corners.row, corners.start, corners.end, corners.groups)
-    )
-    return _native.sample_corners(
-        forest, _stages(link), _rows(starts), _rows(ends), row, start, end, _rows(corners.time), _rows(corners.weight),
-        groups, corners.seed, rows, threads(n_threads),
-    )  # fmt: skip
-
-
-def corner_credits(
-    forest: Any,
-    link: Sequence[Stage],
-    starts: Array,
-    ends: Array,
-    pair: NDArray[np.int64],
-    time: Array,
-    n_threads: int | None = None,
-) -> Array:
-    """What the variables that cross at given corners earn there for `link(sum of trees)`: (corners, columns, outputs).
-
-    Corner i is the one at `time[i]` of pair `pair[i]`. Those of more than 16 variables are sampled, with `TRACED`
-    groups of orders each: good enough to be drawn.
-    """
-    pair = np.ascontiguousarray(pair, np.int64)
-    values, large = _native.corner_credits(
-        forest, _stages(link), _rows(starts), _rows(ends), pair, _rows(time), threads(n_threads)
-    )
-    which = np.flatnonzero(large)
-    if len(which):
-        n = np.arange(len(which))
-        some = SampledCorners(
-            n, pair[which], pair[which], time[which], np.ones(len(n)), np.full(len(n), TRACED), which.astype(np.uint64)
-        )
-        values[which] = sample_corners(forest, link, starts, ends, some, len(n), n_threads)[0]
-    return values
-
-
 def jumps(forest: Any, starts: Array, ends: Array, n_threads: int | None = None) -> Jumps:
     """Every change of the trees' outputs along the path of each pair (starts[i], ends[i]), in order of time."""
     return Jumps(*_native.jumps(forest, _rows(starts), _rows(ends), threads(n_threads)))
@@ -333,7 +200,7 @@ def bend_rows(
     unit: NDArray[np.int64],
     rows: Array,
 ) -> Array:
-    """A layer over units with kinks, at the points of a grid, (n, columns), from its values at a coarser one's.
+    """The outputs of a layer over units with kinks on a fine grid, (n, columns), from those on a coarser grid.
 
     Point i lies `part[i]` of the way from coarse point `at[i]` to the next, at `time[i]`; part 0 is the coarse point
     itself. At point `point[k]`, in order, the layer's slope changes by `bend[k]` times row `unit[k]` of `rows`. This
@@ -367,6 +234,31 @@ def passed_rows(rows: Array, left: NDArray[np.int64], level: float) -> tuple[NDA
 def largest_steps(rows: Array, left: NDArray[np.int64]) -> Array:
     """The largest change of any column from row left[i] to the next, (n,)."""
     return _native.largest_steps(_rows(rows), left)
+
+
+def speed_parts(rows: Array, to_coefficients: Array) -> tuple[Array, Array, Array, Array]:
+    """How fast columns move a curve on panels: sizes of the coefficients of its speed's parts, column by column.
+
+    Parameters
+    ----------
+    rows : (panels, nodes, columns)
+        The parts at the nodes.
+    to_coefficients : (nodes, nodes)
+        See `engine.quadrature.Rule`.
+
+    Returns
+    -------
+    last : (up to 4, panels, columns)
+        Sizes of the highest coefficients.
+    first : (panels,)
+        The size of the largest coefficient of degree 0.
+    above : (nodes, panels)
+        For each degree the largest sum over a part's coefficients of that degree or more, by size.
+    total : (nodes, panels)
+        The coefficients of the sum of all parts.
+    """
+    last, first, above, total = _native.speed_parts(_rows(rows), _rows(to_coefficients))
+    return last, first, above, total
 
 
 UNITS = frozenset({"tanh", "sigmoid"})
@@ -419,11 +311,3 @@ def units_back(
         at,
         _rows(share),
     )
-
-
-def _rows(x: Array) -> Array:
-    return np.ascontiguousarray(x, dtype=np.float64)
-
-
-def _stages(link: Sequence[Stage]) -> list[tuple[str, Array, Array]]:
-    return [(stage.name, _rows(stage.a).ravel(), _rows(stage.b).ravel()) for stage in link]

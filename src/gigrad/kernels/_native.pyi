@@ -1,39 +1,35 @@
-from collections.abc import Callable
+# Written by tests/project/stub.py from the compiled module: change the bindings, not this file.
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
+import numpy
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.int32]
-
-DEFAULT_TARGET: float
-ROW_NUMBERS: float
-STRONG_PLAYERS: int
-TABLE_NUMBERS: int
+def watch(callback: object | None) -> None: ...
 
 class Forest:
     def __init__(
         self,
-        n_columns: int,
-        feature: Ints,
-        threshold: Array,
-        equal_low: Array,
-        equal_high: Array,
-        single: NDArray[np.bool_],
-        place: Array,
-        left: Ints,
-        right: Ints,
-        missing_left: NDArray[np.bool_],
-        category_set: Ints,
-        set_start: Ints,
-        set_words: NDArray[np.uint32],
-        value: Ints,
-        values: Array,
-        roots: Ints,
-        tree_output: Ints,
-        base: Array,
-        variable: Ints,
+        arg0: int,
+        arg1: NDArray[numpy.int32],
+        arg2: NDArray[numpy.float64],
+        arg3: NDArray[numpy.float64],
+        arg4: NDArray[numpy.float64],
+        arg5: NDArray[numpy.bool_],
+        arg6: NDArray[numpy.float64],
+        arg7: NDArray[numpy.int32],
+        arg8: NDArray[numpy.int32],
+        arg9: NDArray[numpy.bool_],
+        arg10: NDArray[numpy.int32],
+        arg11: NDArray[numpy.int32],
+        arg12: NDArray[numpy.uint32],
+        arg13: NDArray[numpy.int32],
+        arg14: NDArray[numpy.float64],
+        arg15: NDArray[numpy.int32],
+        arg16: NDArray[numpy.int32],
+        arg17: NDArray[numpy.float64],
+        arg18: NDArray[numpy.int32],
+        /,
     ) -> None: ...
     @property
     def n_columns(self) -> int: ...
@@ -46,169 +42,321 @@ class Forest:
     @property
     def n_nodes(self) -> int: ...
 
-def link_functions() -> list[str]: ...
-def shortest_decimals(low: Array, high: Array) -> Array: ...
-def decimals_of_float32(x: Array) -> Array: ...
-def simd_choices() -> list[str]: ...
-def get_simd() -> str: ...
-def set_simd(name: str) -> None: ...
-def watch(callback: Callable[[float], object] | None) -> None: ...
-def predict(forest: Forest, x: Array) -> Array: ...
-def credits(forest: Forest, starts: Array, weights: Array, ends: Array, n_threads: int) -> Array: ...
-def credits_pairs(forest: Forest, starts: Array, ends: Array, n_threads: int) -> Array: ...
-def linked_credits(
-    forest: Forest,
-    link: list[tuple[str, Array, Array]],
-    starts: Array,
-    weights: Array,
-    ends: Array,
-    target: float,
-    n_threads: int,
-) -> tuple[Array, NDArray[np.int64], NDArray[np.int64], Array, NDArray[np.int64]]: ...
-def linked_credits_pairs(
-    forest: Forest, link: list[tuple[str, Array, Array]], starts: Array, ends: Array, target: float, n_threads: int
-) -> tuple[Array, NDArray[np.int64], NDArray[np.int64], Array, NDArray[np.int64]]: ...
-def corner_credits(
-    forest: Forest,
-    link: list[tuple[str, Array, Array]],
-    starts: Array,
-    ends: Array,
-    pair: NDArray[np.int64],
-    time: Array,
-    n_threads: int,
-) -> tuple[Array, NDArray[np.int64]]: ...
-def sample_corners(
-    forest: Forest,
-    link: list[tuple[str, Array, Array]],
-    starts: Array,
-    ends: Array,
-    row: NDArray[np.int64],
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    time: Array,
-    weight: Array,
-    count: NDArray[np.int64],
-    seed: NDArray[np.uint64],
-    n_rows: int,
-    n_threads: int,
-) -> Array: ...
+def tanh(arg: NDArray[numpy.float64], /) -> NDArray[numpy.float64]: ...
+def sigmoid(arg: NDArray[numpy.float64], /) -> NDArray[numpy.float64]: ...
+def series(
+    arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], arg2: NDArray[numpy.float64], /
+) -> NDArray[numpy.float64]: ...
+def point_moments(
+    arg0: NDArray[numpy.int64], arg1: NDArray[numpy.float64], arg2: NDArray[numpy.float64], arg3: int, arg4: int, /
+) -> NDArray[numpy.float64]: ...
+def segment_moments(
+    arg0: NDArray[numpy.int64],
+    arg1: NDArray[numpy.float64],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: int,
+    arg5: int,
+    /,
+) -> NDArray[numpy.float64]: ...
+def between_rows(
+    arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], arg2: NDArray[numpy.float64], /
+) -> NDArray[numpy.float64]: ...
+def bend_rows(
+    arg0: NDArray[numpy.float64],
+    arg1: NDArray[numpy.int64],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.int64],
+    arg5: NDArray[numpy.float64],
+    arg6: NDArray[numpy.int64],
+    arg7: NDArray[numpy.float64],
+    /,
+) -> NDArray[numpy.float64]: ...
+def suffix_products(
+    arg0: NDArray[numpy.float64],
+    arg1: NDArray[numpy.int64],
+    arg2: NDArray[numpy.int64],
+    arg3: NDArray[numpy.int64],
+    arg4: NDArray[numpy.float64],
+    /,
+) -> NDArray[numpy.float64]: ...
+def sum_groups(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], /) -> NDArray[numpy.float64]: ...
+def add_rows(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], arg2: NDArray[numpy.float64], /) -> None: ...
+def passed_rows(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], arg2: float, /) -> tuple[Any, ...]: ...
+def largest_steps(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], /) -> NDArray[numpy.float64]: ...
+def speed_parts(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.float64], /) -> tuple[Any, ...]: ...
+def units_at(
+    arg0: str,
+    arg1: NDArray[numpy.float64],
+    arg2: NDArray[numpy.int64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.float64],
+    /,
+) -> tuple[Any, ...]: ...
+def units_back(
+    arg0: str,
+    arg1: NDArray[numpy.float64],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.float64],
+    arg5: NDArray[numpy.float64],
+    arg6: NDArray[numpy.float64],
+    arg7: NDArray[numpy.int64],
+    arg8: NDArray[numpy.float64],
+    /,
+) -> tuple[Any, ...]: ...
 
 class CornerLeaves:
-    def __init__(self, forest: Forest, start: Array, end: Array, time: float) -> None: ...
+    def __init__(
+        self, arg0: Forest, arg1: NDArray[numpy.float64], arg2: NDArray[numpy.float64], arg3: float, /
+    ) -> None: ...
+    def variables(self) -> NDArray[numpy.int32]: ...
     @property
     def coefficients(self) -> float: ...
-    def variables(self) -> Ints: ...
-    def set_players(self, variables: Ints) -> None: ...
-    def table(self, bits: int, part: int) -> Array: ...
-    def set_order(self, order: Ints, strong: int) -> None: ...
-    def follow(self, joins: NDArray[np.int64]) -> Array: ...
-    def shares(self) -> Array: ...
+    def set_players(self, arg: NDArray[numpy.int32], /) -> None: ...
+    def table(self, arg0: int, arg1: int, /) -> NDArray[numpy.float64]: ...
+    def set_order(self, arg0: NDArray[numpy.int32], arg1: int, /) -> None: ...
+    def follow(self, arg: NDArray[numpy.int64], /) -> NDArray[numpy.float64]: ...
+    def shares(self) -> NDArray[numpy.float64]: ...
 
 class CoalitionFold:
-    def __init__(self, players: int, outputs: int) -> None: ...
-    def add(self, values: Array) -> None: ...
-    def finish(self) -> Array: ...
+    def __init__(self, arg0: int, arg1: int, /) -> None: ...
+    def add(self, arg: NDArray[numpy.float64], /) -> None: ...
+    def finish(self) -> NDArray[numpy.float64]: ...
 
 def coalition_scores(
-    forest: Forest,
-    starts: Array,
-    ends: Array,
-    pair: NDArray[np.int64],
-    time: Array,
-    players: Ints,
-    n_threads: int,
-) -> Array: ...
-def fold_orders(values: Array) -> Array: ...
-def order_groups(players: int, count: int, seed: int) -> NDArray[np.int64]: ...
-def enumerates(players: int, coefficients: float, numbers: int, references: int, target: float) -> bool: ...
-def jumps(
-    forest: Forest, starts: Array, ends: Array, n_threads: int
-) -> tuple[NDArray[np.int64], Array, Ints, Array]: ...
-def cells(
-    forest: Forest,
-    starts: Array,
-    ends: Array,
-    pair: NDArray[np.int64],
-    time: Array,
-    past: NDArray[Any],
-    n_threads: int,
-) -> Array: ...
-def series(coefficients: Array, panel: NDArray[np.int64], u: Array) -> Array: ...
-def point_moments(panel: NDArray[np.int64], u: Array, mass: Array, panels: int, degrees: int) -> Array: ...
-def segment_moments(
-    panel: NDArray[np.int64], low: Array, high: Array, density: Array, panels: int, degrees: int
-) -> Array: ...
-def tanh(x: Array) -> Array: ...
-def sigmoid(x: Array) -> Array: ...
-def between_rows(rows: Array, at: NDArray[np.int64], part: Array) -> Array: ...
-def bend_rows(
-    coarse: Array,
-    at: NDArray[np.int64],
-    part: Array,
-    time: Array,
-    point: NDArray[np.int64],
-    bend: Array,
-    unit: NDArray[np.int64],
-    rows: Array,
-) -> Array: ...
-def suffix_products(
-    sums: Array, begin: NDArray[np.int64], end: NDArray[np.int64], unit: NDArray[np.int64], rows: Array
-) -> Array: ...
-def sum_groups(rows: Array, first: NDArray[np.int64]) -> Array: ...
-def add_rows(table: Array, row: NDArray[np.int64], values: Array) -> None: ...
-def passed_rows(rows: Array, left: NDArray[np.int64], level: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]: ...
-def largest_steps(rows: Array, left: NDArray[np.int64]) -> Array: ...
-def units_at(name: str, rows: Array, at: NDArray[np.int64], part: Array, weight: Array) -> tuple[Array, Array]: ...
-def units_back(
-    name: str,
-    units: Array,
-    cotangent: Array,
-    weight: Array,
-    node_weight: Array,
-    top: Array,
-    rows: Array,
-    at: NDArray[np.int64],
-    share: Array,
-) -> tuple[Array, Array, Array]: ...
+    arg0: Forest,
+    arg1: NDArray[numpy.float64],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.int64],
+    arg4: NDArray[numpy.float64],
+    arg5: NDArray[numpy.int32],
+    arg6: int,
+    /,
+) -> NDArray[numpy.float64]: ...
+def fold_orders(arg: NDArray[numpy.float64], /) -> NDArray[numpy.float64]: ...
+def order_groups(arg0: int, arg1: int, arg2: int, /) -> NDArray[numpy.int64]: ...
+def enumerates(arg0: int, arg1: float, arg2: int, arg3: int, arg4: float, /) -> bool: ...
+
+MAX_ENUMERATED: int = 24
+
+STRONG_PLAYERS: int = 8
+
+def strong_players(arg: int, /) -> int: ...
+
+TABLE_NUMBERS: int = 1048576
 
 class Program:
     def __init__(
-        self, joints: int, constants: int, steps: list[tuple[Any, ...]], output: int, outputs: int
+        self,
+        arg0: int,
+        arg1: int,
+        arg2: Sequence[
+            tuple[
+                str, int, Sequence[int], Sequence[int], NDArray[numpy.float64], NDArray[numpy.float64], str, float, bool
+            ]
+        ],
+        arg3: int,
+        arg4: int,
+        /,
     ) -> None: ...
 
 def program_functions() -> list[str]: ...
 def head_moments(
-    program: Program,
-    times: list[Array],
-    places: list[NDArray[np.int64]],
-    coefficients: Array,
-    steepness: Array,
-    doubt: Array,
-    line_rows: Array,
-    corner_time: Array,
-    place: NDArray[np.int64],
-    constants: Array,
-    allowed: Array,
-    rules: list[tuple[Array, ...]],
-    limits: Array,
-    table: Array,
-    table_slopes: Array,
-    middle: float,
-    scale: float,
-    before: Array,
-    after: Array,
-    n_threads: int,
+    arg0: Program,
+    arg1: Sequence[NDArray[numpy.float64]],
+    arg2: Sequence[NDArray[numpy.int64]],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.float64],
+    arg5: NDArray[numpy.float64],
+    arg6: NDArray[numpy.float64],
+    arg7: NDArray[numpy.float64],
+    arg8: NDArray[numpy.int64],
+    arg9: NDArray[numpy.float64],
+    arg10: NDArray[numpy.float64],
+    arg11: Sequence[
+        tuple[
+            NDArray[numpy.float64],
+            NDArray[numpy.float64],
+            NDArray[numpy.float64],
+            NDArray[numpy.float64],
+            NDArray[numpy.float64],
+            NDArray[numpy.float64],
+        ]
+    ],
+    arg12: NDArray[numpy.float64],
+    arg13: NDArray[numpy.float64],
+    arg14: NDArray[numpy.float64],
+    arg15: float,
+    arg16: float,
+    arg17: NDArray[numpy.float64],
+    arg18: NDArray[numpy.float64],
+    arg19: int,
+    /,
+) -> tuple[Any, ...]: ...
+
+class LineNet:
+    def __init__(
+        self,
+        arg0: Sequence[
+            tuple[
+                str,
+                int,
+                Sequence[int],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                Sequence[float],
+                Sequence[tuple[int, int]],
+            ]
+        ],
+        arg1: Sequence[int],
+        /,
+    ) -> None: ...
+
+class LineTrace:
+    pass
+
+def trace_lines(
+    arg0: LineNet,
+    arg1: NDArray[numpy.float64],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: int,
+    /,
+) -> tuple[Any, ...]: ...
+def pull_lines_back(
+    arg0: LineNet, arg1: LineTrace, arg2: NDArray[numpy.float64], arg3: int, /
+) -> NDArray[numpy.float64]: ...
+def piece_corners(
+    arg0: NDArray[numpy.int64],
+    arg1: NDArray[numpy.float64],
+    arg2: NDArray[numpy.int64],
+    arg3: NDArray[numpy.int64],
+    arg4: NDArray[numpy.float64],
+    /,
+) -> tuple[Any, ...]: ...
+def interval_kinks(
+    arg0: NDArray[numpy.float64],
+    arg1: NDArray[numpy.int64],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.int64],
+    arg4: NDArray[numpy.int64],
+    arg5: NDArray[numpy.float64],
+    arg6: NDArray[numpy.float64],
+    arg7: NDArray[numpy.float64],
+    /,
+) -> tuple[Any, ...]: ...
+def late_products(
+    arg0: NDArray[numpy.float64],
+    arg1: NDArray[numpy.float64],
+    arg2: NDArray[numpy.int64],
+    arg3: NDArray[numpy.int64],
+    arg4: NDArray[numpy.float64],
+    arg5: NDArray[numpy.float64],
+    arg6: NDArray[numpy.int64],
+    arg7: NDArray[numpy.int64],
+    arg8: NDArray[numpy.float64],
+    arg9: NDArray[numpy.float64],
+    arg10: NDArray[numpy.float64],
+    /,
+) -> NDArray[numpy.float64]: ...
+def predict(arg0: Forest, arg1: NDArray[numpy.float64], /) -> NDArray[numpy.float64]: ...
+def credits(
+    arg0: Forest, arg1: NDArray[numpy.float64], arg2: NDArray[numpy.float64], arg3: NDArray[numpy.float64], arg4: int, /
+) -> NDArray[numpy.float64]: ...
+def credits_pairs(
+    arg0: Forest, arg1: NDArray[numpy.float64], arg2: NDArray[numpy.float64], arg3: int, /
+) -> NDArray[numpy.float64]: ...
+def jumps(
+    arg0: Forest, arg1: NDArray[numpy.float64], arg2: NDArray[numpy.float64], arg3: int, /
 ) -> tuple[Any, ...]: ...
 def linear_credits(
-    forest: Forest,
-    starts: Array,
-    ends: Array,
-    start_numbers: Array,
-    end_numbers: Array,
-    column: NDArray[np.int64],
-    target: NDArray[np.int64],
-    weight: Array,
-    player: NDArray[np.int64],
-    outputs: int,
-    n_threads: int,
-) -> Array: ...
+    arg0: Forest,
+    arg1: NDArray[numpy.float64],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.float64],
+    arg5: NDArray[numpy.float64],
+    arg6: NDArray[numpy.int64],
+    arg7: NDArray[numpy.int64],
+    arg8: NDArray[numpy.float64],
+    arg9: NDArray[numpy.int64],
+    arg10: int,
+    arg11: int,
+    /,
+) -> NDArray[numpy.float64]: ...
+def cells(
+    arg0: Forest,
+    arg1: NDArray[numpy.float64],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.int64],
+    arg4: NDArray[numpy.float64],
+    arg5: NDArray[numpy.uint8],
+    arg6: int,
+    /,
+) -> NDArray[numpy.float64]: ...
+def linked_credits(
+    arg0: Forest,
+    arg1: Sequence[tuple[str, NDArray[numpy.float64], NDArray[numpy.float64]]],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.float64],
+    arg5: float,
+    arg6: int,
+    /,
+) -> tuple[Any, ...]: ...
+def linked_credits_pairs(
+    arg0: Forest,
+    arg1: Sequence[tuple[str, NDArray[numpy.float64], NDArray[numpy.float64]]],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: float,
+    arg5: int,
+    /,
+) -> tuple[Any, ...]: ...
+def linked_credits_singly(
+    arg0: Forest,
+    arg1: Sequence[tuple[str, NDArray[numpy.float64], NDArray[numpy.float64]]],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: float,
+    arg5: int,
+    /,
+) -> tuple[Any, ...]: ...
+def corner_credits(
+    arg0: Forest,
+    arg1: Sequence[tuple[str, NDArray[numpy.float64], NDArray[numpy.float64]]],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.int64],
+    arg5: NDArray[numpy.float64],
+    arg6: int,
+    /,
+) -> tuple[Any, ...]: ...
+def sample_corners(
+    arg0: Forest,
+    arg1: Sequence[tuple[str, NDArray[numpy.float64], NDArray[numpy.float64]]],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.int64],
+    arg5: NDArray[numpy.int64],
+    arg6: NDArray[numpy.int64],
+    arg7: NDArray[numpy.float64],
+    arg8: NDArray[numpy.float64],
+    arg9: NDArray[numpy.int64],
+    arg10: NDArray[numpy.uint64],
+    arg11: NDArray[numpy.float64],
+    arg12: NDArray[numpy.float64],
+    arg13: int,
+    arg14: int,
+    /,
+) -> tuple[Any, ...]: ...
+def link_functions() -> list[str]: ...
+def shortest_decimals(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.float64], /) -> NDArray[numpy.float64]: ...
+def decimals_of_float32(arg: NDArray[numpy.float64], /) -> NDArray[numpy.float64]: ...
+def simd_choices() -> list[str]: ...
+def get_simd() -> str: ...
+def set_simd(arg: str, /) -> None: ...
+
+DEFAULT_TARGET: float = 0.001

@@ -5,26 +5,29 @@
 #include <string>
 #include <vector>
 
+#include "core/forest.hpp"
+#include "core/processor.hpp"
 #include "lanes/lanes.hpp"
 
 namespace gigrad {
 
 extern const LaneKernel LANES_PLAIN;
-#ifdef GIGRAD_X86
+#if defined(GIGRAD_X86)
 extern const LaneKernel LANES_AVX2;
 extern const LaneKernel LANES_AVX512;
+#elif defined(GIGRAD_NEON)
+extern const LaneKernel LANES_NEON;
 #endif
 
 // The vector walks that this processor can run, the fastest first.
 inline std::vector<const LaneKernel*> runnable_lanes() {
     std::vector<const LaneKernel*> out;
-#ifdef GIGRAD_X86
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt"))
-        out.push_back(&LANES_AVX512);
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt"))
-        out.push_back(&LANES_AVX2);
+#if defined(GIGRAD_X86)
+    const Processor processor;
+    if (processor.avx512) out.push_back(&LANES_AVX512);
+    if (processor.avx2) out.push_back(&LANES_AVX2);
+#elif defined(GIGRAD_NEON)
+    out.push_back(&LANES_NEON);
 #endif
     out.push_back(&LANES_PLAIN);
     return out;
@@ -38,5 +41,8 @@ inline std::atomic<const LaneKernel*>& chosen_lanes() {
     }()};
     return chosen;
 }
+
+// The vector walk for some trees; null where they are better walked node by node, see policy.hpp.
+inline const LaneKernel* lanes_for(const Forest& forest) { return forest.tangled() ? nullptr : chosen_lanes().load(); }
 
 }  // namespace gigrad

@@ -36,5 +36,7 @@ void bind_smooth(nb::module_& m);
 // Doors to the games at corners of the mixed engine.
 void bind_corners(nb::module_& m);
 void bind_head(nb::module_& m);
+// Doors to layers of units with kinks along paths.
+void bind_lines(nb::module_& m);
 
 }  // namespace gigrad

@@ -146,8 +146,9 @@ void bind_corners(nb::module_& m) {
     m.def("enumerates", [](size_t players, double coefficients, size_t numbers, size_t references, double target) {
         return CornerPolicy{references, target}.enumerates(players, coefficients, numbers);
     });
-    m.attr("ROW_NUMBERS") = ROW_NUMBERS;
+    m.attr("MAX_ENUMERATED") = MAX_ENUMERATED;
     m.attr("STRONG_PLAYERS") = STRONG_PLAYERS;
+    m.def("strong_players", &strong_players);
     m.attr("TABLE_NUMBERS") = TABLE_NUMBERS;
 }
 

@@ -17,8 +17,8 @@ using Registers = std::vector<size_t>;
 // operation, width, first registers and widths of what is read, two arrays, function, parameter, may it turn
 using StepFields =
     std::tuple<std::string, size_t, Registers, Registers, Vector<double>, Vector<double>, std::string, double, bool>;
-// nodes, finer nodes and weights, refine, up_to, embedded
-using RuleFields = std::tuple<Vector<double>, Vector<double>, Vector<double>, Matrix, Matrix, Vector<double>>;
+// nodes, finer nodes and weights, refine, up_to, ends
+using RuleFields = std::tuple<Vector<double>, Vector<double>, Vector<double>, Matrix, Matrix, Matrix>;
 
 const std::vector<std::string> OPERATIONS = {"affine", "function", "knots",  "softmax", "log_softmax",
                                              "sum",    "product",  "gather", "series"};
@@ -174,20 +174,21 @@ nb::tuple py_head_moments(const Program& program, const std::vector<Vector<doubl
     check_view(view, program, corner_time.size(), constants.shape(0), line_rows.shape(0), series);
     std::array<SegmentRule, SIZES> segment_rules;
     for (size_t i = 0; i < SIZES; ++i) {
-        const auto& [nodes, finer_nodes, finer_weights, refine, up_to, embedded] = rules[i];
+        const auto& [nodes, finer_nodes, finer_weights, refine, up_to, ends] = rules[i];
         const size_t size = nodes.size(), finer = finer_nodes.size();
         if (size != size_t{1} << i || finer > POINTS || finer_weights.size() != finer || refine.shape(0) != finer ||
-            refine.shape(1) != size || up_to.shape(0) != size || up_to.shape(1) != finer || embedded.size() != size + 2)
+            refine.shape(1) != size || up_to.shape(0) != size || up_to.shape(1) != finer || ends.shape(0) != 4 ||
+            ends.shape(1) != size)
             refuse("rule " + std::to_string(i) + " of a segment has arrays that do not go together.");
-        segment_rules[i] = {size,          finer,        nodes.data(),   finer_nodes.data(), finer_weights.data(),
-                            refine.data(), up_to.data(), embedded.data()};
+        segment_rules[i] = {size,          finer,        nodes.data(), finer_nodes.data(), finer_weights.data(),
+                            refine.data(), up_to.data(), ends.data()};
     }
     const std::array<double, SIZES - 1> lengths = {limits(0), limits(1), limits(2)};
     const size_t degrees = view.order + 2;
     auto curve_moments = zeros<double>({panels, degrees, curves, k}), line_moments = zeros<double>({panels, lines, k});
     auto lost = zeros<double>({panels, k}), wander = zeros<double>({SIZES, panels, k}),
          sway = zeros<double>({panels, curves, k});
-    auto off = zeros<double>({panels, program.joints, k}), tallest = zeros<double>({panels, k});
+    auto off = zeros<double>({2 * SIZES, panels, program.joints, k}), tallest = zeros<double>({panels, k});
     auto unsure = zeros<uint8_t>({panels});
     const HeadMoments out{curve_moments.data(), line_moments.data(), lost.data(),   wander.data(), sway.data(),
                           off.data(),           tallest.data(),      unsure.data(), before.data(), after.data()};

@@ -46,14 +46,14 @@ Numpy<double> py_credits(const Forest& forest, const Matrix& starts, const Vecto
     const size_t threads = checked_threads(n_threads);
     return make<double>({ends.shape(0), forest.n_variables(), forest.n_outputs()}, [&](double* out) {
         const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
-        credits(forest, chosen_lanes(), from, weights.data(), to, threads, out);
+        credits(forest, lanes_for(forest), from, weights.data(), to, threads, out);
     });
 }
 
 Numpy<double> py_credits_pairs(const Forest& forest, const Matrix& starts, const Matrix& ends, int64_t n_threads) {
     const size_t threads = checked_threads(n_threads);
     return make<double>({ends.shape(0), forest.n_variables(), forest.n_outputs()}, [&](double* out) {
-        credits_pairs(forest, chosen_lanes(), ReadRows(forest, rows(starts), "starts"),
+        credits_pairs(forest, lanes_for(forest), ReadRows(forest, rows(starts), "starts"),
                       ReadRows(forest, rows(ends), "ends"), threads, out);
     });
 }
@@ -63,7 +63,7 @@ nb::tuple py_jumps(const Forest& forest, const Matrix& starts, const Matrix& end
     std::vector<JumpList> lists;
     {
         nb::gil_scoped_release released;
-        lists = jumps(forest, chosen_lanes(), ReadRows(forest, rows(starts), "starts"),
+        lists = jumps(forest, lanes_for(forest), ReadRows(forest, rows(starts), "starts"),
                       ReadRows(forest, rows(ends), "ends"), threads);
     }
     size_t entries = 0;
@@ -85,15 +85,16 @@ nb::tuple py_jumps(const Forest& forest, const Matrix& starts, const Matrix& end
     return nb::make_tuple(offsets, time, variable, delta);
 }
 
-Numpy<double> py_linear_credits(const Forest& forest, const Matrix& starts, const Matrix& ends, const Matrix& from,
-                                const Matrix& to, const Vector<int64_t>& column, const Vector<int64_t>& target,
-                                const Vector<double>& weight, const Vector<int64_t>& player, size_t outputs,
-                                int64_t n_threads) {
+// Trees with linear leaves: start i with end i where `weights` is empty, else every start with every end.
+Numpy<double> py_linear_credits(const Forest& forest, const Matrix& starts, const Vector<double>& weights,
+                                const Matrix& ends, const Matrix& from, const Matrix& to, const Vector<int64_t>& column,
+                                const Vector<int64_t>& target, const Vector<double>& factor,
+                                const Vector<int64_t>& player, size_t outputs, int64_t n_threads) {
     const size_t threads = checked_threads(n_threads), columns = from.shape(1), width = forest.n_outputs();
-    bool good = width > 1 && column.size() == width && target.size() == width && weight.size() == width &&
+    bool good = width > 1 && column.size() == width && target.size() == width && factor.size() == width &&
                 player.size() == columns;
-    good = good && starts.shape(0) == ends.shape(0) && from.shape(0) == ends.shape(0) && to.shape(0) == ends.shape(0) &&
-           to.shape(1) == columns;
+    good = good && starts.shape(0) == (weights.size() ? weights.size() : ends.shape(0)) &&
+           from.shape(0) == starts.shape(0) && to.shape(0) == ends.shape(0) && to.shape(1) == columns;
     for (size_t o = 0; good && o < width; ++o)
         good = column(o) >= -1 && column(o) < static_cast<int64_t>(columns) && target(o) >= 0 &&
                target(o) < static_cast<int64_t>(outputs);
@@ -103,9 +104,12 @@ Numpy<double> py_linear_credits(const Forest& forest, const Matrix& starts, cons
         refuse("linear leaves need several outputs of the trees, each with a column or -1, a target and a weight.");
     return make<double>({ends.shape(0), forest.n_variables(), outputs}, [&](double* out) {
         const ReadRows s(forest, rows(starts), "starts"), e(forest, rows(ends), "ends");
-        const LinearLeaves leaves(forest, column.data(), target.data(), weight.data());
-        linear_credits(forest, chosen_lanes(), leaves, s, e, from.data(), to.data(), columns, player.data(), outputs,
-                       threads, out);
+        const LeafLines leaves(forest, column.data(), target.data(), factor.data());
+        if (weights.size())
+            linear_population(forest, lanes_for(forest), leaves, s, weights.data(), e, from.data(), to.data(), columns,
+                              player.data(), outputs, threads, out);
+        else
+            linear_pairs(forest, leaves, s, e, from.data(), to.data(), columns, player.data(), outputs, threads, out);
     });
 }
 
@@ -164,7 +168,7 @@ nb::tuple py_linked_credits(const Forest& forest, const std::vector<StageArrays>
     const size_t threads = checked_threads(n_threads);
     return values_and_corners(forest, link, ends.shape(0), [&](double* values) {
         const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
-        return linked_credits(forest, chosen_lanes(), link, from, weights.data(), to, target, threads, values);
+        return linked_credits(forest, lanes_for(forest), link, from, weights.data(), to, target, threads, values);
     });
 }
 
@@ -174,8 +178,23 @@ nb::tuple py_linked_credits_pairs(const Forest& forest, const std::vector<StageA
     const size_t threads = checked_threads(n_threads);
     return values_and_corners(forest, link, ends.shape(0), [&](double* values) {
         const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
-        return linked_credits_pairs(forest, chosen_lanes(), link, from, to, target, threads, values);
+        return linked_credits_pairs(forest, lanes_for(forest), link, from, to, target, threads, values);
     });
+}
+
+// Every start with every end, by itself: the credits for the sum of trees, (pairs, variables, outputs of the trees), and then
+// (values, end, start, time, players), where ends and starts are numbers of pairs.
+nb::tuple py_linked_credits_singly(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts,
+                                   const Matrix& ends, double target, int64_t n_threads) {
+    const Link link = make_link(forest, stages);
+    const size_t threads = checked_threads(n_threads), n = starts.shape(0) * ends.shape(0);
+    const auto sums = make<double>({n, forest.n_variables(), forest.n_outputs()}, [](double*) {});
+    double* const sum = sums.data();
+    return nb::make_tuple(sums, values_and_corners(forest, link, n, [&](double* values) {
+                              const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
+                              return linked_credits_singly(forest, lanes_for(forest), link, from, to, target, threads,
+                                                           values, sum);
+                          }));
 }
 
 void check_corners(const SampledCorners& corners, const Matrix& starts, const Matrix& ends, size_t n_rows) {
@@ -185,31 +204,51 @@ void check_corners(const SampledCorners& corners, const Matrix& starts, const Ma
             !inside(corners.end[i], ends.shape(0)))
             refuse("corner " + std::to_string(i) + " names a row that is not there.");
         if (i > 0 && corners.row[i] < corners.row[i - 1]) refuse("corners must come in order of their rows.");
-        if (corners.count[i] < 2) refuse("there must be two groups of orders or more for every corner.");
+        if (corners.count[i] < 2 && corners.count[i] != 0)
+            refuse("there must be two groups of orders or more for every corner, or none.");
         if (!std::isfinite(corners.time[i]) || !std::isfinite(corners.weight[i]))
             refuse("times and weights must be finite.");
     }
 }
 
-// (credit, variance, squared, reach), each (rows, variables, link outputs).
-Numpy<double> py_sample_corners(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts,
-                                const Matrix& ends, const Vector<int64_t>& row, const Vector<int64_t>& start,
-                                const Vector<int64_t>& end, const Vector<double>& time, const Vector<double>& weight,
-                                const Vector<int64_t>& count, const Vector<uint64_t>& seed, size_t n_rows,
-                                int64_t n_threads) {
+// (credit, variance, squared, reach), each (rows, variables, link outputs); and the spread of each corner.
+nb::tuple py_sample_corners(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts,
+                            const Matrix& ends, const Vector<int64_t>& row, const Vector<int64_t>& start,
+                            const Vector<int64_t>& end, const Vector<double>& time, const Vector<double>& weight,
+                            const Vector<int64_t>& count, const Vector<uint64_t>& seed, const Vector<double>& allowed,
+                            const Matrix& scale, size_t n_rows, int64_t n_threads) {
     const Link link = make_link(forest, stages);
     const size_t threads = checked_threads(n_threads), n = row.size(),
                  each = n_rows * forest.n_variables() * link.n_outputs();
     for (const size_t size : {start.size(), end.size(), time.size(), weight.size(), count.size(), seed.size()})
         if (size != n) refuse("row, start, end, time, weight, count and seed must have the same number of corners.");
-    const SampledCorners corners{n,           row.data(),    start.data(), end.data(),
-                                 time.data(), weight.data(), count.data(), seed.data()};
+    const bool grows = allowed.size() > 0;
+    if (grows && (allowed.size() != n || scale.shape(0) != n || scale.shape(1) != link.n_outputs()))
+        refuse("allowed and scale must have a number for each corner, the latter for each output.");
+    const SampledCorners corners{n,
+                                 row.data(),
+                                 start.data(),
+                                 end.data(),
+                                 time.data(),
+                                 weight.data(),
+                                 count.data(),
+                                 seed.data(),
+                                 grows ? allowed.data() : nullptr,
+                                 grows ? scale.data() : nullptr};
     check_corners(corners, starts, ends, n_rows);
-    return make<double>({4, n_rows, forest.n_variables(), link.n_outputs()}, [&](double* out) {
+    std::vector<double> spread(n), common(3 * n_rows * link.n_outputs());
+    std::vector<int64_t> drawn(n);
+    auto sums = make<double>({5, n_rows, forest.n_variables(), link.n_outputs()}, [&](double* out) {
         const ReadRows from(forest, rows(starts), "starts"), to(forest, rows(ends), "ends");
         sample_corners(forest, link, from, to, corners, n_rows, threads,
-                       {out, out + each, out + 2 * each, out + 3 * each});
+                       {out, out + each, out + 2 * each, out + 3 * each, out + 4 * each, common.data(), spread.data(),
+                        drawn.data()});
     });
+    return nb::make_tuple(
+        sums,
+        make<double>({3, n_rows, link.n_outputs()}, [&](double* out) { std::copy(common.begin(), common.end(), out); }),
+        make<double>({n}, [&](double* out) { std::copy(spread.begin(), spread.end(), out); }),
+        make<int64_t>({n}, [&](int64_t* out) { std::copy(drawn.begin(), drawn.end(), out); }));
 }
 
 nb::tuple py_corner_credits(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts,
@@ -291,6 +330,8 @@ void bind_forest(nb::module_& m) {
 }  // namespace
 
 NB_MODULE(_native, m) {
+    // An Explainer in a global or in a fixture is alive when Python ends, which nanobind would report as a leak.
+    nb::set_leak_warnings(false);
     signal_check().store([](double done) -> bool {
         nb::gil_scoped_acquire held;
         if (PyErr_CheckSignals() != 0) return true;
@@ -317,6 +358,7 @@ NB_MODULE(_native, m) {
     bind_smooth(m);
     bind_corners(m);
     bind_head(m);
+    bind_lines(m);
     m.def("predict", &py_predict);
     m.def("credits", &py_credits);
     m.def("credits_pairs", &py_credits_pairs);
@@ -325,6 +367,7 @@ NB_MODULE(_native, m) {
     m.def("cells", &py_cells);
     m.def("linked_credits", &py_linked_credits);
     m.def("linked_credits_pairs", &py_linked_credits_pairs);
+    m.def("linked_credits_singly", &py_linked_credits_singly);
     m.def("corner_credits", &py_corner_credits);
     m.def("sample_corners", &py_sample_corners);
     m.def("link_functions", [] {

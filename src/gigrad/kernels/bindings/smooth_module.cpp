@@ -3,6 +3,7 @@
 #include "core/elementary.hpp"
 #include "smooth/rows.hpp"
 #include "smooth/series.hpp"
+#include "smooth/speed_parts.hpp"
 #include "smooth/units.hpp"
 
 #include <nanobind/stl/string.h>
@@ -164,6 +165,23 @@ Numpy<double> py_largest_steps(const Matrix& rows, const Vector<int64_t>& left) 
     });
 }
 
+nb::tuple py_speed_parts(const Cube& rows, const Matrix& to_coefficients) {
+    const size_t n = rows.shape(0), nodes = rows.shape(1), columns = rows.shape(2), top = std::min<size_t>(nodes, 4);
+    if (to_coefficients.shape(0) != nodes || to_coefficients.shape(1) != nodes)
+        refuse("to_coefficients must have a row and a column for each node.");
+    SpeedParts parts;
+    const auto room = [](std::initializer_list<size_t> shape, double*& to) {
+        return make<double>(shape, [&](double* out) { to = out; });
+    };
+    auto last = room({top, n, columns}, parts.last), first = room({n}, parts.first),
+         above = room({nodes, n}, parts.above), total = room({nodes, n}, parts.total);
+    {
+        nb::gil_scoped_release released;
+        speed_parts(rows.data(), n, nodes, columns, to_coefficients.data(), parts);
+    }
+    return nb::make_tuple(last, first, above, total);
+}
+
 Unit unit_named(const std::string& name) {
     if (name == "tanh") return Unit::tanh;
     if (name == "sigmoid") return Unit::sigmoid;
@@ -229,6 +247,7 @@ void bind_smooth(nb::module_& m) {
     m.def("add_rows", &py_add_rows);
     m.def("passed_rows", &py_passed_rows);
     m.def("largest_steps", &py_largest_steps);
+    m.def("speed_parts", &py_speed_parts);
     m.def("units_at", &py_units_at);
     m.def("units_back", &py_units_back);
 }

@@ -1,7 +1,10 @@
-// For loops over arrays: compiled twice, once with AVX2, and chosen between when the library is loaded.
+// For loops over arrays: compiled twice, once with AVX2, and chosen between when the library is loaded. That choice is
+// made by the loader of glibc; musl's has no such thing.
 #pragma once
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#include <cstddef>  // which libc it is
+
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
 #define GIGRAD_WIDE __attribute__((target_clones("avx2", "default")))
 #else
 #define GIGRAD_WIDE

@@ -40,8 +40,17 @@ public:
             past[lane] = shares.past;
             before[lane] = shares.before;
         }
-        const Numbers met = entered_ <= left_ ? value : Numbers{};  // a path that never meets the leaf earns nothing
+        Numbers met;
+        where_met(value, met);
         past *= met, before *= met;
+    }
+
+    // Zero for a path that never meets the leaf, else `value`.
+    void where_met(const Numbers& value, Numbers& out) const { out = entered_ <= left_ ? value : Numbers{}; }
+    // When something opens the leaf, and when something closes it; 0 where nothing does.
+    void times(Numbers& entered, Numbers& left) const {
+        entered = late_;
+        left = left_ < LAST ? left_ : Numbers{};
     }
 
     const Truths& together() const { return together_; }

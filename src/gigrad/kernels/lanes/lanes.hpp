@@ -134,6 +134,13 @@ struct LeafTurn {
     double mass;     // weight of the starts for which it opens or closes the leaf, by their shares
 };
 
+// A column that a leaf multiplies, for one end.
+struct LeafColumn {
+    const double* from;  // the starts' numbers
+    double to, factor;
+    double mass[4];  // sum over starts of weight times the way that the column goes inside the leaf, in parts
+};
+
 // All of its turns are plain.
 struct LeafShares {
     LeafTurn *opening, *closing;  // to the end's side, and the others
@@ -143,6 +150,12 @@ struct LeafShares {
     size_t n;
     const double* weights;  // of all starts
     const Shares* shares;   // (2, 16, 16): at one corner or not; variables that open; variables that close
+    // The leaf is a line, `constant` + sum of factor times column: masses are then of its value where it is entered or left.
+    // Otherwise they count it as 1.
+    bool line;
+    LeafColumn* columns;
+    int n_columns;
+    double constant;
 };
 
 // The leaves of a swept pair that are in doubt, of trees with one output.
@@ -173,6 +186,8 @@ struct LaneKernel {
     int lanes;
     void (*population)(LaneWalkJob&);  // all trees, shared ends, credit summed over starts
     void (*pairs)(LaneWalkJob&);       // all trees, credit of each pair
+    void (*population_lines)(
+        LaneWalkJob&);  // all trees, shared ends; every leaf that a path enters or leaves goes to calls.exact
     void (*population_visits)(LaneWalkJob&);
     void (*pairs_visits)(LaneWalkJob&);
     SweepWalk sweep;  // one pair, all trees

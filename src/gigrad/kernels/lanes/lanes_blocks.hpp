@@ -6,7 +6,7 @@
 
 #include "walk/credits_sink.hpp"
 #include "core/interrupt.hpp"
-#include "lanes/lanes_exact.hpp"
+#include "lanes/lanes_lines.hpp"
 #include "sweep/sweeper.hpp"
 #include "walk/trace.hpp"
 
@@ -58,6 +58,16 @@ public:
         weigh(n_starts);
         job_.at_once = any_at_once();
         kernel_.population(job_);
+    }
+
+    // The same for trees whose leaves are lines, but for the leaves at the ends of paths.
+    void population_lines(const Block& block, const LineRows& lines, size_t n_starts, size_t n_rows,
+                          const double* weights, double* credit, size_t step) {
+        begin(block, n_starts, n_rows, true);
+        credit_to(credit, step);
+        weights_ = weights;
+        lines_ = &lines;
+        kernel_.population_lines(job_);
     }
 
     // The same pairs, each traced: that of start i and row r at place i + r * row_step().
@@ -113,6 +123,8 @@ private:
     bool shared_ = false;
     const double* weights_ = nullptr;
     Trace* trace_ = nullptr;
+    const LineRows* lines_ = nullptr;
+    LineLeaf line_leaf_;
     const SplitIds* splits_ = nullptr;  // null: too many of them, or too few nodes for each
     std::vector<float> natural_;        // inverses of one row, by start
     std::vector<int16_t> sides_;        // of a category split, by place of the value
@@ -154,6 +166,8 @@ private:
         if (!same)
             for (Store& s : store_) s.has_starts = false;
         block_ = block;
+        lines_ = nullptr;
+        leaf_.set_constant();
         n_starts_ = n_starts;
         n_rows_ = n_rows;
         shared_ = shared;
@@ -190,6 +204,11 @@ private:
         if (me.trace_)
             me.exact(node, depth, sets, n_sets,
                      TraceSink{me.forest_, *me.splits_, *me.trace_, me.shared_ ? me.padded() : 0, job.tree});
+        else if (me.lines_ && job.nodes[node].is_leaf())
+            me.exact_line(node, depth, sets, n_sets);
+        else if (me.lines_)
+            me.exact(node, depth, sets, n_sets,
+                     LineSink{me.forest_, *me.lines_, job.credit, job.credit_step, me.weights_});
         else if (me.shared_ && job.nodes[node].is_leaf())
             me.exact_shared_leaf(node, depth, sets, n_sets);
         else
@@ -364,9 +383,10 @@ private:
         walk_.below(node, job_.path, static_cast<size_t>(depth), block_, unclear_.data(), unclear_.size(), sink);
     }
 
-    void exact_shared_leaf(int32_t node, int depth, const LaneSet* sets, int n_sets) {
+    // Rows of a leaf that some lanes are in doubt about, with the starts of each: each(row).
+    template <class Each>
+    void for_rows(int depth, const LaneSet* sets, int n_sets, Each each) {
         leaf_.set_way(job_.path, depth, block_, columns_.data());
-        const double* value = job_.values + job_.nodes[node].value;
         for (const LaneSet *set = sets, *stop = sets + n_sets; set != stop;) {
             const int row = set->vector / job_.row_vectors;
             leaf_.set_end(static_cast<size_t>(row) * block_.end_step);
@@ -376,13 +396,29 @@ private:
                 for (uint32_t bits = set->lanes; bits; bits &= bits - 1)
                     unclear_starts_[n++] = first + __builtin_ctz(bits);
             }
+            each(static_cast<size_t>(row), n);
+        }
+    }
+
+    void exact_shared_leaf(int32_t node, int depth, const LaneSet* sets, int n_sets) {
+        const double* value = job_.values + job_.nodes[node].value;
+        for_rows(depth, sets, n_sets, [&](size_t row, size_t n) {
             leaf_.add(unclear_starts_.data(), n, weights_);
-            double* credit = job_.credit + static_cast<size_t>(row) * job_.credit_step + job_.first;
+            double* credit = job_.credit + row * job_.credit_step + job_.first;
             leaf_.flush([&](int32_t variable, double mass) {
                 for (size_t k = 0; k < job_.width; ++k)
                     credit[static_cast<size_t>(variable) * job_.outputs + k] += mass * value[k];
             });
-        }
+        });
+    }
+
+    void exact_line(int32_t node, int depth, const LaneSet* sets, int n_sets) {
+        for_rows(depth, sets, n_sets, [&](size_t row, size_t n) {
+            lines_->leaves->for_outputs(node, [&](const LeafLines::Part* part, const LeafLines::Part* stop) {
+                line_leaf_.add(leaf_, *lines_, part, stop, row, unclear_starts_.data(), n, weights_,
+                               job_.credit + row * job_.credit_step);
+            });
+        });
     }
 };
 

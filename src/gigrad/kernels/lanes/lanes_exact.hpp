@@ -42,10 +42,22 @@ public:
         }
     }
 
+    // The leaf has a constant value, unless set_line follows.
+    void set_constant() { line_ = false, n_columns_ = 0; }
+    // The leaf is a line: `constant` and so many columns, to which their masses are added.
+    void set_line(LeafColumn* columns, int n_columns, double constant) {
+        line_ = true;
+        columns_ = columns;
+        n_columns_ = n_columns;
+        constant_ = constant;
+    }
+
     // Adds weight times the shares of n starts to the turns' masses.
     void add(const int32_t* starts, size_t n, const double* weights) {
-        const LeafShares job{opening_, closing_, n_opening_, n_closing_, repeats_, starts, n, weights, shares()};
+        const LeafShares job{opening_, closing_, n_opening_, n_closing_, repeats_,   starts,   n,
+                             weights,  shares(), line_,      columns_,   n_columns_, constant_};
         if (plain_ && kernel_.leaf_shares(job)) return;
+        for (LeafColumn* c = columns_; c != columns_ + n_columns_; ++c) std::fill(c->mass, c->mass + 4, 0.0);
         for (size_t i = 0; i < n; ++i) add(static_cast<size_t>(starts[i]), weights[starts[i]]);
     }
 
@@ -54,8 +66,8 @@ public:
     // Gives the masses away: to(variable, mass).
     template <class To>
     void flush(To to) {
-        for (int i = 0; i < n_opening_; ++i) to(opening_[i].node->variable, opening_[i].mass);
-        for (int i = 0; i < n_closing_; ++i) to(closing_[i].node->variable, closing_[i].mass);
+        for (LeafTurn* turn = opening_; turn != opening_ + n_opening_; ++turn) flush(*turn, to);
+        for (LeafTurn* turn = closing_; turn != closing_ + n_closing_; ++turn) flush(*turn, to);
     }
 
 private:
@@ -72,6 +84,10 @@ private:
     int n_opening_ = 0, n_closing_ = 0;
     bool repeats_ = false;  // a variable is asked twice on the way
     bool plain_ = true;     // all turns are
+    bool line_ = false;
+    LeafColumn* columns_ = nullptr;
+    int n_columns_ = 0;
+    double constant_ = 0.0;
     LeafCorner corner_;
     const ShareTable shares_;  // of all numbers there can be: MAX_TURNS at most
 
@@ -91,9 +107,30 @@ private:
         }
         if (entered > left) return;
         if (repeats_)
-            share_variables(opened, closed, weight);
+            share_variables(start, opened, closed, weight);
         else
-            share(opened, closed, entered, left, weight);
+            share(start, opened, closed, entered, left, weight);
+    }
+
+    template <class To>
+    static void flush(LeafTurn& turn, To& to) {
+        to(turn.node->variable, turn.mass);
+        turn.mass = 0.0;
+    }
+
+    // Multiplies shares by the leaf's value where it is entered and left, and notes the ways of its columns in between; times
+    // are 0 where nothing opens or closes it.
+    void multiply(size_t start, double entered, double left, double weight, Shares& shares) {
+        if (!line_) return;
+        double at_start = constant_, way = 0.0;
+        for (LeafColumn* c = columns_; c != columns_ + n_columns_; ++c) {
+            const double from = c->from[start], move = c->to - from;
+            at_start += c->factor * from;
+            way += c->factor * move;
+            c->mass[0] += weight * (left - entered) * move;
+        }
+        shares.past *= at_start + entered * way;
+        shares.before *= at_start + left * way;
     }
 
     bool crosses(const LeafTurn& turn, double s) const {
@@ -101,25 +138,29 @@ private:
     }
     double time(const LeafTurn& turn, double s) const { return crossing_time(forest_, *turn.node, s, turn.end); }
 
-    void share(const double* opened, const double* closed, double entered, double left, double weight) {
+    void share(size_t start, const double* opened, const double* closed, double entered, double left, double weight) {
         int u = 0, v = 0;
         const double late = std::max(0.0, entered), soon = left;
         for (int i = 0; i < n_opening_; ++i) u += opened[i] >= late;
         for (int i = 0; i < n_closing_; ++i) v += closed[i] <= soon;
-        const Shares& shares = shares_.at[u && v && entered == left][u][v];
+        Shares shares = shares_.at[u && v && entered == left][u][v];
+        multiply(start, late, v ? left : 0.0, weight, shares);
         const double past = weight * shares.past, before = weight * shares.before;
         for (int i = 0; i < n_opening_; ++i) opening_[i].mass += opened[i] >= late ? past : 0.0;
         for (int i = 0; i < n_closing_; ++i) closing_[i].mass += closed[i] <= soon ? before : 0.0;
     }
 
-    void share_variables(const double* opened, const double* closed, double weight) {
+    void share_variables(size_t start, const double* opened, const double* closed, double weight) {
         corner_.begin(MAX_TURNS);
         for (int i = 0; i < n_opening_; ++i)
             if (opened[i] >= 0.0) corner_.add(opened[i], opening_[i].node->variable, 0, true);
         for (int i = 0; i < n_closing_; ++i) corner_.add(closed[i], closing_[i].node->variable, 0, false);
         if (!corner_.settle()) return;
-        for (const int32_t j : corner_.past) first_of(opening_, j).mass += weight * corner_.past_share;
-        for (const int32_t j : corner_.before) first_of(closing_, j).mass += weight * corner_.before_share;
+        Shares shares{corner_.past_share, corner_.before_share};
+        multiply(start, corner_.past.empty() ? 0.0 : corner_.entered, corner_.before.empty() ? 0.0 : corner_.left,
+                 weight, shares);
+        for (const int32_t j : corner_.past) first_of(opening_, j).mass += weight * shares.past;
+        for (const int32_t j : corner_.before) first_of(closing_, j).mass += weight * shares.before;
     }
 
     static LeafTurn& first_of(LeafTurn* turns, int32_t variable) {

@@ -57,8 +57,8 @@ public:
 
     static uint64_t first_bits(int n) { return n >= 64 ? ~uint64_t{0} : (uint64_t{1} << n) - 1; }
     static int lowest(uint64_t bits) { return __builtin_ctzll(bits); }
-    // Where the codes lie. The odd steps keep addresses from meeting in their lowest twelve bits, where a processor
-    // takes a load for the echo of a store.
+    // Where the codes lie. The odd strides keep addresses from agreeing in their lowest twelve bits: 4K aliasing would
+    // make loads wait for stores that they do not depend on.
     static constexpr std::ptrdiff_t HI = MAX_VECTORS * LANES + 2 * LANES, SLOT = 2 * HI + 2 * LANES;
     static_assert(SLOT <= SLOT_CODES * LANES, "the state is too small");
     int16_t* lo(int slot) const { return job_.state + slot * SLOT; }
@@ -357,6 +357,20 @@ public:
                     for (size_t k = 0; k < width; ++k) opened[k] += value[k], closed[k] -= value[k];
                 }
             }
+        }
+        settle_unclear(frame);
+    }
+
+    // Leaves that are lines need exact times: all lanes whose path enters or leaves them are told, those in no doubt, too.
+    void line_leaf(const Frame& frame, const Node&, int slot) {
+        const Vec first = Isa::all(CODE_END), last = Isa::all(CODE_START);
+        n_unclear_ = 0;
+        for (uint64_t rest = frame.alive; rest; rest &= rest - 1) {
+            const int v = lowest(rest);
+            const Vec low = Isa::load(lo(slot) + v * LANES), high = Isa::load(hi(slot) + v * LANES);
+            const Mask met = open(low, high);
+            note_unclear(v, Isa::bits(Isa::either(Isa::without(met, Isa::same(low, first)),
+                                                  Isa::without(met, Isa::same(high, last)))));
         }
         settle_unclear(frame);
     }

@@ -14,8 +14,7 @@ public:
         LeafSharing me(job);
         for (size_t begin = 0; begin < job.n; begin += N) {
             me.find_turns(begin);
-            if (job.repeats && me.meets_itself()) return false;
-            me.share();
+            if (!me.share()) return false;
         }
         me.tell();
         return true;
@@ -28,6 +27,7 @@ private:
 
     const LeafShares& job_;
     CornerLanes corner_;
+    int32_t start_[N];
     Numbers weight_;
     Numbers opened_[MAX_TURNS], closed_[MAX_TURNS], opening_mass_[MAX_TURNS], closing_mass_[MAX_TURNS];
     Truths opens_[MAX_TURNS], closes_[MAX_TURNS];
@@ -40,7 +40,7 @@ private:
     // Of N starts, or of fewer and the first of them again, without weight.
     void find_turns(size_t begin) {
         const size_t there = job_.n - begin < N ? job_.n - begin : N;
-        int32_t start[N];
+        int32_t* const start = start_;
         for (size_t i = 0; i < N; ++i) start[i] = job_.starts[begin + (i < there ? i : 0)];
         for (size_t i = 0; i < N; ++i) weight_[i] = i < there ? job_.weights[start[i]] : 0.0;
         corner_.clear();
@@ -66,36 +66,65 @@ private:
         time = time > 0.0 ? (time < 1.0 ? time : last) : first;
         time = (time + TIME_ROUNDER) - TIME_ROUNDER;
         if (turn.end_stored) time = last;
-        time = (s >= turn.low) & (s <= turn.high) ? (turn.end_stored ? first + 0.5 : first) : time;
+        time = ((s >= turn.low) & (s <= turn.high)) ? (turn.end_stored ? first + 0.5 : first) : time;
         const Truths left = s <= turn.threshold, from_left = Truths{} - turn.from_left;
         out = left == from_left ? time : stay;
     }
 
     bool meets_itself() const {
-        Truths any{};
+        Truths found{};
         for (int a = 0; a < job_.n_opening; ++a) {
             const int32_t variable = job_.opening[a].node->variable;
             for (int b = 0; b < a; ++b)
-                if (job_.opening[b].node->variable == variable) any |= opens_[a] & opens_[b];
+                if (job_.opening[b].node->variable == variable) found |= opens_[a] & opens_[b];
             for (int b = 0; b < job_.n_closing; ++b)
-                if (job_.closing[b].node->variable == variable) any |= opens_[a] & closes_[b] & corner_.together();
+                if (job_.closing[b].node->variable == variable) found |= opens_[a] & closes_[b] & corner_.together();
         }
         for (int a = 0; a < job_.n_closing; ++a)
             for (int b = 0; b < a; ++b)
-                if (job_.closing[a].node->variable == job_.closing[b].node->variable) any |= closes_[a] & closes_[b];
+                if (job_.closing[a].node->variable == job_.closing[b].node->variable) found |= closes_[a] & closes_[b];
+        return any(found);
+    }
+
+    static bool any(const Truths& truths) {
         int64_t out = 0;
-        for (size_t i = 0; i < N; ++i) out |= any[i];
+        for (size_t i = 0; i < N; ++i) out |= truths[i];
         return out != 0;
     }
 
-    void share() {
+    // False where a variable is asked twice at one corner; without a corner it cannot be.
+    bool share() {
         Truths u{}, v{};
         for (int d = 0; d < job_.n_opening; ++d) u -= opens_[d];
         for (int d = 0; d < job_.n_closing; ++d) v -= closes_[d];
+        if (job_.repeats && any((u > 1) | (v > 1) | ((u > 0) & (v > 0) & corner_.together())) && meets_itself())
+            return false;
         Numbers past, before;
         corner_.share(job_.shares, u, v, weight_, past, before);
+        if (job_.line) multiply(past, before);
         for (int d = 0; d < job_.n_opening; ++d) opening_mass_[d] += opens_[d] ? past : Numbers{};
         for (int d = 0; d < job_.n_closing; ++d) closing_mass_[d] += closes_[d] ? before : Numbers{};
+        return true;
+    }
+
+    // The shares of a line: of its value where it is entered and left. What its columns earn in between is noted.
+    void multiply(Numbers& past, Numbers& before) {
+        Numbers entered, left, length;
+        corner_.times(entered, left);
+        corner_.where_met(weight_ * (left - entered), length);
+        Numbers at_start = Numbers{} + job_.constant, way{};
+        for (int c = 0; c < job_.n_columns; ++c) {
+            LeafColumn& column = job_.columns[c];
+            Numbers from;
+            for (size_t i = 0; i < N; ++i) from[i] = column.from[start_[i]];
+            const Numbers move = column.to - from;
+            at_start += column.factor * from;
+            way += column.factor * move;
+            const Numbers mass = length * move;
+            for (size_t i = 0; i < N; ++i) column.mass[i] += mass[i];
+        }
+        past *= at_start + entered * way;
+        before *= at_start + left * way;
     }
 
     void tell() const {

@@ -21,6 +21,7 @@ public:
             LaneWalk(job).all_trees<true, false, &Base::template shared_leaf<false>>();
     }
     static void pairs(LaneWalkJob& job) { LaneWalk(job).all_trees<false, false, &Base::pairs_leaf>(); }
+    static void population_lines(LaneWalkJob& job) { LaneWalk(job).all_trees<true, false, &Base::line_leaf>(); }
     static void population_visits(LaneWalkJob& job) { LaneWalk(job).all_trees<true, false, &Base::visit_leaf>(); }
     static void pairs_visits(LaneWalkJob& job) { LaneWalk(job).all_trees<false, false, &Base::visit_leaf>(); }
 
@@ -344,6 +345,7 @@ constexpr LaneKernel lane_kernel(const char* name, SweepWalk sweep, void (*corne
             Isa::LANES,
             &LaneWalk<Isa>::population,
             &LaneWalk<Isa>::pairs,
+            &LaneWalk<Isa>::population_lines,
             &LaneWalk<Isa>::population_visits,
             &LaneWalk<Isa>::pairs_visits,
             sweep,

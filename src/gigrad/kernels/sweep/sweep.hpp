@@ -15,8 +15,8 @@
 namespace gigrad {
 
 // A node: its test in the lower half, how far on its left child lies (whose neighbour is the right one), and in the two
-// highest bits whether the right and the left child are leaves. A leaf is a node of no way, both of whose children are
-// leaves: itself.
+// highest bits whether the right and the left child are leaves. A leaf points to itself: its offset is 0,
+// and both bits are set, so that a sweep that has reached it stays there.
 constexpr int SWEEP_OFFSET_SHIFT = 16;
 constexpr uint32_t SWEEP_TEST = 0xffff, SWEEP_MAX_TESTS = SWEEP_TEST - 1, SWEEP_MAX_OFFSET = (1u << 14) - 1;
 constexpr uint32_t SWEEP_LEFT_LEAF = 1u << 31, SWEEP_RIGHT_LEAF = 1u << 30;

@@ -7,17 +7,14 @@
 
 namespace gigrad {
 
-// Above so many nodes their splits are not even put in order: it would take longer than most walks.
-constexpr size_t MOST_NODES = 1 << 20;
-
 class SweepTrees {
 public:
     // Null where the trees do not fit, or where each pair's table of tests would cost more than the walk.
     static std::unique_ptr<const SweepTrees> make(const Forest& forest) {
         if (forest.nodes.size() > MOST_NODES || !forest.split_ids().repeat()) return nullptr;
         std::unique_ptr<SweepTrees> out(new SweepTrees(forest));
-        const bool fits =
-            out->fits_ && out->tests.size() <= SWEEP_MAX_TESTS && out->tests.size() <= MOST_TESTS * forest.n_trees();
+        const size_t n = out->tests.size();
+        const bool fits = out->fits_ && n <= SWEEP_MAX_TESTS && sweep_pays(n, forest.n_trees());
         return fits ? std::move(out) : nullptr;
     }
 
@@ -78,7 +75,6 @@ public:
         parent;  // of each place: its tree and node in the forest, the place above; -1 for none
 
 private:
-    static constexpr size_t MOST_TESTS = 32;  // for each tree: some eleven nodes of a tree of depth 6 are met
     static constexpr size_t MOST_LEVELS = 1 << 12, MOST_SIDES = 1 << 18;  // of a column
     bool fits_ = true;
     size_t n_leaves_ = 0, depth_ = 0;

@@ -53,8 +53,8 @@ public:
         job_.roots = trees.roots.data();
         job_.n_trees = trees.roots.size();
         job_.none = static_cast<int32_t>(trees.none());
-        // Room for a whole vector after the last part. Every list begins at a cache line, and no two at addresses that are
-        // the same in their lowest twelve bits, where a processor takes a load for the echo of a store.
+        // Room for a whole vector after the last part. Every list begins at a cache line, and no two at addresses that agree in
+        // their lowest twelve bits: 4K aliasing would make loads from one wait for stores to another.
         constexpr size_t line = 16;
         const size_t lines = (std::max(trees.n_leaves(), trees.roots.size()) + line - 1) / line + 1,
                      room = line * (lines | 1);
@@ -132,6 +132,15 @@ public:
     void trace_unclear(const SplitIds& splits, Trace& trace) {
         trace.clear(1);
         settle([&](size_t tree) { return TraceSink{forest_, splits, trace, 0, static_cast<int32_t>(tree)}; });
+    }
+
+    static double sum(const double* x, size_t n) {  // in four parts, which may be added at once
+        double parts[4] = {};
+        size_t i = 0;
+        for (; i + 4 <= n; i += 4)
+            for (size_t part = 0; part < 4; ++part) parts[part] += x[i + part];
+        for (; i < n; ++i) parts[0] += x[i];
+        return (parts[0] + parts[1]) + (parts[2] + parts[3]);
     }
 
 private:
@@ -265,15 +274,6 @@ private:
         }
     }
 
-    static double sum(const double* x, size_t n) {  // in four parts, which may be added at once
-        double parts[4] = {};
-        size_t i = 0;
-        for (; i + 4 <= n; i += 4)
-            for (size_t part = 0; part < 4; ++part) parts[part] += x[i + part];
-        for (; i < n; ++i) parts[0] += x[i];
-        return (parts[0] + parts[1]) + (parts[2] + parts[3]);
-    }
-
     // Credit by column from what happens at its tests, which are left at zero.
     void add_columns(double weight, double* credit) {
         const size_t k = forest_.n_outputs();
@@ -293,15 +293,7 @@ private:
     // Adds what the leaves in doubt give, but for the odd ones among them, which stay.
     void share_corners(double weight, double* credit) {
         if (job_.n_unclear == 0 || forest_.n_outputs() > 1 || trees_.ways.empty()) return;
-        for (const Crossed& crossed : crossed_) {
-            const double s = s_[crossed.column], e = e_[crossed.column];
-            if (crossed.plain)
-                plain_times(trees_.place_of.data() + crossed.begin, static_cast<size_t>(crossed.end - crossed.begin), s,
-                            e - s, times_.data() + crossed.begin);
-            else
-                for (int32_t t = crossed.begin; t < crossed.end; ++t)
-                    times_[t] = crossing_time(forest_, trees_.tests[t], s, e);
-        }
+        find_times();
         odd_.resize(std::max(odd_.size(), job_.n_unclear + 1));
         SweepCorners corners{job_.extra.place,
                              job_.n_unclear,
@@ -322,19 +314,46 @@ private:
         job_.n_unclear = corners.n_odd;
     }
 
+    void find_times() {
+        for (const Crossed& crossed : crossed_) {
+            const double s = s_[crossed.column], e = e_[crossed.column];
+            if (crossed.plain)
+                plain_times(trees_.place_of.data() + crossed.begin, static_cast<size_t>(crossed.end - crossed.begin), s,
+                            e - s, times_.data() + crossed.begin);
+            else
+                for (int32_t t = crossed.begin; t < crossed.end; ++t)
+                    times_[t] = crossing_time(forest_, trees_.tests[t], s, e);
+        }
+    }
+
     // Tells the sink of each tree what the leaves in doubt give, by exact times.
     template <class SinkOf>
     void settle(SinkOf sink_of) {
+        // Many leaves ask for the time of every test more than once.
+        if (job_.n_unclear * trees_.depth() > n_crossed()) {
+            find_times();
+            settle_by(sink_of, [&](uint32_t test) { return times_[test]; });
+        } else {
+            settle_by(sink_of, [&](uint32_t test) {
+                const Node& split = trees_.tests[test];
+                return crossing_time(forest_, split, s_[split.feature], e_[split.feature]);
+            });
+        }
+    }
+
+    template <class SinkOf, class TimeOf>
+    void settle_by(SinkOf sink_of, TimeOf time_of) {
         for (size_t i = 0; i < job_.n_unclear; ++i) {
             const int32_t place = job_.extra.place[i];
-            if (find_corner(place))
+            if (find_corner(place, time_of))
                 sink_of(static_cast<size_t>(trees_.tree_of[place]))
                     .corner(Pair{0, 0}, corner_, forest_.nodes[trees_.node_of[place]]);
         }
     }
 
     // All crossings on the way to a leaf, from there up to its root. Splits that are not crossed were decided beyond doubt.
-    bool find_corner(int32_t leaf) {
+    template <class TimeOf>
+    bool find_corner(int32_t leaf, TimeOf time_of) {
         corner_.begin(trees_.depth());
         for (int32_t at = leaf, above; (above = trees_.parent[at]) >= 0; at = above) {
             const uint32_t node = trees_.nodes[above], test = node & SWEEP_TEST;
@@ -342,9 +361,7 @@ private:
             if (code < SWEEP_FIRST || code > SWEEP_LAST) continue;
             const bool is_left = static_cast<uint32_t>(at - above) == (node >> SWEEP_OFFSET_SHIFT & SWEEP_MAX_OFFSET);
             const bool start_left = (code & 1) == 0;
-            const Node& split = trees_.tests[test];
-            corner_.add(crossing_time(forest_, split, s_[split.feature], e_[split.feature]), split.variable,
-                        trees_.node_of[above], is_left != start_left);
+            corner_.add(time_of(test), trees_.variable_of[test], trees_.node_of[above], is_left != start_left);
         }
         return corner_.settle();
     }

@@ -92,8 +92,9 @@ inline std::vector<JumpList> jumps(const Forest& forest, const LaneKernel* kerne
                                    size_t n_threads) {
     const size_t block_size = Tracer::block_size(kernel, ends.n_rows, n_threads);
     std::vector<JumpList> lists((starts.n_rows + block_size - 1) / block_size);
+    const Route route = route_of_pairs(forest, kernel);
     for_blocks(forest, starts, ends, n_threads, block_size, [&] {
-        return [&, tracer = std::make_unique<Tracer>(forest, kernel, true), lister = JumpLister(forest)](
+        return [&, tracer = std::make_unique<Tracer>(forest, kernel, route), lister = JumpLister(forest)](
                    size_t unit, size_t begin, size_t size, const Block& block) mutable {
             tracer->pairs(block, size, [&](size_t i, const TracedPair& pair) {
                 lister.append(pair, starts.row(begin + i), ends.row(begin + i), lists[unit]);

@@ -32,12 +32,12 @@ public:
     void read(const TracedPair& pair, const double* start, const double* end) {
         const auto& [trace, place, swept] = pair;
         clear();
-        start_ = start, end_ = end;
+        start_ = start, end_ = end, swept_ = swept;
         corners_ = trace.corners(place).data();
         members_ = trace.members(place);
         sum_jumps(trace, place);
         if (swept) swept->add_split_jumps(delta_.data());
-        const size_t n_corners = trace.corners(place).size();
+        const size_t n_corners = n_corners_ = trace.corners(place).size();
         by_keys_ = swept && swept->splits_have_codes() && k_ == 1 && n_corners == 0 &&
                    keys_.set(*swept, delta_.data(), [&](int32_t split) { return time_of(split); });
         if (by_keys_) return;
@@ -55,6 +55,23 @@ public:
     const double* delta(int32_t split) const { return delta_.data() + static_cast<size_t>(split) * k_; }
     const CornerVisit& corner(int32_t index) const { return corners_[~index]; }
     const int32_t* members(const CornerVisit& corner) const { return members_ + corner.members; }
+
+    // Adds what each variable changes the trees by alone, (variables, outputs), and calls corner(visit) for every leaf that
+    // several open or close at one time.
+    template <class Corner>
+    void add_changes(double* change, Corner corner) const {
+        if (swept_ && k_ == 1) {  // the splits of a column lie side by side
+            swept_->for_crossed([&](int32_t begin, int32_t end) {
+                change[splits_.variable[begin]] +=
+                    Sweeper::sum(delta_.data() + begin, static_cast<size_t>(end - begin));
+            });
+        } else {
+            for (size_t i = 0; i < n_ids_; ++i)
+                for (size_t o = 0; o < k_; ++o)
+                    change[static_cast<size_t>(splits_.variable[ids_[i]]) * k_ + o] += delta(ids_[i])[o];
+        }
+        for (size_t i = 0; i < n_corners_; ++i) corner(corners_[i]);
+    }
 
     // The variable that all entries of a corner belong to, or -1.
     int32_t lone_variable(size_t begin, size_t stop) const {
@@ -95,6 +112,8 @@ private:
     const double *start_ = nullptr, *end_ = nullptr;  // the present pair
     const CornerVisit* corners_ = nullptr;
     const int32_t* members_ = nullptr;
+    const Sweeper* swept_ = nullptr;
+    size_t n_corners_ = 0;
 
     void clear() {
         for (size_t i = 0; i < n_ids_; ++i) {
@@ -210,12 +229,11 @@ constexpr size_t TRACE_VECTORS = 32, TRACE_PAIRS = 64;
 // A thread's means to trace pairs: swept one by one, by vectors of lanes, or by the portable walk.
 class Tracer {
 public:
-    // `alone`: pairs are better swept one by one, where the trees allow it.
-    Tracer(const Forest& forest, const LaneKernel* kernel, bool alone)
+    Tracer(const Forest& forest, const LaneKernel* kernel, Route route)
         : forest_(forest), splits_(forest.split_ids()), walk_(forest) {
-        if (kernel && alone && forest.sweep_trees())
+        if (route == Route::sweep)
             sweeper_ = std::make_unique<Sweeper>(forest, *forest.sweep_trees(), *kernel);
-        else if (kernel)
+        else if (route == Route::lanes)
             lanes_ = std::make_unique<LaneBlock>(forest, *kernel);
     }
 

@@ -84,6 +84,7 @@ private:
     std::vector<Item> lefts_;
     std::vector<Frame> frames_;
     std::vector<Turn> path_;
+    std::vector<Turn> asked_;  // those of path_ that ask the variable of the present node
     LeafCorner corner_;
 
     static Item whole(Pair pair) {
@@ -131,6 +132,7 @@ private:
     void split(const Node& node, const Frame& frame, const Block& block) {
         const size_t count = frame.end - frame.begin;
         if (lefts_.size() < count) lefts_.resize(count);
+        bool collected = false;
         Item* lefts = lefts_.data();
         Item* rights = items_.data() + frame.begin;
         const Item* item = rights;
@@ -143,8 +145,15 @@ private:
             }
             const double time = crossing_time(forest_, node, s, e);
             const Item later = after(*item, time, frame.node), sooner = before(*item, time, frame.node);
-            if (alive(later)) *(e_left ? lefts : rights)++ = later;
-            if (alive(sooner)) *(s_left ? lefts : rights)++ = sooner;
+            Known known = Known::nothing;
+            if (time == item->lo ||
+                time == item->hi) {  // only a variable that crosses there can have been asked before
+                if (!collected) collect_asked(node.variable);
+                collected = true;
+                known = known_at(time, block, item->pair);
+            }
+            if (alive(later) && known != Known::before) *(e_left ? lefts : rights)++ = later;
+            if (alive(sooner) && known != Known::past) *(s_left ? lefts : rights)++ = sooner;
         }
         const size_t middle = static_cast<size_t>(rights - items_.data());
         const size_t n_left = static_cast<size_t>(lefts - lefts_.data());
@@ -154,6 +163,28 @@ private:
         if (middle > frame.begin)
             frames_.push_back({node.right, frame.depth + 1, Turn{frame.node, false}, frame.begin, middle});
         if (n_left) frames_.push_back({node.left, frame.depth + 1, Turn{frame.node, true}, middle, middle + n_left});
+    }
+
+    void collect_asked(int32_t variable) {
+        asked_.clear();
+        for (const Turn& turn : path_)
+            if (forest_.nodes[turn.node].variable == variable) asked_.push_back(turn);
+    }
+
+    // Whether the variable that is asked has already been taken for past or before its crossing at `time`, on the way here.
+    // Both at once is no coalition. A leaf would notice, too, but of a category that is asked ten times on the way that would
+    // be a thousand leaves instead of two.
+    enum class Known : uint8_t { nothing, past, before };
+    Known known_at(double time, const Block& block, Pair pair) const {
+        for (const Turn& turn : asked_) {
+            const Node& split = forest_.nodes[turn.node];
+            const double s = block.start(split.feature, pair), e = block.end(split.feature, pair);
+            const bool s_here = goes_left(forest_, split, s) == turn.left,
+                       e_here = goes_left(forest_, split, e) == turn.left;
+            if (s_here != e_here && crossing_time(forest_, split, s, e) == time)
+                return e_here ? Known::past : Known::before;
+        }
+        return Known::nothing;
     }
 
     static bool alive(const Item& item) { return item.lo <= item.hi; }

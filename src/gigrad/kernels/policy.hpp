@@ -1,0 +1,58 @@
+// Which walk runs when: every such decision, and the counts that it is made from. Clocks, threads and other rows never
+// count, so that the same question takes the same walk, and gives the same bits, on every run. All walks give the same
+// credits to 1e-12; what the processor can run at all is in dispatch.hpp, and which corners are enumerated in
+// link/corner_policy.hpp.
+#pragma once
+
+#include <cstddef>
+
+namespace gigrad {
+
+enum class Route {
+    node_by_node,  // walk/: in float64, on any processor
+    lanes,         // lanes/: one row and many starts through a tree at once
+    sweep          // sweep/: one pair through all trees at once
+};
+
+// Paths to leaves for each node of the trees. Trees that share no children have about one half. From here on vectors, which
+// follow every path, are slower than walking node by node, which follows only those that some coalition takes.
+constexpr double TANGLED_WAYS = 4.0;
+inline bool is_tangled(double ways, size_t nodes) { return ways > TANGLED_WAYS * static_cast<double>(nodes); }
+
+// Above so many nodes the splits are not even put in order, which a sweep needs: it would take longer than most walks.
+constexpr size_t MOST_NODES = 1 << 20;
+// Distinct tests of a sweep for each tree. A sweep computes the side of every test, a walk only of those that it meets: some
+// eleven in a tree of depth 6.
+constexpr size_t MOST_TESTS = 32;
+inline bool sweep_pays(size_t tests, size_t trees) { return tests <= MOST_TESTS * trees; }
+
+// Starts that fill the vectors of a block so badly that each pair is better swept alone: a vector has 8 or 16 lanes.
+constexpr size_t FEW_STARTS = 8;
+
+// Below, `kernel` is null where vectors are not used, and the trees' `sweep_trees()`, null where they do not fit a sweep, are
+// built only where they may be needed.
+
+// Every start with every end, trees alone.
+template <class Forest, class Kernel>
+Route route_of_population(const Forest& forest, const Kernel* kernel, size_t starts) {
+    if (!kernel) return Route::node_by_node;
+    return starts <= FEW_STARTS && forest.sweep_trees() ? Route::sweep : Route::lanes;
+}
+
+// Start i with end i: there are no vectors of starts to fill.
+template <class Forest, class Kernel>
+Route route_of_pairs(const Forest& forest, const Kernel* kernel) {
+    if (!kernel) return Route::node_by_node;
+    return forest.sweep_trees() ? Route::sweep : Route::lanes;
+}
+
+// Every start with every end, under a link, which needs the crossings in order of time. A sweep finds what happens at each
+// of them by looking through all leaves: with several outputs that is more than what full vectors cost.
+template <class Forest, class Kernel>
+Route route_of_linked(const Forest& forest, const Kernel* kernel, size_t starts) {
+    if (!kernel) return Route::node_by_node;
+    const bool alone = forest.n_outputs() == 1 || starts <= FEW_STARTS;
+    return alone && forest.sweep_trees() ? Route::sweep : Route::lanes;
+}
+
+}  // namespace gigrad
