@@ -7,7 +7,8 @@ import pytest
 from forests import graph_of
 
 import gigrad as gig
-from gigrad.engine import corners, games
+from gigrad.engine import corners
+from gigrad.engine.mixed import games
 from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Lookup, Node, Tree, assemble
 
 

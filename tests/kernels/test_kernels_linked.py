@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,7 +79,9 @@ def test_every_scalar_function_is_the_graphs(name):
     for low, high in pairwise(margins):
         tree = single_tree(3) | {"feature": [0, -1, -1], "threshold": [0.5, 0, 0], "left": [1, -1, -1],
                                  "right": [2, -1, -1], "value": [-1, 0, 1], "values": [low, high]}  # fmt: skip
-        got = kernels.linked_credits_pairs(Plain(1, tree).forest, [Stage(name, [0.3])], [[0.0]], [[1.0]])
+        got = kernels.linked_credits_pairs(
+            Plain(1, tree).forest, [Stage(name, np.array([0.3]))], np.zeros((1, 1)), np.ones((1, 1))
+        )
         f = FUNCTIONS[name].value
         want = f(np.array([high]), 0.3) - f(np.array([low]), 0.3)
         np.testing.assert_allclose(got.values.ravel(), want, rtol=1e-13, atol=1e-14)
@@ -88,6 +91,30 @@ def test_identity_gives_the_credit_of_the_trees():
     _, plain, s, e = case(11, 3, 4, 0.1, 6, n=50)
     got = kernels.linked_credits_pairs(plain.forest, [], s, e)
     np.testing.assert_allclose(got.values, kernels.credits_pairs(plain.forest, s, e), rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("grid", [1, 2, 4])
+def test_single_credits_are_those_of_pairs_with_those_of_the_trees_beside(outputs, grid):
+    """With corners within and across trees, missing values and ties; the sums are the credits without the link."""
+    _, plain, s, e = case(17 + grid, outputs, grid, 0.15, 6, n=40)
+    starts, ends = s[:37], e[:3]
+    first, last = np.tile(starts, (3, 1)), np.repeat(ends, 37, axis=0)
+    link = [Stage("softmax" if outputs > 1 else "sigmoid")]
+    for _ in every_simd():
+        got, sums = kernels.linked_credits_singly(plain.forest, link, starts, ends, n_threads=2)
+        want = kernels.linked_credits_pairs(plain.forest, link, first, last)
+        np.testing.assert_allclose(got.values, want.values, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(sums, kernels.credits_pairs(plain.forest, first, last), rtol=0, atol=1e-13)
+
+
+def test_single_credits_of_the_trees_are_whole_where_corners_are_left_out():
+    plain, s, e = binary_case(30)
+    starts = np.concatenate([s, 1 - e, (np.arange(30) % 2 == 0).astype(float)[None]])
+    got, sums = kernels.linked_credits_singly(plain.forest, [Stage("sigmoid")], starts, e)
+    assert got.large.start.tolist() == got.large.end.tolist() == [0, 1]
+    want = kernels.credits_pairs(plain.forest, starts, np.repeat(e, 3, axis=0))
+    np.testing.assert_allclose(sums, want, rtol=0, atol=1e-13)
 
 
 def test_population_is_the_weighted_mean_of_pairs():
@@ -123,7 +150,7 @@ def sampled(plain, s, e, groups, seed=7, n_threads=1):
     """Credit of the only corner of a pair and its standard error, (columns,) each, from so many groups of orders."""
     one = (np.zeros(1, np.int64),) * 3
     some = kernels.SampledCorners(*one, np.array([0.5]), np.ones(1), np.array([groups]), np.array([seed], np.uint64))
-    credit, variance, *_ = kernels.sample_corners(plain.forest, [Stage("sigmoid")], s, e, some, 1, n_threads)
+    credit, _, variance, *_ = kernels.sample_corners(plain.forest, [Stage("sigmoid")], s, e, some, 1, n_threads)
     return credit[0, :, 0], np.sqrt(variance[0, :, 0])
 
 
@@ -153,7 +180,9 @@ def test_corner_of_more_variables_than_bits_is_listed_and_adds_up():
 
 def test_variables_without_effect_do_not_make_a_corner_large():
     """Trees split on each of 18 variables, but both sides ask for the first one in the same way."""
-    a = {name: [] for name in ("feature", "left", "right", "value", "values", "roots", "set_words")}
+    a: dict[str, list[Any]] = {
+        name: [] for name in ("feature", "left", "right", "value", "values", "roots", "set_words")
+    }
     for j in range(2, 20):
         root = len(a["feature"])
         a["roots"].append(root)
@@ -182,12 +211,12 @@ def test_links_that_do_not_fit_are_refused():
         ([Stage("sigmoyd")], "sigmoyd"),
         ([Stage("affine", np.ones(3), np.ones(2))], "2 x 1"),
         ([Stage("affine")], "affine"),
-        ([Stage("piecewise_linear", [0.0, 0.0], [0.0, 1.0])], "increase"),
-        ([Stage("piecewise_linear", [0.0], [0.0])], "two at least"),
+        ([Stage("piecewise_linear", np.zeros(2), np.arange(2.0))], "increase"),
+        ([Stage("piecewise_linear", np.zeros(1), np.zeros(1))], "two at least"),
     ):
         with pytest.raises(ValueError, match=words):
             kernels.linked_credits_pairs(forest, stages, x, x)
-    assert kernels.linked_credits(forest, [], x, [0.5, 0.5], x[:0]).values.shape == (0, 4, 1)
+    assert kernels.linked_credits(forest, [], x, np.full(2, 0.5), x[:0]).values.shape == (0, 4, 1)
 
 
 def test_bits_do_not_depend_on_threads_or_company():
@@ -211,6 +240,8 @@ def test_sigmoid_is_exact_to_the_last_digits():
     for low, high in pairwise(margins):
         tree = single_tree(3) | {"feature": [0, -1, -1], "threshold": [0.5, 0, 0], "left": [1, -1, -1],
                                  "right": [2, -1, -1], "value": [-1, 0, 1], "values": [low, high]}  # fmt: skip
-        got = kernels.linked_credits_pairs(Plain(1, tree).forest, [Stage("sigmoid")], [[0.0]], [[1.0]]).values.item()
+        got = kernels.linked_credits_pairs(
+            Plain(1, tree).forest, [Stage("sigmoid")], np.zeros((1, 1)), np.ones((1, 1))
+        ).values.item()
         want = 1 / (1 + math.exp(min(-high, 700))) - 1 / (1 + math.exp(min(-low, 700)))
         assert abs(got - want) <= 4e-16

@@ -1,7 +1,7 @@
-"""Shapley's value of the games at corners: all coalitions asked, or orders of the weaker players sampled.
+"""Shapley values of the games at corners: all coalitions evaluated, or orders of the weaker players sampled.
 
-With few players the score of every coalition is asked, which is the definition. Where there are too many, a few
-*strong* players are enumerated, and the others join in random orders: the score is asked for every coalition of the
+With few players the score of every coalition is computed, which is the definition. If there are too many, a few
+*strong* players are enumerated, and the others join in random orders: the score is computed for every coalition of the
 strong ones after each of them, and `fold_orders` turns that into the mean over all orders in which the strong ones may
 join as well.
 """
@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 PART = 1 << 13
-"""Coalitions whose score is asked at once: their numbers stay in a cache."""
+"""Coalitions whose score is computed in one block: their numbers stay in a cache."""
 
 ORDER = 1 << 17
 """Numbers that the coalitions of one order may cost; where they cost more, fewer players are enumerated."""
@@ -94,7 +94,7 @@ def exact(game: Game) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """What some groups of orders tell, all (players, outputs).
+    """Statistics of some groups of orders, all (players, outputs).
 
     The mean, the sum of squared differences from it, and the largest difference of two groups.
     """
@@ -139,7 +139,7 @@ def sample(game: Game, count: int, seed: int) -> Sample:
 
 
 class AskedGame:
-    """A game whose score is asked for each coalition by itself: `ask(past)`, (n, outputs), for members (n, players)."""
+    """A game whose score is computed coalition by coalition: `ask(past)`, (n, outputs), for members (n, players)."""
 
     def __init__(self, players: int, outputs: int, numbers: int, ask: Callable[[Bools], Array]) -> None:
         self.players, self.outputs, self.numbers, self.values = players, outputs, numbers, ask
@@ -167,7 +167,7 @@ class AskedGame:
 
 
 def prefixes(order: Ints, strong: int, joins: Ints) -> Bools:
-    """The coalitions that `Game.follow` is asked for, (n, weak + 1, 2^strong, players)."""
+    """The coalitions that `Game.follow` evaluates, (n, weak + 1, 2^strong, players)."""
     weak = len(order) - strong
     rank = np.empty_like(joins)
     np.put_along_axis(rank, joins, np.arange(weak)[None], axis=1)
@@ -183,7 +183,12 @@ def solve(game: Game, seed: int, miss: float) -> tuple[Array, Array]:
         return exact(game), np.zeros(game.outputs)
     found, n = sample(game, PILOT, seed), float(PILOT)
     variance = found.squares / (n * (n - 1.0))
-    sums = Sums(*(x[None] for x in (found.mean, variance, variance**2 / (n - 1.0), found.range / n)))
+    squared, reach = variance**2 / (n - 1.0), found.range / n
+    common = np.stack([x.max(axis=0) for x in (variance, squared, reach)])[:, None]
+    sums = Sums(
+        found.mean[None], 0.0 * variance[None], variance[None], squared[None], reach[None], common, np.zeros(1),
+        np.full(1, PILOT),
+    )  # fmt: skip
     return found.mean, bound(sums, miss)[0]
 
 

@@ -1,9 +1,10 @@
 """Corners of too many variables to ask all coalitions: sampled for the row, not for the pair.
 
 What is reported is a mean over references, so its error is what counts. A pilot of a few groups of orders for each
-corner tells how many the row needs; if the pilot itself is not accurate enough, that many new ones are drawn and the
-pilot is forgotten. The number of groups is thus known before they are drawn, and the bound on their mean is one for a
-sample of fixed size, however it was decided.
+corner tells how many the row needs, and which corners: most are drawn where the spread is largest, and a corner whose
+coalitions cost less than its orders would is enumerated. If the pilot itself is not accurate enough, that many new
+groups are drawn and the pilot is forgotten; if they are not, either, once more. The number of groups is thus known
+before they are drawn, and the bound on their mean is one for a sample of fixed size, however it was decided.
 
 Seeds come from the values of the two rows and the user's seed: a row's answer does not depend on its place, on other
 rows, on batches or on threads.
@@ -21,51 +22,91 @@ from numpy.typing import NDArray
 
 from ..errors import AccuracyWarning, warn
 from ..graph import Array
-from ..kernels.corner_games import ROW_NUMBERS
-from .paths import Ints
+from .paths import Bools, Ints
 from .settings import Credits
 
 PILOT = 48
-"""Groups of orders of a row's pilot, shared out among its corners by weight; two or more for each."""
+"""Groups of orders of a row's pilot, shared out among its corners by weight."""
+
+LOOKS = 3
+"""The pilot, and what is drawn after it, once or twice: the chance to miss is shared out among them."""
+
+LEAST = (4.0, 10.0)
+"""The least number of groups of a corner, in the pilot and after it: from fewer their variance cannot be estimated."""
+
+
+CORNER_NUMBERS, LEAST_NUMBERS, MOST_NUMBERS = 2.0**25, 2.0**26, 2.0**29
+"""Numbers that may be computed for a row after its pilot: so many for each sampled corner, within the other two.
+
+A number takes about 6 ns under a link. Rows of 24 to 32 categories that all matter need 2^25 to 2^29 of them to come
+within 1e-3 of their largest credit.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums over the sampled corners of each row, all (rows, players, k).
+    """Sums over the sampled corners of each row, (rows, players, k) but for the last.
 
     Attributes
     ----------
-    credit : of weight * credit
+    credit : of weight * credit, where orders were drawn
+    settled : the same where all coalitions were asked
     variance : of the variance of that
     squared : of squared variances, each over its degrees of freedom
     reach : the largest weight * (largest - least credit of a group) / number of groups
+    common : (3, rows, k), the sums of variances and of squared ones and the reach, as if at each corner all players had
+        those of the one that has most
+    spread : (corners,), the largest variance of a credit from group to group; 0 where a corner was enumerated
+    count : (corners,), groups that were drawn, which may be more than were asked for; 0 for all coalitions
     """
 
     credit: Array
+    settled: Array
     variance: Array
     squared: Array
     reach: Array
+    common: Array
+    spread: Array
+    count: Ints
 
 
 class Draw(Protocol):
-    """Draws `count` groups of orders for each of some corners, told apart by `stage`."""
+    """Draws `count` groups of orders for each of some corners, independent for each `stage`; 0 means all coalitions."""
 
     def __call__(self, which: Ints, count: Ints, stage: int) -> Sums:
         """Sums over the corners `which`, for all rows."""
 
 
-def estimate(
-    draw: Draw, row: Ints, weight: Array, cost: Array, known: Array, target: float, miss: float
-) -> tuple[Array, Array]:
+@dataclass(frozen=True, eq=False)
+class Corners:
+    """The corners that are sampled, all (corners,).
+
+    Attributes
+    ----------
+    row, weight
+        The row that each counts for, in order, and by how much.
+    cost
+        What a group of orders costs, in numbers; see `CORNER_NUMBERS`.
+    whole
+        The cost of all coalitions; infinite if there are too many.
+    least : float
+        Groups of a corner in the pilot, at least.
+    """
+
+    row: Ints
+    weight: Array
+    cost: Array
+    whole: Array
+    least: float = LEAST[0]
+
+
+def estimate(draw: Draw, corners: Corners, known: Array, target: float, miss: float) -> tuple[Array, Array]:
     """Credit of the sampled corners of each row, (rows, players, k), and a bound on its error, (rows, k).
 
     Parameters
     ----------
     draw : Draw
-    row, weight : (corners,)
-        The row that each corner counts for, in order, and by how much.
-    cost : (corners,)
-        What a group of orders costs, in numbers: a row may cost `ROW_NUMBERS` after its pilot.
+    corners : Corners
     known : (rows, players, k)
         What the rows' credits are without these corners.
     target : float
@@ -73,26 +114,36 @@ def estimate(
     miss : float
         How likely the credits of a row may be farther off than the bound says.
     """
-    rows = len(known)
-    total = np.bincount(row, np.abs(weight), rows)
-    part = np.abs(weight) / np.where(total > 0, total, 1.0)[row]
-    corners = np.bincount(row, minlength=rows)[row]
+    rows, row = len(known), corners.row
+    total = np.bincount(row, np.abs(corners.weight), rows)
+    part = np.abs(corners.weight) / np.where(total > 0, total, 1.0)[row]
+    among = np.bincount(row, minlength=rows)[row]
     # A corner that counts little may vary most: each has its part of half of the pilot whatever it counts.
-    count = np.ceil(np.maximum(PILOT * part, np.maximum(0.5 * PILOT / corners, 2.0))).astype(np.int64)
-    level = 0.5 * miss  # for each of the two looks
-    pilot = draw(np.arange(len(row)), count, 0)
-    credit, error = pilot.credit.copy(), bound(pilot, level)
-    largest = np.abs(known + credit).max(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.nan_to_num(error / (target * largest), nan=0.0, posinf=np.inf).max(axis=1)
-    again = np.nonzero(ratio[row] > 1.0)[0]
-    if len(again):
-        spent = np.bincount(row, count * cost, rows)
-        most = np.maximum(ROW_NUMBERS / np.maximum(spent, 1.0), 1.0)
-        growth = np.minimum(_growth(pilot, level, target * largest), most)
-        main = draw(again, np.ceil(count[again] * growth[row[again]]).astype(np.int64), 1)
-        redone = np.unique(row[again])
-        credit[redone], error[redone] = main.credit[redone], bound(main, level)[redone]
+    count = np.ceil(np.maximum(PILOT * part, np.maximum(0.5 * PILOT / among, corners.least))).astype(np.int64)
+    level = miss / LOOKS
+    last = draw(np.arange(len(row)), count, 0)
+    spread, count, settled = last.spread, last.count, last.settled
+    credit, error = settled + last.credit, bound(last, level)
+    for stage in range(1, LOOKS):
+        allowed = target * np.abs(known + credit).max(axis=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.nan_to_num(error / allowed, nan=0.0, posinf=np.inf).max(axis=1)
+        redone = np.intersect1d(np.nonzero(ratio > 1.0)[0], row[count > 0])
+        if not len(redone):
+            break
+        groups = count.copy()
+        for i in redone:
+            mine = np.nonzero((row == i) & (count > 0))[0]
+            groups[mine] = _Plan(
+                last, spread[mine], corners, mine, count[mine], level, allowed[i] / CARE[stage]
+            ).groups()
+        again = np.isin(row, redone) & (count > 0)
+        whole, drawn = (np.nonzero(again & which)[0] for which in (groups == 0, groups > 0))
+        settled = settled + draw(whole, groups[whole], stage).settled
+        last = draw(drawn, groups[drawn], stage)
+        settled = settled + last.settled
+        spread[drawn], groups[drawn], count = last.spread, last.count, groups
+        credit[redone], error[redone] = (settled + last.credit)[redone], bound(last, level)[redone]
     return credit, error
 
 
@@ -102,39 +153,92 @@ def bound(sums: Sums, level: float) -> Array:
     Student's quantile for the degrees of freedom that the variances have together (Welch and Satterthwaite), for all
     credits of the row at once (Bonferroni). Credits that few groups of orders change a lot have skew means: the term
     of Bernstein's bound that holds for them is added, with the range that was seen.
+
+    A player of one corner alone has few degrees of freedom however many corners the row has. Its variance is no larger
+    than that of the player that has most, taken anew at each corner, which has the degrees of freedom of all corners
+    together: the same bound from that one holds too. The chance to miss is shared out between the two, and the smaller
+    counts.
     """
     half = np.zeros_like(sums.variance)
     for i in range(len(half)):
         some = sums.variance[i] > 0
         if some.any():
-            each = level / some.sum()
-            freedom = sums.variance[i][some] ** 2 / sums.squared[i][some]
-            half[i][some] = student(each, freedom) * np.sqrt(sums.variance[i][some])
-            half[i][some] += log(2.0 / each) / 3.0 * sums.reach[i][some]
+            each = 0.5 * level / some.sum()
+            variance = sums.variance[i][some]
+            mine = student(each, variance**2 / sums.squared[i][some]) * np.sqrt(variance)
+            mine += log(2.0 / each) / 3.0 * sums.reach[i][some]
+            variance, squared, reach = sums.common[:, i]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                freedom = np.nan_to_num(variance**2 / squared, nan=1.0)
+            all_alike = student(each, freedom) * np.sqrt(variance) + log(2.0 / each) / 3.0 * reach
+            half[i][some] = np.minimum(mine, np.broadcast_to(all_alike, some.shape)[some])
     return np.asarray(half.max(axis=1))
 
 
-GROWTHS = 1.1 ** np.arange(140)
-"""By how much the pilot may be multiplied: up to half a million times."""
+CARE = (1.0, 1.1, 1.3)
+"""By how much what is drawn after the pilot, once and twice, is planned to be better than the target."""
+
+GROWTHS = 1.1 ** np.arange(-20, 140)
+"""By how much what the pilot cost may be multiplied: up to half a million times."""
+
+EVEN = 0.3
+"""The part of a row's cost that is shared out evenly: the spread of a few groups is not to be relied on."""
 
 
-def _growth(pilot: Sums, level: float, allowed: Array) -> Array:
-    """By how much to multiply the pilot's groups to get within `allowed` (rows, k), (rows,)."""
-    out = np.ones(len(allowed))
-    for i in range(len(out)):
-        some = pilot.variance[i] > 0
-        if not some.any():
-            continue
-        each, limit = level / some.sum(), np.broadcast_to(allowed[i], some.shape)[some]
-        variance, reach = pilot.variance[i][some], pilot.reach[i][some]
-        freedom = variance**2 / pilot.squared[i][some]
-        careful = np.sqrt(variance * (1.0 + 1.5 * np.sqrt(2.0 / np.maximum(freedom, 1.0))))
+class _Plan:
+    """How many groups of orders the corners `mine` of a row need to get within `allowed` (k,), by the `last` ones."""
+
+    def __init__(
+        self, last: Sums, spread: Array, corners: Corners, mine: Ints, count: Ints, level: float, allowed: Array
+    ) -> None:
+        row = corners.row[mine[0]]
+        self.count, self.cost, self.whole = count, corners.cost[mine], corners.whole[mine]
+        spread = corners.weight[mine] ** 2 * spread  # variance of one group in the row's credit
+        # A few groups may lie closer together than most: each corner is taken for one that is a bit like the others.
+        self.spread = ((count - 1.0) * spread + np.square(np.sqrt(spread).mean())) / count
+        some = last.variance[row] > 0
+        self.each, self.limit = level / max(int(some.sum()), 1), np.broadcast_to(allowed, some.shape)[some]
+        self.variance, self.reach = last.variance[row][some], last.reach[row][some]
+        self.freedom = self.variance**2 / last.squared[row][some]
+        self.budget = float(np.clip(CORNER_NUMBERS * len(self.count), LEAST_NUMBERS, MOST_NUMBERS))
+
+    def groups(self) -> Ints:
+        """`LEAST[1]` or more, or 0 where all coalitions of a corner cost less than its groups would."""
+        drawn = np.ones(len(self.count), np.bool_)
+        while True:
+            out = np.where(drawn, self._counts(drawn), 0)
+            whole = drawn & (self.whole <= out * self.cost)
+            if not whole.any():
+                return out
+            drawn &= ~whole
+            if not drawn.any():
+                return np.zeros_like(out)
+
+    def _counts(self, drawn: Bools) -> Ints:
+        """How many groups to draw where only those of some corners are."""
+        spread, cost = np.where(drawn, self.spread, 0.0), self.cost
+        best = np.sqrt(spread / cost)  # Neyman's rule: the least variance for what they cost together
+        share = EVEN * drawn / (cost * drawn).sum()
+        if best.any():
+            share = share + (1.0 - EVEN) * best / (best * cost).sum()
+        spent = GROWTHS * float((self.count * cost).sum())
+        counts = np.ceil(np.maximum(np.minimum(spent, self.budget)[:, None] * share, LEAST[1]))
+        enough = self._enough(spread, counts)
+        return np.asarray(counts[np.argmax(enough) if enough.any() else -1], np.int64)
+
+    def _enough(self, spread: Array, counts: Array) -> Bools:
+        """Whether the bound will be small enough, for some numbers of groups (n, corners)."""
+        now, then = spread / counts, self.spread / self.count
+        total = now.sum(axis=1)
         # What the bound will be: the variance falls with the number of groups, and its degrees of freedom grow with it.
-        grid = GROWTHS[:, None]
-        expected = student(each, freedom * grid) * careful / np.sqrt(grid) + log(2.0 / each) / 3.0 * reach / grid
-        enough = (1.05 * expected <= limit).all(axis=1)
-        out[i] = GROWTHS[np.argmax(enough)] if enough.any() else np.inf
-    return out
+        fall = (total / then.sum())[:, None]
+        careful = np.sqrt(self.variance * (1.0 + 1.5 * np.sqrt(2.0 / np.maximum(self.freedom, 1.0))) * fall)
+        with np.errstate(invalid="ignore"):
+            freedom = np.nan_to_num(total**2 / (now**2 / (counts - 1.0)).sum(axis=1), nan=1.0)[:, None]
+        nearer = (np.sqrt(spread) / counts).max(axis=1) / (np.sqrt(self.spread) / self.count).max()
+        expected = student(self.each, np.broadcast_to(freedom, careful.shape)) * careful
+        expected = expected + log(2.0 / self.each) / 3.0 * self.reach * nearer[:, None]
+        return np.asarray((expected <= self.limit).all(axis=1))
 
 
 def student(level: float, freedom: Array) -> Array:
@@ -162,6 +266,8 @@ def student(level: float, freedom: Array) -> Array:
 
 def warn_of_sampling(found: Credits, target: float) -> None:
     """Say which rows' sampled corners missed the target, and what helps."""
+    if not np.any(found.sampled):
+        return
     values, error = found.values, np.broadcast_to(found.sampled, found.error.shape)
     players = np.broadcast_to(found.players, len(values))
     with np.errstate(divide="ignore", invalid="ignore"):

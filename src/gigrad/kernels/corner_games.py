@@ -8,11 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from . import Array, _native, _rows, threads
-
-Ints = NDArray[np.int64]
+from . import _native
+from .arrays import Array, Ints, integers, numbers, threads
 
 STRONG_PLAYERS: int = _native.STRONG_PLAYERS
 """Players of a sampled corner that are enumerated for every order of the others, at most."""
@@ -20,8 +18,8 @@ STRONG_PLAYERS: int = _native.STRONG_PLAYERS
 TABLE_NUMBERS: int = _native.TABLE_NUMBERS
 """Numbers that a table of coalitions may have: larger games are enumerated in parts."""
 
-ROW_NUMBERS: float = _native.ROW_NUMBERS
-"""Numbers that may be computed for a row in corners that are enumerated, and again in those that are sampled."""
+MAX_ENUMERATED: int = _native.MAX_ENUMERATED
+"""The most players whose coalitions are all asked."""
 
 CornerLeaves = _native.CornerLeaves
 """What trees give to coalitions at one corner: `CornerLeaves(forest, start (1, p), end (1, p), time)`.
@@ -51,7 +49,7 @@ def coalition_scores(
     Corner i is that at `time[i]` of the path from `starts[pair[i]]` to `ends[pair[i]]`.
     """
     return _native.coalition_scores(
-        forest, _rows(starts), _rows(ends), np.ascontiguousarray(pair, np.int64), _rows(time),
+        forest, numbers(starts), numbers(ends), integers(pair), numbers(time),
         np.ascontiguousarray(players, np.int32), threads(n_threads),
     )  # fmt: skip
 
@@ -62,12 +60,17 @@ def fold_orders(values: Array) -> Array:
     q players are enumerated, with none, one, ... all of w others, who join in an order. The result (orders, q + w,
     outputs) has the mean of what each player adds over all orders that keep that of the w, who come in that order.
     """
-    return _native.fold_orders(_rows(values))
+    return _native.fold_orders(numbers(values))
 
 
 def order_groups(players: int, count: int, seed: int) -> Ints:
     """Random orders in groups of four, (count, 4, players): who joins first, second, ..."""
     return _native.order_groups(players, count, seed)
+
+
+def strong_players(margins: int) -> int:
+    """How many players of a sampled corner are enumerated at most, under a link over so many sums of trees."""
+    return _native.strong_players(margins)
 
 
 def enumerates(players: int, numbers: int, others: float, references: int, target: float) -> bool:

@@ -1,4 +1,4 @@
-"""What the players of every corner of a block of paths earn: the score asked in the cells around each corner."""
+"""The credit of the players of every corner of a block of paths: Shapley values of the score around each corner."""
 
 from __future__ import annotations
 
@@ -6,21 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .. import kernels
-from ..graph import Array, Node
-from ..kernels.corner_games import coalition_scores
-from .corners import exact, subsets, weights
+from ... import kernels
+from ...graph import Array, Node
+from ...kernels.corner_games import coalition_scores
+from .. import limits
+from ..corners import exact, subsets, weights
+from ..paths import Block, Bools, Ints
+from ..roles import Roles
+from ..settings import Settings
+from .crossings import as_met
 from .jumps import Corners, step_values
 from .large_games import LargeCorner, LargeGame
-from .paths import Block, Bools, Ints
-from .roles import Roles
-from .settings import Settings
-
-SMALL = 8
-"""Corners of up to this many players are done many at once; larger ones are worth a game of their own."""
-
-QUERIES = 1 << 16
-"""How many coalitions are asked at once, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +24,7 @@ class CornerPlayers:
     """The players of every corner: the columns that cross, or their groups, each once.
 
     Those of corner i are `player[offsets[i]:offsets[i + 1]]`; `corner` repeats i for each of them. `of_column` (p,) is
-    the player of every column, `count` how many players there are.
+    the player of every column, `count` the number of players.
     """
 
     offsets: Ints
@@ -39,7 +35,7 @@ class CornerPlayers:
 
     @property
     def size(self) -> Ints:
-        """How many players each corner has."""
+        """The number of players of each corner."""
         return np.diff(self.offsets)
 
     @classmethod
@@ -57,14 +53,15 @@ class CornerPlayers:
 
 @dataclass(frozen=True, eq=False)
 class Sides:
-    """The score on either side of every corner, (corners, k) each, and the joints at those with several players.
+    """The score before and after every corner, (corners, k) each, and the head's lines and curves (joints) at corners
+    of several players.
 
     Attributes
     ----------
     place : (corners,)
         The row of a corner in `joints` and `doubts`; -1 for corners that need none.
     joints, doubts : dict of (rows, width)
-        The continuous nodes that the head reads, and how far off their interpolation may be.
+        The continuous nodes that the head reads, and the error of their interpolation.
     """
 
     before: Array
@@ -75,7 +72,7 @@ class Sides:
 
     @classmethod
     def empty(cls, roles: Roles, corners: Corners, players: CornerPlayers) -> Sides:
-        """Tables to be filled in."""
+        """Arrays to be filled in."""
         n, k = len(corners), roles.output.width
         shared = np.nonzero((players.size > 1) & ~corners.broken)[0]
         place = np.full(n, -1)
@@ -92,16 +89,16 @@ class Sides:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What corners give.
+    """The credit at the corners of a block.
 
     Attributes
     ----------
     credit : (players of all corners, k)
         Zero at those that are too large.
     error, unshared : (paths, k)
-        What doubtful joints may cost; the jumps of the corners that are too large.
+        The error from interpolated joints; the jumps of the corners that are too large.
     large : list of LargeCorner
-        Those.
+        The corners that are too large.
     """
 
     credit: Array
@@ -120,20 +117,24 @@ class Games:
         self.sides, self.settings = sides, settings
 
     def credit(self, allowed: Array) -> Shared:
-        """What each player of each corner earns.
+        """The credit of each player of each corner.
 
-        `allowed` (paths, k) is the error that each path may have: where interpolated joints might cost more than a
-        tenth of it at a corner, the joints are asked for there.
+        `allowed` (paths, k) is the error that each path may have: if interpolated joints might cause more than a tenth
+        of it at a corner, the joints are evaluated there.
         """
         players, corners, k = self.players, self.corners, self.roles.output.width
         error, unshared = (np.zeros((len(self.block), k)) for _ in range(2))
         out = Shared(np.zeros((len(players.player), k)), error, unshared, [])
         alone = (players.size == 1) & ~corners.broken
-        out.credit[players.offsets[:-1][alone]] = (self.sides.after - self.sides.before)[alone]
+        jump = self.sides.after - self.sides.before
+        if alone.all():  # as on most tables of continuous columns
+            out.credit[:] = jump
+            return out
+        out.credit[players.offsets[:-1][alone]] = jump[alone]
         shared = ~alone & (players.size > 0)
-        for size in np.unique(players.size[shared & (players.size <= SMALL)]).tolist():
+        for size in np.unique(players.size[shared & (players.size <= limits.SMALL_GAME)]).tolist():
             which = np.nonzero(shared & (players.size == size))[0]
-            step = max(1, QUERIES >> size)
+            step = max(1, limits.COALITIONS >> size)
             for first in range(0, len(which), step):
                 some = which[first : first + step]
                 path = corners.path[some]
@@ -144,12 +145,12 @@ class Games:
                     credit[poor], doubt[poor] = self._solve(some[poor], size)
                 out.credit[players.offsets[some][:, None] + np.arange(size)] = credit
                 np.add.at(out.error, path, doubt)
-        for corner in np.nonzero(shared & (players.size > SMALL))[0].tolist():
+        for corner in np.nonzero(shared & (players.size > limits.SMALL_GAME))[0].tolist():
             self._solve_large(corner, out)
         return out
 
     def _solve(self, some: Ints, size: int) -> tuple[Array, Array]:
-        """Shapley values (n, size, k) at some corners, and what doubtful joints may cost, (n, k)."""
+        """Shapley values (n, size, k) at some corners, and their error from interpolated joints, (n, k)."""
         k = self.roles.output.width
         values = self._values(some, size)
         credit = np.matmul(weights(size), values - values[:, :1])
@@ -171,12 +172,12 @@ class Games:
         if game.enumerable(self.settings.corner_tol):
             out.credit[first + np.searchsorted(who, game.who)] = exact(game)
         else:
-            large.players, large.cost = game.players, game.cost
+            large.players, large.cost, large.whole = game.players, game.cost, game.whole
             out.large.append(large)
             out.unshared[path] += game.jump()
 
     def _values(self, some: Ints, size: int) -> Array:
-        """The score of all coalitions, (n, 2^size, 2 k): with the joints as they are, and as far off as they may be."""
+        """The score of all coalitions, (n, 2^size, 2 k): with the joints as interpolated, and with their error."""
         corners, block, roles, cells = self.corners, self.block, self.roles, 2**size
         who = self.players.player[self.players.offsets[some][:, None] + np.arange(size)]
         path, time, threads = corners.path[some], corners.time[some], self.settings.n_threads
@@ -192,12 +193,24 @@ class Games:
                 trees[tree] = scores.reshape(-1, tree.width)
         known = step_values(roles, trees)
         joints, doubts = self._joints(some, who)
-        value = roles.evaluate((roles.output,), {**known, **joints})[roles.output]
+        value = self._score({**known, **joints})
         other = value
         if any(d.any() for d in doubts.values()):
             off = {n: joints[n] + doubts[n] for n in joints}
-            other = roles.evaluate((roles.output,), {**known, **off})[roles.output]
-        return np.concatenate([value, other], axis=1).reshape(len(some), cells, -1)
+            other = self._score({**known, **off})
+        out = np.concatenate([value, other], axis=1).reshape(len(some), cells, -1)
+        if roles.head_trees:  # whether a threshold is met beside the corner is decided already
+            for cell, side in ((0, self.sides.before), (-1, self.sides.after)):
+                out[:, cell] = np.tile(side[some], (1, 2))
+        return out
+
+    def _score(self, known: dict[Node, Array]) -> Array:
+        """The score; a continuous value that equals a threshold up to rounding counts as equal, and goes left."""
+        roles, values = self.roles, dict(known)
+        for tree in roles.head_trees:
+            inputs = roles.evaluate((tree.source,), values)[tree.source]
+            values[tree] = tree.forward(as_met(tree, inputs))
+        return roles.evaluate((roles.output,), values)[roles.output]
 
     def _past(self, who: Ints, member: Bools) -> Bools:
         """Which columns are past, (n, p), for coalitions: `member` (n, k) of the players `who` (n, k)."""
@@ -206,7 +219,7 @@ class Games:
         return flags[:, self.players.of_column]
 
     def _joints(self, some: Ints, who: Ints) -> tuple[dict[Node, Array], dict[Node, Array]]:
-        """The joints and their doubts for all coalitions: kept from the panels, or asked anew where they jump."""
+        """The joints and their errors for all coalitions: those of the panels, or re-evaluated where they jump."""
         roles, (n, size) = self.roles, who.shape
         cells = 2**size
         joints, doubts = ({node: np.zeros((n, cells, node.width)) for node in roles.joints} for _ in range(2))
@@ -238,7 +251,7 @@ class Games:
         return first, second
 
     def _ask(self, corner: Ints) -> None:
-        """Replace interpolated joints at corners by what the model itself gives there."""
+        """Replace interpolated joints at corners by their exact values."""
         corner = corner[~self.corners.broken[corner]]
         if not len(corner) or not self.roles.joints:
             return

@@ -1,7 +1,7 @@
-"""The game at one corner of many players: leaves of trees, what jumping columns make of smooth parts, a head over both.
+"""The game at one corner of many players: trees, smooth parts in which columns jump, and a head over both.
 
-The trees give the scores of all coalitions at once (`CornerLeaves`). Smooth parts are asked once for each coalition of
-the players that jump inside them. Only the head is evaluated for every coalition of all players.
+The trees give the scores of all coalitions at once (`CornerLeaves`). Smooth parts are evaluated once for each coalition
+of the players that jump inside them. Only the head is evaluated for every coalition of all players.
 """
 
 from __future__ import annotations
@@ -13,49 +13,50 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import kernels
-from ..graph import Array, Node
-from ..kernels.corner_games import TABLE_NUMBERS, CoalitionFold, CornerLeaves, enumerates
-from .corners import PART, prefixes, sample, strong_players, subsets
+from ... import kernels
+from ...graph import Array, Node
+from ...kernels.corner_games import MAX_ENUMERATED, TABLE_NUMBERS, CoalitionFold, CornerLeaves, enumerates
+from ..corners import PART, exact, prefixes, sample, strong_players, subsets
+from ..paths import Block, Bools, Ints
+from ..roles import Roles
+from ..sampling import LOOKS, Corners, Sums, estimate, row_hashes, seeds
+from ..settings import Settings
 from .jumps import step_values
-from .paths import Block, Bools, Ints
-from .roles import Roles
-from .sampling import Sums, estimate, row_hashes, seeds
-from .settings import Settings
 
 JOINTS = 1 << 14
-"""Values of smooth parts are kept for so many coalitions, at most; of more, only those of drawn orders are asked."""
+"""The largest number of coalitions for which values of smooth parts are stored; with more, only those of sampled orders
+are evaluated."""
 
 KNOWN = 16
-"""Scores that may be known, at most, to leave out of what is sampled what they explain."""
+"""The largest number of control variates: scores with known Shapley values that reduce the variance of sampling."""
 
 HEAD = 4
-"""Numbers of a head that cost as much as one of the numbers that the policy counts, about 4 ns."""
+"""Numbers computed by a head that cost as much as one unit of the policy's costs, about 4 ns."""
 
 
 @dataclass(eq=False)
 class LargeCorner:
-    """A corner of many players, without what its game needs in memory.
+    """A corner of many players: its description, without the memory that its game needs.
 
     Attributes
     ----------
     block : Block
-        Its path, alone.
+        A block of its path only.
     path : int
-        Where that is in the block that is walked.
+        The index of the path in the original block.
     time : float
     player : (n,)
-        Who crosses there.
+        The players that cross there.
     of_column : (p,)
         The player of every column.
     joints : dict or None
-        What the head reads of smooth parts there, (width,) each; None where players jump inside them.
-    seeds : (2,)
-        From the content of its pair of rows: for the pilot, and for what is drawn after it.
-    players, cost : int, float
-        How many of those who cross have an effect, and what a group of orders costs, in numbers.
+        The values of smooth parts that the head reads there, (width,) each; None if players jump inside them.
+    seeds : (looks,)
+        Random seeds from the content of its pair of rows: for the pilot sample and for later ones.
+    players, cost, whole : int, float, float
+        The number of players with an effect; the cost of a group of orders and of all coalitions, in numbers.
     credit : (n, k)
-        What each earns, once it is known.
+        The credit of each player, once it is known.
     """
 
     block: Block
@@ -64,29 +65,30 @@ class LargeCorner:
     player: Ints
     of_column: Ints
     joints: dict[Node, Array] | None
-    seeds: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(2, np.uint64))
+    seeds: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(LOOKS, np.uint64))
     players: int = 0
     cost: float = 0.0
+    whole: float = np.inf
     credit: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def row(self) -> int:
-        """The row that its credit counts for."""
+        """The explained row."""
         return int(self.block.row[0])
 
     @property
     def weight(self) -> float:
-        """By how much it does."""
+        """The weight of its path in the row's credit."""
         return float(self.block.weight[0])
 
 
 def give_seeds(corners: list[LargeCorner], seed: int) -> None:
-    """Give every corner its seeds."""
+    """Set the seeds of every corner."""
     if not corners:
         return
     starts, ends = (row_hashes(np.concatenate([getattr(c.block, f) for c in corners])) for f in ("starts", "ends"))
     time = np.array([c.time for c in corners])
-    both = np.stack([seeds(starts, ends, time, seed, stage) for stage in (0, 1)], axis=1)
+    both = np.stack([seeds(starts, ends, time, seed, stage) for stage in range(LOOKS)], axis=1)
     for corner, mine in zip(corners, both, strict=True):
         corner.seeds = mine
 
@@ -120,30 +122,39 @@ class LargeGame:
         self.order, self.strong = np.arange(self.players), 0
 
     def enumerable(self, target: float) -> bool:
-        """Whether all coalitions are asked, by the decision that all engines share."""
+        """Whether all coalitions are evaluated, by the rule that all engines share."""
+        return enumerates(self.players, self.numbers, self._once, self.corner.block.references, target)
+
+    @property
+    def _once(self) -> float:
+        """The fixed cost of evaluating all coalitions, in numbers."""
         asked = 2.0**self.moved * self._smooth_numbers if self.moved else 0.0
-        others = asked + sum(leaves.coefficients for leaves in self.leaves.values())
-        return enumerates(self.players, self.numbers, others, self.corner.block.references, target)
+        return asked + sum(leaves.coefficients for leaves in self.leaves.values())
+
+    @property
+    def whole(self) -> float:
+        """The cost of all coalitions, in numbers."""
+        return 2.0**self.players * self.numbers + self._once if self.players <= MAX_ENUMERATED else np.inf
 
     @property
     def cost(self) -> float:
-        """What a group of orders costs, in numbers."""
+        """The cost of a group of orders, in numbers."""
         q = strong_players(self)
         return 4.0 * (self.players - q + 1) * 2.0**q * self.numbers
 
     def jump(self) -> Array:
-        """What all of them earn together, (k,)."""
+        """The total credit of all players, (k,)."""
         ends = self.values(np.array([[False], [True]]).repeat(self.players, axis=1))
         return np.asarray(ends[1] - ends[0])
 
     @property
     def _smooth_numbers(self) -> int:
-        """What smooth parts compute for a coalition of the players that jump inside them."""
+        """The cost of smooth parts for one coalition of the players that jump inside them, in numbers."""
         return sum(n.width for n in (*self.roles.lines, *self.roles.curves))
 
     @property
     def _tabulated(self) -> bool:
-        """Whether smooth parts are asked once for all of their coalitions, and not along every order."""
+        """Whether smooth parts are evaluated once for all of their coalitions, not along every order."""
         widths = sum(n.width for n in self.roles.joints)
         return 2**self.moved <= JOINTS and widths << self.moved <= TABLE_NUMBERS
 
@@ -176,7 +187,7 @@ class LargeGame:
             leaves.set_order(order.astype(np.int32), strong)
 
     def follow(self, joins: Ints) -> tuple[Array, list[Array]]:
-        """As in `Game`; known are the trees' sums, and smooth parts all of whose coalitions have been asked."""
+        """As in `Game`; the control variates are the trees' sums and the fully tabulated smooth parts."""
         shape = (len(joins), joins.shape[1] + 1, 2**self.strong)
         if self.leaves:
             trees = {t: leaves.follow(joins).reshape(-1, t.width) for t, leaves in self.leaves.items()}
@@ -218,7 +229,7 @@ class LargeGame:
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _cells(self, past: Bools) -> dict[Node, Array]:
-        """What the trees give to some coalitions (n, players), asked one by one."""
+        """The outputs of the trees for some coalitions (n, players), evaluated one by one."""
         block, n = self.corner.block, len(past)
         flags = np.zeros((n, int(self.corner.of_column.max(initial=-1)) + 1), np.bool_)
         flags[:, self.who] = past
@@ -228,18 +239,18 @@ class LargeGame:
             for t, f in self.forests.items()
         }
 
-    # ------------------------------------------------------------ what the head reads of smooth parts
+    # ------------------------------------------------------------ values of smooth parts that the head reads (joints)
 
     @cached_property
     def _all_joints(self) -> dict[Node, Array]:
-        """Those of all coalitions of the players that jump inside them; empty where there are none, or too many."""
+        """The joints for all coalitions of the players that jump inside them; empty if there are none, or too many."""
         if not self.moved or not self._tabulated:
             return {}
         parts = [self._asked(subsets(self.moved)[i : i + PART]) for i in range(0, 2**self.moved, PART)]
         return {n: np.concatenate([p[n] for p in parts]) for n in self.roles.joints}
 
     def _joints(self, place: Ints) -> dict[Node, Array]:
-        """Those of numbered coalitions that follow each other, (n,)."""
+        """The joints of consecutively numbered coalitions, (n,)."""
         if not self.moved:
             return self._fixed(len(place))
         if self._all_joints:
@@ -249,7 +260,7 @@ class LargeGame:
         return {n: np.tile(v, (len(place) // some, 1)) for n, v in found.items()}
 
     def _joints_of(self, joins: Ints) -> dict[Node, Array]:
-        """Those of the coalitions that `follow` is asked for, in its order."""
+        """The joints of the coalitions in `follow`, in its order."""
         weak, n = self.order[self.strong :], len(joins)
         if not self.moved:
             return self._fixed(n * (len(weak) + 1) * 2**self.strong)
@@ -262,7 +273,7 @@ class LargeGame:
             code = np.concatenate([np.zeros((n, 1), np.int64), np.cumsum(bit[who], axis=1)], axis=1)
             at = (code[:, :, None] + (member[:, inside] * bit[strong]).sum(axis=1)).ravel()
             return {node: table.take(at, axis=0) for node, table in self._all_joints.items()}
-        # Along an order they change only where one of the players joins who jump inside them.
+        # Along an order they change only where a player joins that jumps inside them.
         new = np.concatenate([np.ones((n, 1), np.bool_), who < self.moved], axis=1)
         order, prefix = np.nonzero(new)
         rank = np.empty_like(who)
@@ -284,7 +295,7 @@ class LargeGame:
         return {node: np.repeat(v[None], n, axis=0) for node, v in joints.items()}
 
     def _asked(self, past: Bools) -> dict[Node, Array]:
-        """Those of some coalitions (n, moved) of the players that jump inside them."""
+        """The joints of some coalitions (n, moved) of the players that jump inside them, evaluated."""
         roles, block, zero = self.roles, self.corner.block, np.zeros(1, np.int64)
         early, late = (block.at(zero, np.array([0.5]), np.array([flag])) for flag in (False, True))
         flags = np.zeros((len(past), int(self.corner.of_column.max(initial=-1)) + 1), np.bool_)
@@ -297,7 +308,7 @@ class LargeGame:
 def sample_rows(
     roles: Roles, corners: list[LargeCorner], values: Array, error: Array, players: Ints, settings: Settings
 ) -> None:
-    """Sample corners; add what they give to the rows that they count for, which must be complete but for them.
+    """Sample the credit of large corners and add it to their rows, which must otherwise be complete.
 
     `values` (n, players, k), `error` (n, k) and `players` (n,), the largest number of players, are those of all rows.
     """
@@ -305,30 +316,42 @@ def sample_rows(
         return
     give_seeds(corners, settings.seed)
     merged: dict[tuple[int, int], list[LargeCorner]] = {}
-    for corner in corners:  # references that are equal are one, with the sum of their weights
+    for corner in corners:  # equal references are merged, with the sum of their weights
         merged.setdefault((corner.row, int(corner.seeds[0])), []).append(corner)
     some = [merged[key] for key in sorted(merged)]
     weight = np.array([sum(c.weight for c in same) for same in some])
     rows, row = np.unique([same[0].row for same in some], return_inverse=True)
-    cost = np.array([same[0].cost for same in some])
+    cost, whole = (np.array([getattr(same[0], f) for same in some]) for f in ("cost", "whole"))
     np.maximum.at(players, rows[row], [same[0].players for same in some])
 
     def draw(which: Ints, count: Ints, stage: int) -> Sums:
-        sums = Sums(*(np.zeros_like(values[rows]) for _ in range(4)))
-        for i, n in zip(which.tolist(), count.tolist(), strict=True):
+        zeros = np.zeros((5, *values[rows].shape))
+        common = np.zeros((3, len(rows), values.shape[2]))
+        sums = Sums(zeros[0], zeros[1], zeros[2], zeros[3], zeros[4], common, np.zeros(len(which)), count)
+        for place, (i, n) in enumerate(zip(which.tolist(), count.tolist(), strict=True)):
             game = LargeGame(roles, some[i][0], settings)
-            found = sample(game, n, int(some[i][0].seeds[stage]))
-            at, variance = (row[i], game.who), weight[i] ** 2 * found.squares / (n * (n - 1.0))
-            sums.credit[at] += weight[i] * found.mean
-            sums.variance[at] += variance
-            sums.squared[at] += variance**2 / (n - 1.0)
-            sums.reach[at] = np.maximum(sums.reach[at], abs(weight[i]) * found.range / n)
+            at = (row[i], game.who)
+            if n == 0:
+                mean = exact(game)
+            else:
+                found = sample(game, n, int(some[i][0].seeds[stage]))
+                mean, variance = found.mean, weight[i] ** 2 * found.squares / (n * (n - 1.0))
+                sums.variance[at] += variance
+                sums.squared[at] += variance**2 / (n - 1.0)
+                reach = abs(weight[i]) * found.range / n
+                sums.reach[at] = np.maximum(sums.reach[at], reach)
+                most = variance.max(axis=0, initial=0.0)
+                common[:2, row[i]] += most, most**2 / (n - 1.0)
+                common[2, row[i]] = np.maximum(common[2, row[i]], reach.max(axis=0, initial=0.0))
+                sums.spread[place] = found.squares.max(initial=0.0) / (n - 1.0)
+            (sums.credit if n else sums.settled)[at] += weight[i] * mean
             credit = np.zeros((len(some[i][0].player), game.outputs))
-            credit[np.searchsorted(some[i][0].player, game.who)] = found.mean
+            credit[np.searchsorted(some[i][0].player, game.who)] = mean
             for corner in some[i]:
                 corner.credit = credit
         return sums
 
-    credit, bound = estimate(draw, row, weight, cost, values[rows], settings.corner_tol, settings.miss)
+    corners_of = Corners(row, weight, cost, whole)
+    credit, bound = estimate(draw, corners_of, values[rows], settings.corner_tol, settings.miss)
     values[rows] += credit
     error[rows] += bound

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "walk/corner.hpp"
-#include "link/corner_policy.hpp"
 #include "link/corner_walk.hpp"
+#include "link/weak_cubic.hpp"
 #include "walk/credits.hpp"
 
 namespace gigrad {
@@ -27,6 +27,23 @@ inline void share_margins(const CornerTerms& terms, std::vector<double>& shares)
                 shares[static_cast<size_t>(terms.player(t.members[i])) * width + t.first + o] +=
                     (i < t.n_past ? share.past : share.before) * t.value[o];
     }
+}
+
+// How much each player changes the sum of trees, (players,): the mean over all coalitions of the others, which says better than
+// Shapley's value whose orders matter. Enumerating eight by it left 0.75 times the variance.
+inline std::vector<double> mean_changes(const CornerTerms& terms) {
+    const size_t width = terms.n_margins(), n = terms.players().size();
+    std::vector<double> change(n * width, 0.0), out(n, 0.0);
+    for (const CornerTerm& t : terms.all()) {
+        const uint32_t members = t.n_past + t.n_before;
+        const double part = std::ldexp(1.0, 1 - static_cast<int>(members));
+        for (uint32_t i = 0; i < members; ++i)
+            for (uint32_t o = 0; o < t.width; ++o)
+                change[static_cast<size_t>(terms.player(t.members[i])) * width + t.first + o] +=
+                    (i < t.n_past ? part : -part) * t.value[o];
+    }
+    for (size_t c = 0; c < n * width; ++c) out[c / width] += std::abs(change[c]);
+    return out;
 }
 
 // The slopes (outputs, width) of the plane that fits n values (n, outputs) to margins (n, width) best, both with any offset.
@@ -59,122 +76,6 @@ inline void fit_slopes(const double* margins, const double* values, size_t n, si
             slopes[o * width + r] = products[r * columns + width + o] / products[r * columns + r];
 }
 
-// The margins of coalitions of the strong players, prefix by prefix of an order of the others.
-class PrefixMargins {
-public:
-    // `order` lists the players; the first `strong` of them are enumerated.
-    void set(const CornerTerms& terms, const std::vector<int32_t>& order, size_t strong) {
-        const size_t n = order.size();
-        q_ = strong, w_ = n - strong, width_ = terms.n_margins(), cells_ = (size_t{1} << strong) * width_;
-        std::vector<int32_t> place(n);
-        for (size_t i = 0; i < n; ++i) place[order[i]] = static_cast<int32_t>(i);
-        leaves_.clear();
-        weak_.clear();
-        base_.assign(cells_, 0.0);
-        for (const CornerTerm& t : terms.all()) {
-            Leaf leaf{0, 0, weak_.size(), 0, 0, &t};
-            for (uint32_t i = 0; i < t.n_past + t.n_before; ++i) {
-                const auto at = static_cast<size_t>(place[terms.player(t.members[i])]);
-                if (at < q_)
-                    (i < t.n_past ? leaf.past : leaf.before) |= uint32_t{1} << at;
-                else
-                    weak_.push_back(static_cast<uint32_t>(at - q_)), ++(i < t.n_past ? leaf.n_past : leaf.n_before);
-            }
-            if (leaf.n_past + leaf.n_before)
-                leaves_.push_back(leaf);
-            else
-                add_leaf(leaf.past, leaf.before, t.value, t.width, base_.data() + t.first, width_);
-        }
-        events_.resize(2 * leaves_.size());
-        begins_.assign(w_ + 3, 0);
-        table_.resize(cells_);
-        now_.resize(cells_);
-    }
-
-    // `rank` (weak players,): when each joins. Calls each(t, margins) for t = 0 .. w in turn, with what the trees give to
-    // coalitions of the strong, (2^strong, margins), less what they give to nobody.
-    template <class Each>
-    void follow(const uint32_t* rank, Each each) {
-        sort_events(rank);
-        std::copy(base_.begin(), base_.end(), now_.begin());
-        for (size_t t = 0; t <= w_; ++t) {
-            for (uint32_t i = begins_[t]; i < begins_[t + 1]; ++i)
-                change(leaves_[events_[i] >> 1], events_[i] & 1 ? -1.0 : 1.0);
-            give(t, each);
-        }
-    }
-
-    // The same for none of the weak players and for all of them.
-    template <class Each>
-    void follow_ends(Each each) {
-        std::copy(base_.begin(), base_.end(), now_.begin());
-        for (const Leaf& leaf : leaves_)
-            if (!leaf.n_past) change(leaf, 1.0);
-        give(0, each);
-        std::copy(base_.begin(), base_.end(), now_.begin());
-        for (const Leaf& leaf : leaves_)
-            if (!leaf.n_before) change(leaf, 1.0);
-        give(w_, each);
-    }
-
-private:
-    struct Leaf {
-        uint32_t past, before;  // strong players
-        size_t weak;            // where its weak players begin: first those past, then those before
-        uint32_t n_past, n_before;
-        const CornerTerm* term;
-    };
-    size_t q_ = 0, w_ = 0, width_ = 1, cells_ = 1;
-    std::vector<Leaf> leaves_;  // those with weak players
-    std::vector<uint32_t> weak_;
-    std::vector<double> base_, now_, table_, nobody_;
-    std::vector<uint32_t> events_, enters_, leaves_at_, begins_;
-
-    // Leaf i comes in (2 i) when the last of its players past has joined, and goes (2 i + 1) when the first of those before has.
-    void sort_events(const uint32_t* rank) {
-        const size_t n = leaves_.size();
-        enters_.resize(n);
-        leaves_at_.resize(n);
-        std::fill(begins_.begin(), begins_.end(), 0u);
-        const auto never = static_cast<uint32_t>(w_ + 1);
-        for (size_t i = 0; i < n; ++i) {
-            const Leaf& leaf = leaves_[i];
-            uint32_t in = 0, out = never;
-            for (uint32_t j = 0; j < leaf.n_past; ++j) in = std::max(in, rank[weak_[leaf.weak + j]] + 1);
-            for (uint32_t j = 0; j < leaf.n_before; ++j)
-                out = std::min(out, rank[weak_[leaf.weak + leaf.n_past + j]] + 1);
-            if (in >= out) in = out = never;
-            enters_[i] = in, leaves_at_[i] = out;
-            ++begins_[in + 1], ++begins_[out + 1];
-        }
-        for (size_t t = 0; t + 1 < begins_.size(); ++t) begins_[t + 1] += begins_[t];
-        for (size_t i = 0; i < n; ++i) {
-            events_[begins_[enters_[i]]++] = static_cast<uint32_t>(2 * i);
-            events_[begins_[leaves_at_[i]]++] = static_cast<uint32_t>(2 * i + 1);
-        }
-        for (size_t t = begins_.size() - 1; t > 0; --t) begins_[t] = begins_[t - 1];
-        begins_[0] = 0;
-    }
-
-    template <class Each>
-    void give(size_t t, Each& each) {
-        std::copy(now_.begin(), now_.end(), table_.begin());
-        if (t == 0) nobody_.assign(now_.begin(), now_.begin() + static_cast<std::ptrdiff_t>(width_));
-        for (size_t o = 0; o < width_; ++o) table_[o] -= nobody_[o];
-        zeta_transform(table_.data(), size_t{1} << q_, width_);
-        each(t, table_.data());
-    }
-
-    void change(const Leaf& leaf, double sign) {
-        const CornerTerm& t = *leaf.term;
-        signed_.resize(t.width);
-        for (uint32_t o = 0; o < t.width; ++o) signed_[o] = sign * t.value[o];
-        double* const to = now_.data() + t.first;
-        add_leaf(leaf.past, leaf.before, signed_.data(), t.width, to, width_);
-    }
-    std::vector<double> signed_;
-};
-
 // Random orders of w players in groups of four: one, its second half before its first, and both backwards. The mean over
 // a group varies less than that over four orders drawn alone.
 class OrderGroups {
@@ -203,32 +104,63 @@ private:
 
 // What sampled orders of one corner tell.
 //
-// Every group of orders gives credits that add up. What the margins explain of a group is left out of the mean: the game is link(margin) - slopes * margin, with
-// slopes that depend on the corner alone, and Shapley's value of the margins is known.
+// Every group of orders gives credits that add up. What a game of known Shapley value explains of a group is left out of the
+// mean; it depends on the corner alone: for one margin WeakCubic, for several slopes * margins.
 class CornerSample {
 public:
     explicit CornerSample(const Link& link) : outputs_(link.n_outputs()), fold_(link) {}
 
-    // `strong` of the players are enumerated; `margin` is that of nobody; `count` groups of orders from `seed`.
-    void draw(const CornerTerms& terms, const double* margin, size_t strong, size_t count, uint64_t seed) {
-        const size_t n = terms.players().size(), w = n - strong, cells = n * outputs_;
+    // `strong` of the players are enumerated from now on; `margin` is that of nobody.
+    void set(const CornerTerms& terms, const double* margin, size_t strong) {
+        margin_ = margin, strong_ = strong, width_ = terms.n_margins();
+        rank_.resize(terms.players().size() - strong);
         begin(terms, margin, strong);
+        known_.assign(terms.players().size() * outputs_, 0.0);
+        add_known(known_);
+    }
+
+    // How many groups of orders bring the standard error of every credit within `allowed` times the largest one of its
+    // output, or times scale (outputs,), whichever is more: `count` at least. One group tells, which is then forgotten: what
+    // is drawn later does not depend on it but for the number.
+    size_t enough(size_t count, double allowed, const double* scale, uint64_t seed) {
+        group_.assign(known_.size(), 0.0);
+        OrderGroups orders(rank_.size(), ~seed);
+        size_t turn = 0;
+        orders.next([&](const std::vector<uint32_t>& joins) {
+            follow(joins);
+            if (++turn == 2) half_ = group_;
+        });
+        largest_.assign(scale, scale + outputs_);
+        for (size_t c = 0; c < known_.size(); ++c)
+            largest_[c % outputs_] = std::max(largest_[c % outputs_], std::abs(known_[c]));
+        double most = 0.0;
+        for (size_t c = 0; c < known_.size(); ++c) {
+            // half of the difference of the means of two orders each: the standard error of both, were they independent
+            const double error = std::abs(2.0 * half_[c] - group_[c]), limit = allowed * largest_[c % outputs_];
+            if (error > 0.0) most = std::max(most, limit > 0.0 ? error / limit : MOST_GROUPS);
+        }
+        const double needed = std::ceil(std::min(CAREFUL * most * most, MOST_GROUPS));
+        return std::max(count, static_cast<size_t>(needed));
+    }
+
+    // Coalitions that a group of orders asks for.
+    size_t asked() const { return 4 * (rank_.size() + 1) << strong_; }
+
+    // `count` groups of orders from `seed`.
+    void draw(size_t count, uint64_t seed) {
+        const size_t cells = known_.size();
         mean.assign(cells, 0.0);
         squares.assign(cells, 0.0);
         low_.assign(cells, std::numeric_limits<double>::infinity());
         high_.assign(cells, -std::numeric_limits<double>::infinity());
-        rank_.resize(w);
-        OrderGroups orders(w, seed);
+        OrderGroups orders(rank_.size(), seed);
         for (size_t i = 0; i < count; ++i) {
             check_interrupt();
             group_.assign(cells, 0.0);
-            orders.next([&](const std::vector<uint32_t>& joins) { follow(joins, margin, strong, terms.n_margins()); });
+            orders.next([&](const std::vector<uint32_t>& joins) { follow(joins); });
             take(i + 1);
         }
-        for (size_t c = 0; c < cells; ++c)
-            for (size_t m = 0; m < terms.n_margins(); ++m)
-                mean[c] +=
-                    slopes_[c % outputs_ * terms.n_margins() + m] * shares_[c / outputs_ * terms.n_margins() + m];
+        for (size_t c = 0; c < cells; ++c) mean[c] += known_[c];
     }
 
     // By player and output: the mean, the sum of squared differences from it, and the largest difference of two.
@@ -236,47 +168,71 @@ public:
     double range(size_t cell) const { return high_[cell] - low_[cell]; }
 
 private:
+    static constexpr double MOST_GROUPS = 96.0;  // that one group may ask for: it may have been an odd one
+    static constexpr double CAREFUL = 1.5;       // it has one degree of freedom for each credit
     const size_t outputs_;
+    const double* margin_ = nullptr;
+    size_t strong_ = 0, width_ = 1;
     LinkedFold fold_;
     PrefixMargins prefixes_;
+    WeakCubic cubic_;             // for one margin; else a plane
     std::vector<int32_t> order_;  // players, the strongest first
     std::vector<uint32_t> rank_;  // of the others: when each of them joins
-    std::vector<double> shares_, slopes_, low_, high_, group_, ends_, linked_;
+    std::vector<double> shares_, slopes_, low_, high_, group_, half_, ends_, known_, largest_;
 
     // Who is strong, and the slopes: fitted to the coalitions of the strong, with none and with all of the others.
     void begin(const CornerTerms& terms, const double* margin, size_t strong) {
         const size_t n = terms.players().size(), width = terms.n_margins(), cells = (size_t{1} << strong) * width;
-        share_margins(terms, shares_);
         order_.resize(n);
         for (size_t i = 0; i < n; ++i) order_[i] = static_cast<int32_t>(i);
-        const auto strength = [&](int32_t i) {
-            double sum = 0.0;
-            for (size_t m = 0; m < width; ++m) sum += std::abs(shares_[static_cast<size_t>(i) * width + m]);
-            return sum;
-        };
-        std::stable_sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) { return strength(a) > strength(b); });
+        const std::vector<double> strength = mean_changes(terms);
+        std::stable_sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) { return strength[a] > strength[b]; });
         prefixes_.set(terms, order_, strong);
+        fold_.begin(strong, n - strong, margin, width);
+        if (width == 1) {
+            cubic_.set(prefixes_, outputs_, [&](const double* margins, size_t m) { return fold_.apply(margins, m); });
+            return;
+        }
+        share_margins(terms, shares_);
         ends_.clear();
         prefixes_.follow_ends(
             [&](size_t, const double* margins) { ends_.insert(ends_.end(), margins, margins + cells); });
-        fold_.begin(strong, n - strong, margin, width);
         const double* const linked = fold_.apply(ends_.data(), 2 * cells / width);
         fit_slopes(ends_.data(), linked, 2 * cells / width, width, outputs_, slopes_);
     }
 
-    void follow(const std::vector<uint32_t>& joins, const double* margin, size_t strong, size_t width) {
-        const size_t w = joins.size();
+    void follow(const std::vector<uint32_t>& joins) {
+        const size_t w = joins.size(), strong = strong_, width = width_;
         for (size_t t = 0; t < w; ++t) rank_[joins[t]] = static_cast<uint32_t>(t);
-        fold_.begin(strong, w, margin, width);
+        fold_.begin(strong, w, margin_, width);
+        if (width == 1) cubic_.begin();
         prefixes_.follow(rank_.data(), [&](size_t t, const double* margins) {
             fold_.begin_prefix(t);
-            fold_.add(0, size_t{1} << strong, margins, slopes_.data());
+            if (width == 1) {
+                if (t) cubic_.join(joins[t - 1]);
+                fold_.add_left(cubic_, margins);
+            } else {
+                fold_.add(0, size_t{1} << strong, margins, slopes_.data());
+            }
             fold_.end_prefix();
         });
         fold_.finish([&](size_t player, size_t output, double value) {
             const auto who = static_cast<size_t>(order_[player < strong ? player : strong + joins[player - strong]]);
             group_[who * outputs_ + output] += 0.25 * value;
         });
+    }
+
+    // Adds Shapley's value of what is left out of the game.
+    void add_known(std::vector<double>& to) const {
+        if (width_ == 1) {
+            for (size_t i = 0; i < order_.size(); ++i)
+                for (size_t o = 0; o < outputs_; ++o)
+                    to[static_cast<size_t>(order_[i]) * outputs_ + o] += cubic_.known(i, o);
+            return;
+        }
+        for (size_t c = 0; c < to.size(); ++c)
+            for (size_t m = 0; m < width_; ++m)
+                to[c] += slopes_[c % outputs_ * width_ + m] * shares_[c / outputs_ * width_ + m];
     }
 
     void take(size_t n) {
@@ -295,20 +251,27 @@ struct SampledCorners {
     size_t n;
     const int64_t *row, *start, *end;  // row: where the credit goes; start, end: the pair
     const double *time, *weight;
-    const int64_t* count;  // groups of orders, two at least
+    const int64_t* count;  // groups of orders, two at least; 0: all coalitions are asked
     const uint64_t* seed;
+    const double *allowed, *scale;  // of CornerSample::enough, (n,) and (n, outputs); or null: no more than `count`
 };
 
-// Sums over the corners of a row, each (rows, columns, link outputs): of weight * credit; of its variance; of the squared
-// variances over their degrees of freedom; and the largest weight * range / count.
+// Sums over the corners of a row, each (rows, columns, link outputs): of weight * credit where orders were drawn, and where
+// all coalitions were asked; of its variance; of the squared
+// variances over their degrees of freedom; and the largest weight * range / count. And for each corner, (corners,), the largest
+// variance that a credit has from one group of orders to another, and how many groups were drawn. `common` (3, rows, link
+// outputs) has the sums of variances and of squared variances and the largest reach as if all columns had those of the one
+// that has most at each corner.
 struct SampleSums {
-    double *credit, *variance, *squared, *reach;
+    double *credit, *settled, *variance, *squared, *reach, *common, *spread;
+    int64_t* count;
 };
 
 inline void sample_corners(const Forest& forest, const Link& link, const Rows& starts, const Rows& ends,
                            const SampledCorners& corners, size_t n_rows, size_t n_threads, const SampleSums& out) {
     const size_t outputs = link.n_outputs(), table = forest.n_variables() * outputs;
-    // Units of a few corners of one row, added up in order: the same for any number of threads and any company.
+    // Units of a few corners of one row, added up in order: the same bits for any number of threads, and whichever other rows are
+    // explained in the same call.
     constexpr size_t unit_size = 8;
     std::vector<size_t> begins;
     for (size_t i = 0; i < corners.n; ++i)
@@ -317,41 +280,85 @@ inline void sample_corners(const Forest& forest, const Link& link, const Rows& s
     const size_t n_units = begins.size() - 1;
     std::vector<std::vector<double>> parts(n_units);
     parallel(n_units, n_threads, [&](auto next) {
-        CornerWalk walk(forest);
+        std::vector<CornerWalk> walks(unit_size, CornerWalk(forest));
         CornerTerms terms(forest.n_outputs());
         CornerSample sample(link);
-        std::vector<double> nobody(forest.n_outputs());
+        CornerGame game(link);
+        const size_t margins = forest.n_outputs();
+        std::vector<double> nobodies(unit_size * margins), most;
         for (size_t unit; next(unit);) {
-            parts[unit].assign(4 * table, 0.0);
-            double *const credit = parts[unit].data(), *const variance = credit + table,
-                          *const squared = variance + table, *const reach = squared + table;
-            for (size_t i = begins[unit]; i < begins[unit + 1]; ++i) {
-                walk.collect(starts.row(corners.start[i]), ends.row(corners.end[i]), corners.time[i], terms,
-                             nobody.data());
+            parts[unit].assign(5 * table + 3 * outputs, 0.0);
+            double *const credit = parts[unit].data(), *const settled = credit + table,
+                          *const variance = settled + table, *const squared = variance + table,
+                          *const reach = squared + table, *const common = reach + table;
+            const size_t first = begins[unit], last = begins[unit + 1];
+            for (size_t i = first; i < last; ++i)
+                walks[i - first].begin(starts.row(corners.start[i]), ends.row(corners.end[i]), corners.time[i],
+                                       &nobodies[(i - first) * margins]);
+            for (size_t tree = 0; tree < forest.n_trees(); ++tree)
+                for (size_t i = first; i < last; ++i) walks[i - first].add_tree(tree, &nobodies[(i - first) * margins]);
+            for (size_t i = first; i < last; ++i) {
+                walks[i - first].finish(terms);
+                const double* const nobody = &nobodies[(i - first) * margins];
                 terms.name_players();
                 const size_t n = terms.drop_players_without_effect();
-                sample.draw(terms, nobody.data(), std::min(STRONG_PLAYERS, n), static_cast<size_t>(corners.count[i]),
-                            corners.seed[i]);
-                const double weight = corners.weight[i], count = static_cast<double>(corners.count[i]);
+                out.spread[i] = 0.0;
+                auto groups = static_cast<size_t>(corners.count[i]);
+                if (groups) sample.set(terms, nobody, std::min(strong_players(forest.n_outputs()), n));
+                if (groups && corners.allowed) {
+                    groups = sample.enough(groups, corners.allowed[i], corners.scale + i * outputs, corners.seed[i]);
+                    // a corner whose coalitions are fewer than what its orders ask is enumerated
+                    if (n <= MAX_ENUMERATED && size_t{1} << n <= groups * sample.asked()) groups = 0;
+                }
+                out.count[i] = static_cast<int64_t>(groups);
+                if (groups == 0) {
+                    if (n > MAX_ENUMERATED)
+                        refuse("a corner of " + std::to_string(n) + " variables cannot be enumerated.");
+                    game.solve(terms, nobody, corners.weight[i], settled);
+                    continue;
+                }
+                sample.draw(groups, corners.seed[i]);
+                const double weight = corners.weight[i], count = static_cast<double>(groups);
+                most.assign(2 * outputs, 0.0);
                 for (size_t c = 0; c < n * outputs; ++c) {
                     const size_t to = static_cast<size_t>(terms.players()[c / outputs]) * outputs + c % outputs;
-                    const double v = weight * weight * sample.squares[c] / (count * (count - 1.0));
+                    const double group = sample.squares[c] / (count - 1.0), v = weight * weight * group / count,
+                                 far = std::abs(weight) * sample.range(c) / count;
+                    out.spread[i] = std::max(out.spread[i], group);
                     credit[to] += weight * sample.mean[c];
                     variance[to] += v;
                     squared[to] += v * v / (count - 1.0);
-                    reach[to] = std::max(reach[to], std::abs(weight) * sample.range(c) / count);
+                    reach[to] = std::max(reach[to], far);
+                    most[c % outputs] = std::max(most[c % outputs], v);
+                    most[outputs + c % outputs] = std::max(most[outputs + c % outputs], far);
+                }
+                for (size_t o = 0; o < outputs; ++o) {
+                    common[o] += most[o];
+                    common[outputs + o] += most[o] * most[o] / (count - 1.0);
+                    common[2 * outputs + o] = std::max(common[2 * outputs + o], most[outputs + o]);
                 }
             }
         }
     });
-    for (double* sums : {out.credit, out.variance, out.squared, out.reach}) std::fill(sums, sums + n_rows * table, 0.0);
+    for (double* sums : {out.credit, out.settled, out.variance, out.squared, out.reach})
+        std::fill(sums, sums + n_rows * table, 0.0);
+    std::fill(out.common, out.common + 3 * n_rows * outputs, 0.0);
     for (size_t unit = 0; unit < n_units; ++unit) {
-        const size_t at = static_cast<size_t>(corners.row[begins[unit]]) * table;
+        const auto row = static_cast<size_t>(corners.row[begins[unit]]);
+        const size_t at = row * table;
+        for (size_t o = 0; o < outputs; ++o) {
+            double* const to = out.common + row * outputs + o;
+            const double* const from = parts[unit].data() + 5 * table + o;
+            to[0] += from[0];
+            to[n_rows * outputs] += from[outputs];
+            to[2 * n_rows * outputs] = std::max(to[2 * n_rows * outputs], from[2 * outputs]);
+        }
         for (size_t c = 0; c < table; ++c) {
             out.credit[at + c] += parts[unit][c];
-            out.variance[at + c] += parts[unit][table + c];
-            out.squared[at + c] += parts[unit][2 * table + c];
-            out.reach[at + c] = std::max(out.reach[at + c], parts[unit][3 * table + c]);
+            out.settled[at + c] += parts[unit][table + c];
+            out.variance[at + c] += parts[unit][2 * table + c];
+            out.squared[at + c] += parts[unit][3 * table + c];
+            out.reach[at + c] = std::max(out.reach[at + c], parts[unit][4 * table + c]);
         }
     }
 }

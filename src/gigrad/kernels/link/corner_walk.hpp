@@ -13,14 +13,23 @@ public:
     // Fills `terms` with the leaves at the corner at `time` of the pair (s, e), and `nobody` (outputs,) with what the trees
     // give there to the coalition of nobody. The terms point into this object.
     void collect(const double* s, const double* e, double time, CornerTerms& terms, double* nobody) {
+        begin(s, e, time, nobody);
+        for (size_t t = 0; t < forest_.n_trees(); ++t) add_tree(t, nobody);
+        finish(terms);
+    }
+
+    // The same in parts, so that several corners may go through one tree after the other while it is in a cache.
+    void begin(const double* s, const double* e, double time, double* nobody) {
         s_ = s, e_ = e, time_ = time;
         found_.clear();
         members_.clear();
         std::copy(forest_.base.begin(), forest_.base.end(), nobody);
-        for (size_t t = 0; t < forest_.n_trees(); ++t) {
-            tree_ = t;
-            walk(forest_.roots[t], nobody);
-        }
+    }
+    void add_tree(size_t tree, double* nobody) {
+        tree_ = tree;
+        walk(forest_.roots[tree], nobody);
+    }
+    void finish(CornerTerms& terms) const {
         terms.clear();
         for (const Found& leaf : found_)
             terms.add({members_.data() + leaf.members, leaf.n_past, leaf.n_before, forest_.values.data() + leaf.value,

@@ -105,6 +105,23 @@ public:
         }
     }
 
+    // All coalitions of the q, for one margin: what a game of known Shapley value leaves of the link.
+    template <class Known>
+    void add_left(const Known& known, const double* margins) {
+        const size_t n = size_t{1} << q_, outputs = link_.n_outputs();
+        values_.resize(n);
+        const double* linked = apply(margins, n);
+        for (size_t o = 0; o < outputs; ++o) {
+            if (outputs > 1) {
+                column_.resize(n);
+                for (size_t i = 0; i < n; ++i) column_[i] = buffer_[i * outputs + o];
+                linked = column_.data();
+            }
+            known.leave(linked, margins, o, values_.data());
+            fold_.add(0, o, values_.data(), 0.0, values_.data(), 0.0);
+        }
+    }
+
     template <class Give>
     void finish(Give give) {
         fold_.finish(give);
@@ -127,7 +144,7 @@ private:
     const Link& link_;
     ShapleyFold fold_;
     size_t q_ = 0, width_ = 1;
-    std::vector<double> margin_, nobody_, buffer_, values_;
+    std::vector<double> margin_, nobody_, buffer_, values_, column_;
 };
 
 // Exact games, all coalitions asked.

@@ -50,6 +50,12 @@ public:
         give(weight, credit);
     }
 
+    // Adds the credit that the pair added last has for the sum of trees itself, (variables, outputs of the trees). Credit
+    // is linear in the trees, so that every leaf is shared out by itself, at corners of any size.
+    void add_sum(double* credit) const {
+        jumps_.add_changes(credit, [&](const CornerVisit& leaf) { add_leaf(leaf, credit); });
+    }
+
 private:
     // A change of the margins by one variable, to the value numbered `at` from the one before it; or, with `players` of
     // them, a small corner whose coalitions have the values from `at` on.
@@ -74,6 +80,7 @@ private:
     CoalitionMargins coalitions_;
     ShapleyFold fold_;
     std::vector<double> margin_;
+    const ShareTable shares_;
 
     void add_margin(const double* margin) {
         double* const value = values_.data();
@@ -180,6 +187,18 @@ private:
             margin[forest_.first(c.tree) + o] += sign * forest_.values[c.value + o];
     }
 
+    // A leaf that several variables open or close at one time, shared out without a link.
+    void add_leaf(const CornerVisit& c, double* credit) const {
+        const bool few = c.n_past < ShareTable::SIDE && c.n_before < ShareTable::SIDE;
+        const Shares shares = few ? shares_.at[true][c.n_past][c.n_before] : corner_shares(c.n_past, c.n_before, true);
+        const int32_t* const members = jumps_.members(c);
+        for (size_t i = 0; i < c.n_past + c.n_before; ++i) {
+            double* const to = credit + static_cast<size_t>(members[i]) * k_ + forest_.first(c.tree);
+            const double share = i < c.n_past ? shares.past : shares.before;
+            for (size_t o = 0; o < forest_.width(c.tree); ++o) to[o] += share * forest_.values[c.value + o];
+        }
+    }
+
     void enter(int32_t index) {
         if (index >= 0) {
             const double* value = jumps_.delta(index);
@@ -238,8 +257,8 @@ struct LinkedWorker {
     Tracer tracer;
     LinkedCredit credit;
 
-    LinkedWorker(const Forest& f, const LaneKernel* kernel, bool alone, const Link& link, const CornerPolicy& policy)
-        : tracer(f, kernel, alone), credit(f, f.split_ids(), link, policy) {}
+    LinkedWorker(const Forest& f, const LaneKernel* kernel, Route route, const Link& link, const CornerPolicy& policy)
+        : tracer(f, kernel, route), credit(f, f.split_ids(), link, policy) {}
 };
 
 // What threads find, in an order that does not depend on them.
@@ -261,6 +280,26 @@ private:
     std::vector<LargeCorner> all_;
 };
 
+// Traces every start with every end, and calls take(worker, traced, start, end, weight, sum), where `sum` is what the end gets
+// of out (ends, table).
+template <class Take>
+void for_linked(const Forest& forest, const LaneKernel* kernel, const Link& link, const Rows& starts,
+                const double* weights, const Rows& ends, const CornerPolicy& policy, size_t n_threads, size_t table,
+                double* out, Take take) {
+    const LaneKernel& shape = kernel ? *kernel : LANES_PLAIN;
+    const Crowd crowd(forest, starts, weights, static_cast<size_t>(shape.lanes));
+    const Route route = route_of_linked(forest, kernel, starts.n_rows);
+    for_crowd(crowd, shape, START_BLOCK, kernel ? TRACE_VECTORS : 1, ends.n_rows, table, n_threads, out, [&] {
+        return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, route, link, policy)](
+                   size_t begin, size_t n, size_t row, size_t n_rows, double* sum) {
+            const Block block{crowd.columns.data() + begin, crowd.size, ends.row(row), 1, forest.n_columns()};
+            worker->tracer.population(block, n, n_rows, [&](size_t i, size_t r, const TracedPair& pair) {
+                take(*worker, pair, crowd.order[begin + i], row + r, crowd.weights[begin + i], sum + r * table);
+            });
+        };
+    });
+}
+
 // values: (ends, columns, link outputs), the sum over starts of weight * credit, but for the corners that are given back.
 inline std::vector<LargeCorner> linked_credits(const Forest& forest, const LaneKernel* kernel, const Link& link,
                                                const Rows& starts, const double* weights, const Rows& ends,
@@ -271,29 +310,47 @@ inline std::vector<LargeCorner> linked_credits(const Forest& forest, const LaneK
     check_link(forest, link);
     LargeCorners large;
     if (ends.n_rows == 0) return {};
-    const size_t p = forest.n_columns(), k = forest.n_outputs(), table = forest.n_variables() * link.n_outputs();
+    const size_t k = forest.n_outputs(), table = forest.n_variables() * link.n_outputs();
     std::vector<double> margins(starts.n_rows * k);
     predict(forest, starts, margins.data());
-    const LaneKernel& shape = kernel ? *kernel : LANES_PLAIN;
-    const Crowd crowd(forest, starts, weights, static_cast<size_t>(shape.lanes));
-    // What happens at each split of a swept pair is looked for among all of them. With several outputs that is more than
-    // lanes cost that are full.
-    const bool alone = k == 1 || starts.n_rows <= FEW_STARTS;
-    for_crowd(crowd, shape, kernel ? TRACE_VECTORS : 1, ends.n_rows, table, n_threads, values, [&] {
-        return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, alone, link,
-                                                           CornerPolicy{starts.n_rows, target})](
-                   size_t begin, size_t n, size_t row, size_t n_rows, double* sum) {
-            const Block block{crowd.columns.data() + begin, crowd.size, ends.row(row), 1, p};
-            worker->tracer.population(block, n, n_rows, [&](size_t i, size_t r, const TracedPair& pair) {
-                const size_t start = crowd.order[begin + i];
-                worker->credit.add(pair, starts.row(start), ends.row(row + r), &margins[start * k],
-                                   crowd.weights[begin + i], sum + r * table, [&](double time, size_t players) {
-                                       large.add({static_cast<int64_t>(row + r), static_cast<int64_t>(start), time,
-                                                  static_cast<int64_t>(players)});
-                                   });
-            });
-        };
-    });
+    for_linked(forest, kernel, link, starts, weights, ends, {starts.n_rows, target}, n_threads, table, values,
+               [&](LinkedWorker& worker, const TracedPair& pair, size_t start, size_t end, double weight, double* sum) {
+                   worker.credit.add(pair, starts.row(start), ends.row(end), &margins[start * k], weight, sum,
+                                     [&](double time, size_t players) {
+                                         large.add({static_cast<int64_t>(end), static_cast<int64_t>(start), time,
+                                                    static_cast<int64_t>(players)});
+                                     });
+               });
+    return large.in_order();
+}
+
+// values: (ends, starts, columns, link outputs), each start's credit by itself, but for the corners that are given back, whose
+// start and end are both the number of their pair. sums: (ends, starts, columns, outputs of the trees), the credits for the sum
+// of trees itself, from the same walk.
+inline std::vector<LargeCorner> linked_credits_singly(const Forest& forest, const LaneKernel* kernel, const Link& link,
+                                                      const Rows& starts, const Rows& ends, double target,
+                                                      size_t n_threads, double* values, double* sums) {
+    check_columns(forest, starts, "starts");
+    check_columns(forest, ends, "ends");
+    check_link(forest, link);
+    LargeCorners large;
+    const size_t k = forest.n_outputs(), pairs = starts.n_rows * ends.n_rows;
+    const size_t table = forest.n_variables() * link.n_outputs(), sum_table = forest.n_variables() * k;
+    if (pairs == 0) return {};
+    std::vector<double> margins(starts.n_rows * k), ones(starts.n_rows, 1.0), unused(ends.n_rows);
+    predict(forest, starts, margins.data());
+    for_linked(forest, kernel, link, starts, ones.data(), ends, {1, target}, n_threads, 1, unused.data(),
+               [&](LinkedWorker& worker, const TracedPair& traced, size_t start, size_t end, double weight, double*) {
+                   const size_t pair = end * starts.n_rows + start;
+                   std::fill_n(values + pair * table, table, 0.0);
+                   std::fill_n(sums + pair * sum_table, sum_table, 0.0);
+                   worker.credit.add(traced, starts.row(start), ends.row(end), &margins[start * k], weight,
+                                     values + pair * table, [&](double time, size_t players) {
+                                         const auto at = static_cast<int64_t>(pair);
+                                         large.add({at, at, time, static_cast<int64_t>(players)});
+                                     });
+                   worker.credit.add_sum(sums + pair * sum_table);
+               });
     return large.in_order();
 }
 
@@ -307,8 +364,9 @@ inline std::vector<LargeCorner> linked_credits_pairs(const Forest& forest, const
     const size_t table = forest.n_variables() * link.n_outputs(), k = forest.n_outputs();
     const size_t block_size = Tracer::block_size(kernel, ends.n_rows, n_threads);
     std::fill(values, values + ends.n_rows * table, 0.0);
+    const Route route = route_of_pairs(forest, kernel);
     for_blocks(forest, starts, ends, n_threads, block_size, [&] {
-        return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, true, link, CornerPolicy{1, target}),
+        return [&, worker = std::make_unique<LinkedWorker>(forest, kernel, route, link, CornerPolicy{1, target}),
                 margins = std::vector<double>(block_size * k)](size_t, size_t begin, size_t size,
                                                                const Block& block) mutable {
             predict(forest, Rows{starts.row(begin), size, starts.n_columns}, margins.data());
