@@ -18,6 +18,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeRegressor
+from unchecked import unchecked
 
 import gigrad as gig
 from gigrad.graph import Column, Elementwise, Graph, Input, Tree, TreeEnsemble, assemble, topological
@@ -33,7 +34,7 @@ def stumps(*splits: tuple[int, float], kinds: tuple[str, ...] = ("number",) * 3)
              np.zeros(3, bool), np.array([0.0, 0.0, 1.0]))
         for j, t in splits
     ]  # fmt: skip
-    columns = tuple(Column(n, k) for n, k in zip(NAMES, kinds, strict=False))
+    columns = tuple(Column(n, unchecked(k)) for n, k in zip(NAMES, kinds, strict=False))
     return graph_of(columns, source, assemble(source, trees, np.zeros(1)))
 
 
@@ -240,8 +241,9 @@ def test_the_values_of_a_term_put_splits_half_way_between_them(models: dict[str,
     tree = listed.scorer.node
     assert isinstance(tree, TreeEnsemble)
     assert set(tree.place[tree.feature == 3]) == {18.0, 30.0}
-    plain = gig.Explainer(models["xgboost"], X.head(30))
-    assert set(plain.scorer.node.place[tree.feature == 3]) == {23.5, 35.5}
+    other = gig.Explainer(models["xgboost"], X.head(30)).scorer.node
+    assert isinstance(other, TreeEnsemble)
+    assert set(other.place[tree.feature == 3]) == {23.5, 35.5}
 
 
 def test_nominal_columns_change_at_once_in_every_part(models: dict[str, Any]) -> None:
@@ -278,7 +280,7 @@ def test_flags_alone_are_baseline_shapley_values(name: str, models: dict[str, An
     graph = gig.import_model(models[name])
     if name != "sum":  # a net reads the flags along the straight path, unless they are nominal
         graph = graph.then(_Squash())
-    options = {"nominal": ["owns", "phone", "late"]} if name == "sum" else {}
+    options: dict[str, Any] = {"nominal": ["owns", "phone", "late"]} if name == "sum" else {}
     start, end = np.array([0.0, 1.0, 0.0, 24.0, 20.0]), np.array([1.0, 0.0, 1.0, 24.0, 20.0])
     found = gig.explain_pairs(graph, start[None], end[None], **options).values[0]
     right = shapley(lambda row: float(graph.predict(row[None])[0]), start, end)

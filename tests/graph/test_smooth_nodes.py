@@ -12,6 +12,7 @@ import gigrad as gig
 from gigrad.graph import (
     Affine,
     Array,
+    ChainedFill,
     Concat,
     Elementwise,
     Factor,
@@ -21,6 +22,7 @@ from gigrad.graph import (
     KernelMachine,
     LogSoftmax,
     Lookup,
+    Normalized,
     Opaque,
     PiecewiseLinear,
     Product,
@@ -28,6 +30,9 @@ from gigrad.graph import (
     Smooth,
     Softmax,
     Sum,
+    Switch,
+    UnitRows,
+    WeightedMedian,
 )
 from gigrad.graph.erf import erf
 from gigrad.graph.functions import FUNCTIONS
@@ -47,6 +52,12 @@ NODES: dict[str, Smooth] = {
     "piecewise": PiecewiseLinear(X, np.array([-1.0, 0.2, 1.0]), np.array([0.0, 2.0, 1.0])),
     "softmax": Softmax(X),
     "log_softmax": LogSoftmax(X),
+    "layer_norm": Normalized(X, True, 1e-5),
+    "rms_norm": Normalized(X, False, 1e-7),
+    "l1_rows": UnitRows(X, "l1"),
+    "l2_rows": UnitRows(X, "l2"),
+    "median": WeightedMedian(X, np.array([0.5, 0.2, 0.4])),
+    "chained_fill": ChainedFill(X, np.zeros(3), np.array([2]), np.array([[0.5, -1.0, 0.0]]), np.array([0.3])),
     "sum": Sum((X, Y, X)),
     "product": Product(X, Y),
     "product_by_a_column": Product(X, Select(Y, (0,))),
@@ -54,6 +65,7 @@ NODES: dict[str, Smooth] = {
     "concat": Concat((X, Y)),
     "select_twice": Select(X, (2, 0, 2)),
     "fill": Fill(X, np.zeros(3)),
+    "switch": Switch(Input(1), (X, Y)),
     "opaque": Opaque(X, 1, lambda x: (x**2).sum(axis=1, keepdims=True), lambda x, c: 2 * x * c),
     "constant_kernel": kernel(),
     "product_of_kernels": kernel(Factor("gaussian", SCALE), Factor("linear", SCALE, 2.0), Factor("matern52", SCALE)),
@@ -91,7 +103,7 @@ def test_slopes_of_scalar_functions_agree_with_finite_differences(name: str) -> 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_slopes_jump_at_the_named_kinks_only(name: str) -> None:
     function, h = FUNCTIONS[name], 1e-7
-    low = 0.2 if name in ("log", "sqrt", "logit", "reciprocal", "box_cox") else -0.9
+    low = 0.2 if name in ("log", "log_or_zero", "sqrt", "logit", "reciprocal", "box_cox") else -0.9
     x = np.append(np.linspace(low, 0.9, 96), [k for k in (-0.5, 0.0, 0.5) if k > low])
     jump = np.abs(function.slope(x + h, 0.3) - function.slope(x - h, 0.3))
     away = np.abs(x[:, None] - np.array([*function.kinks, np.inf])).min(axis=1) > 2 * h
@@ -175,9 +187,9 @@ def test_encoders_pass_nothing_back_from_missing_values() -> None:
 def wrong_nodes() -> dict[str, Any]:
     return {
         "Affine needs a weight of shape": lambda: Affine(X, np.ones((2, 2)), np.ones(2)),
-        "Elementwise knows": lambda: Elementwise(X, "swoosh"),
+        "The function of Elementwise must be one of": lambda: Elementwise(X, "swoosh"),
         "at least two knots": lambda: PiecewiseLinear(X, np.array([0.0, 0.0]), np.array([0.0, 1.0])),
-        "A kernel factor is one of": lambda: Factor("swoosh", SCALE),
+        "A kernel factor must be one of": lambda: Factor("swoosh", SCALE),
         "KernelMachine needs": lambda: KernelMachine(X, np.ones((2, 2)), np.ones((1, 2)), np.ones(1), ()),
         "must give an array of shape": lambda: Opaque(X, 2, lambda x: x, lambda x, c: x).forward(np.ones((1, 3))),
         "must have the shape of its input": lambda: Opaque(X, 3, lambda x: x, lambda x, c: x[:, :1]).pullback(
@@ -190,3 +202,22 @@ def wrong_nodes() -> dict[str, Any]:
 def test_nodes_that_cannot_be(message: str) -> None:
     with pytest.raises(gig.InputError, match=message):
         wrong_nodes()[message]()
+
+
+def test_values_are_filled_round_after_round_and_their_gradient_follows() -> None:
+    """Columns 0 and 2 are missing: 2 is filled from 0's first guess, 0 from that, and 2 again."""
+    rng = np.random.default_rng(1)
+    column, weight = np.array([2, 0, 2]), rng.normal(size=(3, 3))
+    weight[np.arange(3), column] = 0.0
+    node = ChainedFill(X, np.array([1.0, 2.0, 3.0]), column, weight, np.array([0.1, 0.2, 0.3]))
+    row = np.array([[np.nan, 0.7, np.nan]])
+    x0, x1 = 1.0, 0.7
+    x2 = weight[0] @ [x0, x1, 3.0] + 0.1
+    x0 = weight[1] @ [x0, x1, x2] + 0.2
+    x2 = weight[2] @ [x0, x1, x2] + 0.3
+    np.testing.assert_allclose(node.forward(row), [[x0, x1, x2]], rtol=1e-15)
+    h = np.array([[0.0, 1e-6, 0.0]])
+    want = (node.forward(row + h) - node.forward(row - h)) / 2e-6
+    got = [node.pullback(np.eye(3)[k : k + 1], row)[0][0] for k in range(3)]
+    np.testing.assert_allclose([g[1] for g in got], want[0], atol=1e-9)
+    assert not np.array(got)[:, [0, 2]].any()

@@ -18,6 +18,7 @@ import gigrad as gig
 from gigrad import portable
 from gigrad.graph import (
     Affine,
+    ChainedFill,
     Column,
     Concat,
     Elementwise,
@@ -28,6 +29,7 @@ from gigrad.graph import (
     LogSoftmax,
     Lookup,
     Node,
+    Normalized,
     Opaque,
     PiecewiseLinear,
     PiecewisePolynomial,
@@ -36,6 +38,9 @@ from gigrad.graph import (
     Shares,
     Softmax,
     Sum,
+    Switch,
+    UnitRows,
+    WeightedMedian,
     topological,
 )
 from gigrad.portable.nodes import NODES
@@ -56,7 +61,21 @@ def every_node() -> Graph:
     trees = random_forest(rng, (columns[0], columns[0], columns[2]), source, outputs=3)
     curves = PiecewisePolynomial(Select(numbers, (0,)), np.array([-1.0, 1.0]), rng.normal(size=(12, 2)))
     shares = Shares(Softmax(trees), Affine(looked, np.zeros((1, 3)), np.ones(1)))
-    wide = Concat((Elementwise(both, "leaky_relu", 0.1), shares, LogSoftmax(trees), curves, _kernel_machine(looked)))
+    segment = random_forest(rng, (columns[0], columns[0], columns[2]), source)
+    switched = Switch(segment, (shares, Softmax(trees)))
+    wide = Concat(
+        (
+            Elementwise(both, "leaky_relu", 0.1),
+            switched,
+            LogSoftmax(trees),
+            curves,
+            Normalized(both, True, 1e-5),
+            UnitRows(both, "l2"),
+            WeightedMedian(both, np.ones(3)),
+            ChainedFill(both, np.zeros(3), np.array([1]), np.array([[0.5, 0.0, 1.0]]), np.zeros(1)),
+            _kernel_machine(looked),
+        )
+    )
     score = PiecewiseLinear(
         Affine(wide, rng.normal(size=(2, wide.width)), np.zeros(2)), np.array([-9.0, 0, 9]), np.arange(3.0)
     )

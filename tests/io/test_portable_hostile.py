@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from forests import random_columns, random_rows, tree_explainer
+from unchecked import unchecked
 
 import gigrad as gig
 from gigrad import portable
@@ -141,8 +142,8 @@ HOSTILE_DOCUMENTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "nothing added up": lambda d: chain(d, lambda i: {"type": "Sum", "sources": []}, 1),
     "widths that do not fit": lambda d: chain(d, lambda i: {"type": "Sum", "sources": [{"node": 0}, {"node": 1}]}, 1),
     "width bomb": lambda d: chain(d, doubled, 60),
-    "time bomb": lambda d: (chain(d, product, 100), d.update(output_names=["a", "b"])),
-    "zero-width bomb": lambda d: (chain(d, nothing, 1), chain(d, doubled, 60)),
+    "time bomb": lambda d: [unchecked(chain)(d, product, 100), d.update(output_names=["a", "b"])],
+    "zero-width bomb": lambda d: [unchecked(chain)(d, *more) for more in ((nothing, 1), (doubled, 60))],
 }  # fmt: skip
 
 
@@ -193,7 +194,25 @@ def mutated(rng: np.random.Generator, data: bytes) -> bytes:
     return bytes(out)
 
 
-WORDS = [None, True, 0, 1, -1, 2**31, 2**70, 0.5, 1e308, "", "nan", "Sum", [], [[]], {}, {"node": 0}, {"array": 1}]
+WORDS: list[Any] = [
+    None,
+    True,
+    0,
+    1,
+    -1,
+    2**31,
+    2**70,
+    0.5,
+    1e308,
+    "",
+    "nan",
+    "Sum",
+    [],
+    [[]],
+    {},
+    {"node": 0},
+    {"array": 1},
+]
 
 
 def scramble(rng: np.random.Generator, document: Any) -> None:

@@ -6,13 +6,17 @@ from .columns import Column
 from .discrete import Choice, Evidence, decide, under
 from .encode import Fill, IsMissing, Lookup
 from .kernel_machine import Factor, KernelMachine
+from .median import WeightedMedian
 from .merge import merge
 from .model import Graph, Transform
-from .node import Array, Concat, Input, Node, Select, Smooth, evaluate, needed, topological, value_of
+from .node import Array, Concat, Input, Move, Node, Select, Smooth, evaluate, needed, topological, value_of
+from .normalize import Normalized
 from .polynomials import PiecewisePolynomial
 from .rewire import attach, rewire
+from .row_steps import ChainedFill, UnitRows
 from .smooth import Affine, Elementwise, LogSoftmax, Opaque, PiecewiseLinear, Product, Shares, Softmax, Sum
-from .targets import Opposite
+from .switch import Switch, switched
+from .targets import Opposite, Times
 from .trees import TreeEnsemble
 from .witness import Scores, Witness, own_values, rounding_above, scores_of
 
@@ -20,6 +24,7 @@ __all__ = [
     "Affine",
     "Array",
     "Between",
+    "ChainedFill",
     "Choice",
     "Column",
     "Concat",
@@ -33,7 +38,9 @@ __all__ = [
     "KernelMachine",
     "LogSoftmax",
     "Lookup",
+    "Move",
     "Node",
+    "Normalized",
     "Opaque",
     "Opposite",
     "PiecewiseLinear",
@@ -45,9 +52,13 @@ __all__ = [
     "Smooth",
     "Softmax",
     "Sum",
+    "Switch",
+    "Times",
     "Transform",
     "Tree",
     "TreeEnsemble",
+    "UnitRows",
+    "WeightedMedian",
     "Witness",
     "assemble",
     "attach",
@@ -59,6 +70,7 @@ __all__ = [
     "rewire",
     "rounding_above",
     "scores_of",
+    "switched",
     "topological",
     "under",
     "value_of",

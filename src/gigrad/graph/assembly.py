@@ -1,7 +1,7 @@
 """Trees as importers read them, packed into one TreeEnsemble.
 
-Trees are packed a batch at a time: what packing needs fits the processor's cache then, so that a forest of millions of
-nodes costs as much a node as a small one, and no more memory than the packed trees and one batch.
+Trees are packed in batches whose working set fits the processor's cache, so that a forest of millions of nodes costs as
+much a node as a small one, and needs no more memory than the packed trees and one batch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .places import DATA_DIGITS, MIDPOINT_DIGITS, between
 from .sets import pack
 from .trees import Ints, TreeEnsemble
 
-_MOST_CODES = 1 << 26  # far above any table; a larger code is a damaged one, and its bits would fill the memory
+_MOST_CODES = 1 << 26  # larger codes come from damaged files, and their bit sets would fill the memory
 _BATCH = 1 << 17  # nodes that are packed at once
 
 
@@ -32,8 +32,8 @@ class Tree:
     that adds to output `output`, or (nodes, outputs) for vector leaves (`output=-1`). `categories` maps a node to the
     codes that go left. `equal` are the least and the largest numbers that the library cannot tell from the threshold it
     stores, (nodes,) each, by default the thresholds; `single` says that it reads float32, of all nodes or of each;
-    `midpoints` that it stores means of two float32 numbers. `place` is where splits stand, (nodes,): NaN, and none by
-    default, where that follows from the rest.
+    `midpoints` that it stores means of two float32 numbers. `place` are the places of splits, (nodes,); None, or NaN at
+    a node, where it is to be derived from the other fields.
     """
 
     feature: NDArray[Any]
@@ -51,7 +51,7 @@ class Tree:
 
 
 Arrays = dict[str, NDArray[Any]]
-"""Some trees in the form of a TreeEnsemble: those of its attributes that are about nodes and trees, by name."""
+"""Packed trees: the attributes of a TreeEnsemble that describe nodes and trees, by name."""
 
 DTYPES: dict[str, Any] = {
     "feature": np.int32, "threshold": np.float64, "equal_low": np.float64, "equal_high": np.float64,
@@ -59,16 +59,16 @@ DTYPES: dict[str, Any] = {
     "category_set": np.int32, "set_start": np.int32, "set_words": np.uint32, "value": np.int32,
     "values": np.float64, "roots": np.int32, "tree_output": np.int32,
 }  # fmt: skip
-_COUNTED_IN = {  # what numbers of one array are places in
+_COUNTED_IN = {  # for an array of indices, the array that they index
     "left": "feature", "right": "feature", "roots": "feature", "value": "values", "category_set": "set_start",
 }  # fmt: skip
 
 
 def assemble(source: Node, trees: Iterable[Tree], base: Array) -> TreeEnsemble:
-    """Number the nodes of all trees parents-first, tree after tree, and pack them into one TreeEnsemble.
+    """A TreeEnsemble of all trees; nodes are numbered tree by tree, parents before children.
 
-    `trees` are read one after the other and not kept: a generator of them takes the least memory.
-    Raises CorruptModelError for a child out of range, a cycle, or trees the walk cannot take.
+    `trees` are read one after the other and not kept: a generator takes the least memory.
+    Raises CorruptModelError for a child out of range, a cycle, or trees that the native core refuses.
     """
     parts: list[Arrays] = []
     n_trees = 0
@@ -88,7 +88,7 @@ def join(parts: Sequence[Arrays]) -> Arrays:
         arrays = [p[name] for p in parts]
         if name in _COUNTED_IN:
             arrays = [
-                np.where(x < 0, x, x + np.int32(b))  # negative numbers mark that there is none
+                np.where(x < 0, x, x + np.int32(b))  # a negative index means none
                 for x, b in zip(arrays, before[_COUNTED_IN[name]], strict=True)
             ]
         elif name == "set_start":
@@ -167,11 +167,11 @@ def _pack(trees: Sequence[Tree], first: int) -> Arrays:
 def _places(
     low: Array, high: Array, single: NDArray[np.bool_], midpoints: NDArray[np.bool_], wanted: NDArray[np.bool_]
 ) -> Array:
-    """The places of the `wanted` splits, NaN elsewhere; each distinct interval is looked at once."""
+    """The places of the `wanted` splits, NaN elsewhere; each distinct interval is computed once."""
     out = np.full(len(low), np.nan)
     for one, means in itertools.product((False, True), repeat=2):
         mine = wanted & (single == one) & (midpoints == means)
-        both = np.empty(int(mine.sum()), np.complex128)  # complex numbers are put in order by both of their parts
+        both = np.empty(int(mine.sum()), np.complex128)  # as complex numbers, pairs are sorted by both parts
         both.real, both.imag = low[mine], high[mine]
         ends, which = np.unique(both, return_inverse=True)
         digits = MIDPOINT_DIGITS if means else DATA_DIGITS
@@ -184,7 +184,7 @@ def _joined(parts: Sequence[NDArray[Any]], dtype: Any) -> NDArray[Any]:
 
 
 def _before(sizes: Sequence[int]) -> NDArray[np.int64]:
-    """How much comes before each part."""
+    """The offset of each part in the concatenation."""
     ends = np.cumsum(sizes, dtype=np.int64)
     if len(ends) and ends[-1] > np.iinfo(np.int32).max:
         raise CorruptModelError(f"Trees must have fewer than 2**31 nodes and numbers together; these have {ends[-1]}.")
@@ -218,8 +218,8 @@ def _parents_first(
 ) -> NDArray[np.int64]:
     """The nodes that the roots reach, tree after tree, each after all of its parents.
 
-    All trees are peeled at once, level by level: a node comes when the last of its parents has come, so shared
-    children cost nothing extra and a cycle shows as nodes that never come.
+    Kahn's algorithm on all trees at once, level by level: a node is taken once all of its parents have been, so that
+    shared children cost nothing extra and a cycle leaves nodes that are never taken.
     """
     scratch = np.empty(len(leaf), np.int64)
     reached = np.zeros(len(leaf), bool)
@@ -249,7 +249,7 @@ def _parents_first(
 
 
 def _once(nodes: NDArray[np.int64], scratch: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Every node one time, in any order, without sorting or hashing: the place that is written last is kept."""
+    """The distinct nodes, in any order, without sorting or hashing: of duplicates, the last one written is kept."""
     places = np.arange(len(nodes))
     scratch[nodes] = places
     kept: NDArray[np.int64] = nodes[scratch[nodes] == places]

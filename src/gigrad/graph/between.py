@@ -1,9 +1,10 @@
-"""A graph that may be asked at any point of a path, for explaining it piece by piece.
+"""A graph that can be evaluated at any point of a path, for explaining the path in parts.
 
-Splits decide sides by their thresholds and times by their places, and on rows the two agree. A point in the middle of
-a path is no row: a flag of 0.3 lies beyond a threshold of 1e-35 while the path, which passes that split at one half,
-has not crossed it yet. Here thresholds are moved to the places, so that every point is on the side that the path has
-there; and since times are computed from shortest decimals where a library reads float32, rows are given as those.
+The side of a split follows from its threshold, the time of its crossing from its place, and on rows the two agree. A
+point inside a path may hold values that no row has: a flag of 0.3 lies beyond a threshold of 1e-35 while the path,
+which crosses that split at one half, has not crossed it yet. Here thresholds are moved to the places, so that every
+point is on the side that the path has there; and since times are computed from shortest decimals where a library reads
+float32, rows are converted to those.
 A value outside of a discrete column's support counts with the nearest value of the support.
 """
 
@@ -22,19 +23,19 @@ from .trees import TreeEnsemble
 Bools = NDArray[np.bool_]
 
 _NARROW = 4.0
-"""Units of float32 that an interval of numbers which a library cannot tell apart spans at most: two halves and a cast.
-Wider ones are flat pieces of transformers, whose ends belong to one side as a whole: there the threshold stays."""
+"""The largest width, in units of float32, of an interval of numbers that rounding makes equal: two halves and a cast.
+Wider intervals are flat pieces of transformers, which lie on one side as a whole: there the threshold stays."""
 
 
 @dataclass(frozen=True, eq=False)
 class Between:
-    """The nodes of a graph as they may be asked between rows.
+    """The nodes of a graph in a form that can be evaluated at points between rows.
 
     Attributes
     ----------
     nodes : tuple of Node
     decimal : (p,) bool
-        The columns that are given as shortest decimals of their float32 forms.
+        The columns whose values are replaced by the shortest decimals of their float32 forms.
     """
 
     nodes: tuple[Node, ...]
@@ -55,7 +56,7 @@ class Between:
         return cls(tuple(moved[node] for node in nodes), single & ~wide)
 
     def read(self, rows: Array) -> Array:
-        """Rows as the nodes are to be given them, (n, p)."""
+        """Rows converted for the input of these nodes, (n, p)."""
         out = rows.copy()
         with np.errstate(over="ignore"):
             short = rows[:, self.decimal].astype(np.float32)
@@ -70,7 +71,7 @@ def _moved(trees: TreeEnsemble, numeric: Bools) -> TreeEnsemble:
         narrow = trees.equal_high - trees.equal_low <= _NARROW * unit
     at = numeric & narrow & np.isfinite(trees.place)
     place = trees.place[at]
-    below = trees.threshold[at] < place  # the stored number itself goes right
+    below = trees.threshold[at] < place  # a value equal to the stored threshold goes right
     threshold, low, high = trees.threshold.copy(), trees.equal_low.copy(), trees.equal_high.copy()
     threshold[at] = np.where(below, np.nextafter(place, -np.inf), place)
     low[at] = high[at] = place

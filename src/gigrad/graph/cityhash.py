@@ -1,4 +1,4 @@
-"""CityHash64 (version 1.0), by which CatBoost knows a category: it keeps a label's hash and forgets the label.
+"""CityHash64 (version 1.0), by which CatBoost identifies categories: it stores the hash of a label, not the label.
 
 Written from the algorithm's published definition (Google, MIT licence; see NOTICE). Numbers are unsigned, modulo 2^64.
 """
@@ -17,16 +17,16 @@ _MASK = (1 << 64) - 1
 
 
 def category_hash(value: Any) -> int:
-    """The 32-bit number by which CatBoost knows a label: the hash of its text. Integers are written out, so is 0 or 1
-    for a boolean."""
+    """The 32-bit hash by which CatBoost identifies a label: that of its text. Integers are converted to text, booleans
+    to 0 or 1."""
     if isinstance(value, str):
         text = value
     elif isinstance(value, (int, np.integer, np.bool_)):
         text = str(int(value))
     else:
         raise InputError(
-            f"A category for a CatBoost model must be a string or an integer; got {value!r}. Write it as a string, as "
-            "CatBoost itself asks for."
+            f"A category for a CatBoost model must be a string or an integer; got {value!r}. Convert it to a string, "
+            "as CatBoost itself requires."
         )
     return city_hash(text.encode()) & 0xFFFFFFFF
 

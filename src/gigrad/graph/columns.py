@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -28,20 +29,22 @@ class Column:
     ----------
     name : str
     kind : "number", "category" or "unused"
-        A number moves along the path from start to end; a category changes all at once, half-way. What an unused
-        column holds is never looked at: it may be anything, and earns nothing.
+        A number moves along the path from start to end; a category changes all at once, half-way. An unused column is
+        never read: it may hold anything, and its credit is 0.
     labels : tuple or None
         Categories: the label that each code stands for. None where the table itself holds integer codes.
     missing : bool
-        Whether the model takes a missing value here: NaN or None, that is.
+        Whether the model accepts a missing value here: NaN or None.
     unknown : "refuse", "missing" or "other"
         What a label outside of `labels` becomes: an error, a missing value, or code -1, as the model's library does.
     missing_value : float or None
-        A number that the model takes for a missing value, whether or not it takes NaN for one.
+        A number that the model treats as a missing value, whether or not it accepts NaN.
     compared_in : "float32" or "float64"
         How a number is compared with `missing_value`: XGBoost does it in float32.
     known_as : "label" or "catboost hash"
-        Whether `labels` holds the labels themselves or, for a model that has forgotten them, their hashes.
+        Whether `labels` holds the labels themselves or, for a model that does not store them, their hashes.
+    least, most : float or None
+        The smallest and the largest number that the model accepts, if it refuses others.
     """
 
     name: str
@@ -52,6 +55,8 @@ class Column:
     missing_value: float | None = None
     known_as: KnownAs = "label"
     compared_in: ComparedIn = "float32"
+    least: float | None = None
+    most: float | None = None
 
     @property
     def may_be_missing(self) -> bool:
@@ -67,8 +72,19 @@ class Column:
         with np.errstate(over="ignore"):
             return np.asarray(values.astype(np.float32) == np.float32(self.missing_value))
 
+    def refuses(self, values: Array) -> NDArray[np.bool_]:
+        """Which numbers lie outside `least` to `most`, (n,)."""
+        low, high = (-np.inf if self.least is None else self.least), (np.inf if self.most is None else self.most)
+        return np.asarray((values < low) | (values > high))
+
     def codes(self, values: Iterable[Any]) -> Array:
         """The codes of values that are not missing, (n,); -1 for those that are not among the labels."""
-        code = {label: i for i, label in enumerate(self.labels or ())}
-        key = _KNOWN_AS[self.known_as]
-        return np.array([code.get(key(value), -1) for value in values], dtype=np.float64)
+        return np.array([self.code(value) for value in values], dtype=np.float64)
+
+    def code(self, value: Any) -> int:
+        """The code of one value that is not missing; -1 for one that is not among the labels."""
+        return self._code_of.get(_KNOWN_AS[self.known_as](value), -1)
+
+    @cached_property
+    def _code_of(self) -> dict[Any, int]:
+        return {label: i for i, label in enumerate(self.labels or ())}

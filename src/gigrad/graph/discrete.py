@@ -1,12 +1,12 @@
 """Which columns have no values in between: the choice of discrete and nominal columns, made once for a whole graph.
 
-Between 0 and 1 a flag has no values, and where a library writes its threshold in that gap is an accident: `x < 1`,
-`x <= 0.5` and `x <= 1e-35` agree on every row that can exist. On a *discrete* column every split therefore stands
-half-way between the two values of the column's support that it tells apart, so that credits follow from the model's
-decisions. A *nominal* column changes all at once, half-way, in the smooth parts of the model too.
+Between 0 and 1 a flag has no values, and where a library puts its threshold in that gap is arbitrary: `x < 1`,
+`x <= 0.5` and `x <= 1e-35` agree on every row that can exist. On a *discrete* column the place of every split is
+therefore half-way between the two values of the column's support that it separates, so that credits depend only on the
+model's decisions. A *nominal* column changes all at once, half-way, in the smooth parts of the model too.
 
-The choice is part of the question, like the reference: the caller's word comes first, else `decide` follows from the
-reference's values and types and from the thresholds of all trees. `under` gives the graph that a choice leads to.
+The choice is part of the problem, like the reference: what the caller gives takes precedence, else `decide` uses the
+reference's values and types and the thresholds of all trees. `under` returns the graph for a choice.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Support = tuple[float, ...] | None
 Why = Literal["given", "type", "thresholds"]
 
 _FARTHEST = 1e300
-"""Thresholds beyond it, and infinite ones, tell missing values apart and say nothing about the values."""
+"""Larger thresholds, and infinite ones, only separate missing values and say nothing about the values."""
 _NEAR = 1e-5
-"""XGBoost writes splits that only tell missing values apart as 2.00001 or 1e-6, rounded to float32."""
+"""XGBoost stores splits that only separate missing values as 2.00001 or 1e-6, rounded to float32."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Choice:
         The values that each discrete column takes, None for the whole numbers.
     nominal : tuple of str
     why : dict of str to "given", "type" or "thresholds"
-        What made each discrete column one: the caller, the reference's type, or the thresholds of the trees.
+        Why each discrete column is one: given by the caller, by the reference's type, or by the trees' thresholds.
     flags : tuple of str
         Columns that trees split on, whose reference values are all 0 or 1, and that are nevertheless neither.
     """
@@ -74,7 +74,7 @@ class Choice:
 
     @classmethod
     def from_record(cls, record: Any, columns: Sequence[Column], names: Sequence[str]) -> Choice:
-        """The choice that `as_record` wrote, for columns that go by `names`; InputError where it cannot be one."""
+        """The choice that `as_record` wrote, for columns called `names`; an InputError if the record is invalid."""
         discrete, nominal = words_of(record)
         why: dict[str, Why] = {n: w for w in get_args(Why) for n in record["discrete"].get(w, ())}
         word = Word.of(discrete, nominal, columns, names)
@@ -83,7 +83,7 @@ class Choice:
 
 
 def words_of(record: Any) -> tuple[dict[str, Support], list[str]]:
-    """What `discrete` and `nominal` must be for the choice of a record; InputError where the record has none."""
+    """The arguments `discrete` and `nominal` that reproduce a recorded choice; an InputError if it is invalid."""
     discrete = record.get("discrete") if isinstance(record, Mapping) else None
     values = record.get("values", {}) if isinstance(record, Mapping) else None
     if not isinstance(discrete, Mapping) or not isinstance(values, Mapping) or not set(discrete) <= set(get_args(Why)):
@@ -98,7 +98,7 @@ def words_of(record: Any) -> tuple[dict[str, Support], list[str]]:
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What tables say about columns; (p,) each.
+    """What tables show about columns; (p,) each.
 
     Attributes
     ----------
@@ -117,7 +117,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Word:
-    """The caller's word on discrete and nominal columns, checked; `discrete` None leaves it to the rule."""
+    """The discrete and nominal columns given by the caller, checked; `discrete` is None for the default rule."""
 
     discrete: dict[str, Support] | None
     nominal: tuple[str, ...]
@@ -151,11 +151,11 @@ class Word:
 
 
 def decide(graph: Graph, names: Sequence[str], evidence: Evidence, discrete: Any = None, nominal: Any = None) -> Choice:
-    """The choice for a whole graph, whose columns go by `names`.
+    """The choice for a whole graph, whose columns are called `names`.
 
-    The caller's word comes first. By default a column that trees split on is discrete if no reference row holds a
-    finite value of it that is not whole, and the reference's type is boolean or integer or every threshold on it lies
-    within a unit of float32 or 1e-5 of a multiple of one half. On columns that no tree splits on it has no effect.
+    What the caller gives takes precedence. By default a column that trees split on is discrete if its finite reference
+    values are all whole, and its type in the reference is boolean or integer or every threshold on it lies within a
+    unit of float32 or 1e-5 of a multiple of one half. On columns that no tree splits on it has no effect.
     """
     word = Word.of(discrete, nominal, graph.columns, names)
     split, halves = _thresholds(graph)
@@ -176,10 +176,10 @@ def decide(graph: Graph, names: Sequence[str], evidence: Evidence, discrete: Any
 def under(
     graph: Graph, choice: Choice, names: Sequence[str], *nodes: Node, share: float = 0.5
 ) -> tuple[Graph, tuple[Node, ...]]:
-    """The graph in which splits stand where a choice puts them, and what becomes of some of its nodes.
+    """The graph with the places of splits that a choice implies, and the new nodes for some of its nodes.
 
-    `graph` is one as importers give it, with columns that go by `names`. Splits on discrete columns stand at `share` of
-    the way between two values, from the smaller to the larger: one half but in trials of what depends on it.
+    `graph` is one as importers return it, with columns called `names`. On discrete columns the place of a split is at
+    `share` of the way from the smaller to the larger of two values: one half, except to test what depends on that.
     """
     position = {name: j for j, name in enumerate(names)}
     supports = {position[name]: support for name, support in choice.discrete.items()}
@@ -210,13 +210,13 @@ def _placed(
         mine = np.flatnonzero(numeric & (trees.feature == j))
         half = in_support(trees.threshold[mine], None if support is None else np.array(support), share)
         mine, half = mine[~np.isnan(half)], half[~np.isnan(half)]
-        # No value is taken for the stored threshold itself any more: it crosses at its place like all others.
+        # No value counts as equal to the stored threshold any more: it crosses at the place like all others.
         place[mine] = low[mine] = high[mine] = half
     place[numeric & np.isin(trees.feature, nominal)] = np.nan
     if source is trees.source and np.array_equal(place, trees.place, equal_nan=True):
         return trees
     placed = replace(trees, source=source, place=place, equal_low=low, equal_high=high)
-    trees.forget_native()  # the imported trees are kept to be saved, and seldom walked again
+    trees.forget_native()  # the imported trees are only kept for saving
     return placed
 
 
@@ -235,7 +235,7 @@ def _thresholds(graph: Graph) -> tuple[Bools, Bools]:
 
 
 def _outputs(graph: Graph) -> tuple[Node, ...]:
-    """Everything that a graph is made of hangs below these nodes."""
+    """The nodes of a graph that together depend on all of its nodes."""
     sources = (w.source for w in graph.witnesses if w.source is not None)
     return (graph.score, graph.margin, *(w.node for w in graph.witnesses), *sources)
 

@@ -1,6 +1,6 @@
 """Steps that turn a raw column into numbers: categories looked up, missing values filled or marked.
 
-On the path of an explanation such a column changes at once, so these nodes never jump between two numbers on their own.
+On the path of an explanation such a column changes at once, so these nodes add no jumps of their own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The error function of an array in float64, with NumPy alone: the same bits wherever NumPy rounds as IEEE 754 says.
+"""The error function of an array in float64, with NumPy alone: the same bits wherever NumPy follows IEEE 754.
 
 `erf(x) = x P(x^2) / Q(x^2)` on |x| <= 5.93, beyond which it is 1 to the last bit. The two polynomials are a weighted
 least-squares fit in 60 digits whose own error is 3e-17; rounding leaves under 1e-15.
@@ -34,7 +34,7 @@ def erf(x: Array) -> Array:
 
 
 def _polynomial(coefficients: tuple[float, ...], t: Array) -> Array:
-    """Even and odd powers apart, which halves the number of roundings on the way."""
+    """A polynomial by Horner's rule on even and odd powers separately, which halves the chain of roundings."""
     square = t * t
     even = np.full_like(t, coefficients[-1])
     for c in coefficients[-3::-2]:

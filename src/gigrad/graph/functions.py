@@ -15,6 +15,14 @@ _SQRT_HALF = np.sqrt(0.5)
 _SQRT_2_PI = np.sqrt(2.0 / np.pi)
 
 
+def _never(parameter: float) -> bool:
+    return False
+
+
+def _always(parameter: float) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class Function:
     """A scalar function: `value(x, parameter)`, `slope(x, parameter)`, and what is known about them.
@@ -26,9 +34,12 @@ class Function:
     piecewise_linear : bool
         Whether the function is linear between its kinks.
     bends_over_one : bool
-        Whether it bends over a distance of about one, so that the way of its input says how many nodes it needs.
+        Whether its curvature has a length scale of about one, so that the distance its input travels determines the
+        number of quadrature nodes.
     slope_of_value : callable, optional
         The slope from the value, where that saves computing the function again.
+    monotone : callable
+        Whether the function is monotone, given its parameter.
     """
 
     value: Callable[[Array, float], Array]
@@ -37,6 +48,7 @@ class Function:
     piecewise_linear: bool = False
     bends_over_one: bool = False
     slope_of_value: Callable[[Array], Array] | None = None
+    monotone: Callable[[float], bool] = _never
 
 
 def sigmoid(x: Array) -> Array:
@@ -54,7 +66,7 @@ def _gelu_slope(x: Array, _: float) -> Array:
 
 
 def _gelu_bend(x: Array) -> Array:
-    """What the tanh form of GELU takes the tanh of."""
+    """The argument of tanh in the tanh form of GELU."""
     return np.asarray(_SQRT_2_PI * (x + 0.044715 * x * x * x))
 
 
@@ -86,11 +98,16 @@ def _yeo_johnson_slope(x: Array, power: float) -> Array:
     return np.asarray((1.0 + np.abs(x)) ** np.where(x >= 0, power - 1.0, 1.0 - power))
 
 
+def _log_or_zero(x: Array, _: float) -> Array:
+    """The logarithm, and 0 where it is undefined: for products with a factor that is zero there."""
+    return np.log(np.where(x > 0, x, 1.0))
+
+
 _LEAST = 1e-7 - np.spacing(1.0)  # ranks closer to 0 or 1 have the normal score of this one, as in scikit-learn
 
 
 def _normal_score(u: Array, _: float) -> Array:
-    """The standard normal number whose distribution function is u, held where u leaves [1e-7, 1 - 1e-7]."""
+    """The standard normal quantile of u, constant outside [1e-7, 1 - 1e-7]."""
     from scipy.special import ndtri  # comes with scikit-learn, whose QuantileTransformer alone needs this
 
     return np.asarray(ndtri(np.clip(u, _LEAST, 1.0 - _LEAST)))
@@ -102,30 +119,48 @@ def _normal_score_slope(u: Array, _: float) -> Array:
     return np.where(inside, np.sqrt(2.0 * np.pi) * np.exp(0.5 * z * z), 0.0)
 
 
+def _tanh_slope(y: Array) -> Array:
+    slope = y * y
+    return np.subtract(1.0, slope, out=slope)  # in place: layers are wide
+
+
 # The parameter is a power, the leaky slope or ELU's alpha; the others ignore it.
 FUNCTIONS: dict[str, Function] = {
-    "identity": Function(lambda x, _: x, lambda x, _: np.ones_like(x), piecewise_linear=True),
-    "relu": Function(lambda x, _: np.maximum(x, 0.0), lambda x, _: (x > 0).astype(np.float64), (0.0,), True),
-    "leaky_relu": Function(lambda x, a: np.where(x > 0, x, a * x), lambda x, a: np.where(x > 0, 1.0, a), (0.0,), True),
+    "identity": Function(lambda x, _: x, lambda x, _: np.ones_like(x), piecewise_linear=True, monotone=_always),
+    "relu": Function(
+        lambda x, _: np.maximum(x, 0.0), lambda x, _: (x > 0).astype(np.float64), (0.0,), True, monotone=_always
+    ),
+    "leaky_relu": Function(
+        lambda x, a: np.where(x > 0, x, a * x),
+        lambda x, a: np.where(x > 0, 1.0, a),
+        (0.0,),
+        True,
+        monotone=lambda slope: slope >= 0.0,
+    ),
     "elu": Function(
         lambda x, a: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0.0))),
         lambda x, a: np.where(x > 0, 1.0, a * np.exp(np.minimum(x, 0.0))),
         (0.0,),
         bends_over_one=True,
+        monotone=_always,
     ),
     "tanh": Function(
         lambda x, _: kernels.tanh(x),
         lambda x, _: 1.0 - kernels.tanh(x) ** 2,
         bends_over_one=True,
-        slope_of_value=lambda y: 1.0 - y * y,
+        slope_of_value=_tanh_slope,
+        monotone=_always,
     ),
     "sigmoid": Function(
         lambda x, _: sigmoid(x),
         lambda x, _: sigmoid(x) * sigmoid(-x),
         bends_over_one=True,
         slope_of_value=lambda y: y * (1.0 - y),
+        monotone=_always,
     ),
-    "softplus": Function(lambda x, _: np.logaddexp(0.0, x), lambda x, _: sigmoid(x), bends_over_one=True),
+    "softplus": Function(
+        lambda x, _: np.logaddexp(0.0, x), lambda x, _: sigmoid(x), bends_over_one=True, monotone=_always
+    ),
     "normal_cdf": Function(
         lambda x, _: _normal(x),
         lambda x, _: np.asarray(np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)),
@@ -136,11 +171,24 @@ FUNCTIONS: dict[str, Function] = {
         lambda x, _: np.asarray(0.5 * x * (1.0 + np.tanh(_gelu_bend(x)))), _gelu_tanh_slope, bends_over_one=True
     ),
     "silu": Function(lambda x, _: np.asarray(x * sigmoid(x)), _silu_slope, bends_over_one=True),
-    "exp": Function(lambda x, _: np.exp(x), lambda x, _: np.exp(x), bends_over_one=True, slope_of_value=lambda y: y),
-    "log": Function(lambda x, _: np.log(x), lambda x, _: np.asarray(1.0 / x)),
-    "log1p": Function(lambda x, _: np.log1p(x), lambda x, _: np.asarray(1.0 / (1.0 + x))),
-    "expm1": Function(lambda x, _: np.expm1(x), lambda x, _: np.exp(x), bends_over_one=True),
-    "sqrt": Function(lambda x, _: np.sqrt(x), lambda x, _: np.asarray(0.5 / np.sqrt(x))),
+    "exp": Function(
+        lambda x, _: np.exp(x),
+        lambda x, _: np.exp(x),
+        bends_over_one=True,
+        slope_of_value=lambda y: y,
+        monotone=_always,
+    ),
+    "log": Function(lambda x, _: np.log(x), lambda x, _: np.asarray(1.0 / x), monotone=_always),
+    "log1p": Function(lambda x, _: np.log1p(x), lambda x, _: np.asarray(1.0 / (1.0 + x)), monotone=_always),
+    "expm1": Function(lambda x, _: np.expm1(x), lambda x, _: np.exp(x), bends_over_one=True, monotone=_always),
+    "sqrt": Function(lambda x, _: np.sqrt(x), lambda x, _: np.asarray(0.5 / np.sqrt(x)), monotone=_always),
+    "log_or_zero": Function(_log_or_zero, lambda x, _: np.where(x > 0, 1.0 / np.where(x > 0, x, 1.0), 0.0), (0.0,)),
+    "sqrt_or_zero": Function(
+        lambda x, _: np.sqrt(np.maximum(x, 0.0)),
+        lambda x, _: np.where(x > 0, 0.5 / np.sqrt(np.where(x > 0, x, 1.0)), 0.0),
+        (0.0,),
+    ),
+    "cos": Function(lambda x, _: np.cos(x), lambda x, _: -np.sin(x), bends_over_one=True),
     "square": Function(lambda x, _: x * x, lambda x, _: 2.0 * x),
     "signed_square": Function(lambda x, _: np.sign(x) * x * x, lambda x, _: 2.0 * np.abs(x), (0.0,)),
     "reciprocal": Function(lambda x, _: np.asarray(1.0 / x), lambda x, _: np.asarray(-1.0 / (x * x))),
@@ -148,5 +196,5 @@ FUNCTIONS: dict[str, Function] = {
     "box_cox": Function(_box_cox, lambda x, a: np.asarray(x ** (a - 1.0))),
     "yeo_johnson": Function(_yeo_johnson, _yeo_johnson_slope, (0.0,)),
     "normal_score": Function(_normal_score, _normal_score_slope, (_LEAST, 1.0 - _LEAST)),
-    "logit": Function(lambda x, _: np.asarray(np.log(x) - np.log1p(-x)), _logit_slope),
+    "logit": Function(lambda x, _: np.asarray(np.log(x) - np.log1p(-x)), _logit_slope, monotone=_always),
 }

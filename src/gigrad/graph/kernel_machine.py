@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import InputError
+from ..kernels.stopping import check_stopped
 from .node import Array, Node, Smooth
 
 _CELLS = 1 << 21  # kernel values held at once: 16 MB, whatever the number of rows
@@ -74,7 +75,7 @@ class Factor:
 
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:
-            raise InputError(f"A kernel factor is one of {', '.join(PROFILES)}; {self.profile!r} is none of them.")
+            raise InputError(f"A kernel factor must be one of {', '.join(PROFILES)}; got {self.profile!r}.")
 
     def argument(self, x: Array, support: Array) -> Array:
         """`q` for every row and support vector: (n, m)."""
@@ -82,7 +83,7 @@ class Factor:
             out: Array = (x * self.scale) @ support.T
             out += self.offset
             return out
-        centre = support.mean(axis=0)  # near the data, so that little is lost when squares are subtracted
+        centre = support.mean(axis=0)  # near the data, against cancellation when squares are subtracted
         a, b = (x - centre) * self.scale, (support - centre) * self.scale
         if PROFILES[self.profile].rough:
             return sum(((a[:, j, None] - b[:, j]) ** 2 for j in range(a.shape[1])), np.zeros((len(a), len(b))))
@@ -122,6 +123,7 @@ class KernelMachine(Smooth):
     def forward(self, *inputs: Array) -> Array:
         out = np.empty((len(inputs[0]), self.width))
         for rows in self._blocks(len(out)):
+            check_stopped()
             kernel = np.ones((1, len(self.support)))
             for factor in self.factors:
                 q = factor.argument(inputs[0][rows], self.support)
@@ -132,6 +134,7 @@ class KernelMachine(Smooth):
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         out = np.zeros_like(inputs[0])
         for rows in self._blocks(len(out)):
+            check_stopped()
             x = inputs[0][rows]
             arguments = [f.argument(x, self.support) for f in self.factors]
             values = [PROFILES[f.profile].value(q, f.parameter) for f, q in zip(self.factors, arguments, strict=True)]

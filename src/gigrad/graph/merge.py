@@ -7,11 +7,11 @@ Columns are matched by name where models know names, by position elsewhere:
   must name the same columns in the same order;
 - no names at all: by position, the same number of columns in each.
 
-A column that all read as a number is a number, and may be missing where all take a missing value. Where a model reads
-it as a category with labels, it is a category for all, since a variable either moves or changes at once: the labels are
-joined, and a model that reads the column as it comes (a number, an integer code) reads the label itself. Labels that a
-model would refuse are refused; so are labels that none knows, unless the models agree on what becomes of them. A model
-that does not use a column has no say in what it is.
+A column that all read as a number is a number, and may be missing if all accept a missing value. If a model reads it as
+a category with labels, it is a category for all, since a variable either moves or changes at once: the labels are
+merged, and a model that reads the column unencoded (a number, an integer code) reads the label itself. Labels that a
+model would refuse are refused; so are labels unknown to all, unless the models treat them alike. A model that does not
+use a column does not matter for its type.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def merge(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
     """The same models, in the same order, over one shared Input; all have the same `columns`, `input` and `named`."""
     if not graphs:
-        raise InputError("There must be at least one model to join; got none.")
+        raise InputError("merge needs at least one model; got none.")
     positions, names = _positions(graphs)
     readers: list[list[tuple[Graph, Column]]] = [[] for _ in names]
     for graph, places in zip(graphs, positions, strict=True):
@@ -61,7 +61,7 @@ def merge(graphs: Sequence[Graph]) -> tuple[Graph, ...]:
 
 
 def _positions(graphs: Sequence[Graph]) -> tuple[list[tuple[int, ...]], list[str]]:
-    """For every graph the place of each of its columns among the joined ones, and the joined names."""
+    """For every graph the positions of its columns among the merged ones, and the merged names."""
     named = [g for g in graphs if g.named]
     names = list(dict.fromkeys(n for g in (named or graphs[:1]) for n in g.feature_names))
     place = {name: i for i, name in enumerate(names)}
@@ -91,7 +91,7 @@ def _unmatched(graph: Graph, first: Graph, named: bool, width: int) -> str:
 
 
 def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
-    """One column for all who read it."""
+    """The merged column for all models that read it."""
     readers = [(g, c) for g, c in readers if c.kind != "unused"] or readers[:1]
     columns = [c for _, c in readers]
     missing = all(c.missing for c in columns)
@@ -112,7 +112,10 @@ def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
                 f"Column {name!r} must be a number or a category for all models; {number} reads it as a number and "
                 f"{codes} as a category of unknown labels. Fit the latter on a labelled category."
             )
-        return replace(columns[0], name=name, missing=missing)
+        least, most = ([v for c in columns if (v := getattr(c, end)) is not None] for end in ("least", "most"))
+        return replace(
+            columns[0], name=name, missing=missing, least=max(least, default=None), most=min(most, default=None)
+        )
     as_it_comes = [g.label for g, c in readers if c.labels is None]
     refusing = [set(c.labels) for c in labelled if c.labels is not None and c.unknown == "refuse"]
     union = dict.fromkeys(label for c in labelled for label in c.labels or ())
@@ -129,7 +132,7 @@ def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
 
 
 def _joined_hashes(name: str, readers: Sequence[tuple[Graph, Column]], missing: bool) -> Column:
-    """A column of which some models know the labels' hashes alone: others' labels can be hashed, never the reverse."""
+    """The merged column if some models store only hashes of its labels: the others' labels are hashed too."""
     columns = [c for _, c in readers]
     if any(c.labels is None for c in columns):
         other = next(g.label for g, c in readers if c.labels is None)
@@ -149,20 +152,20 @@ def _is_number(label: object) -> bool:
     return isinstance(label, (int, float, np.integer, np.floating, np.bool_))
 
 
-# ---------------------------------------------------------------- a model moved onto the joined columns
+# ---------------------------------------------------------------- a model rewritten to read the merged columns
 
 
 @dataclass(frozen=True, eq=False)
 class _Reader:
-    """How one model reads the joined columns."""
+    """The mapping from the merged columns to one model's own."""
 
-    places: tuple[int, ...]  # of its columns among the joined ones
+    places: tuple[int, ...]  # of its columns among the merged ones
     own: tuple[Column, ...]
     joined: tuple[Column, ...]
 
     @cached_property
     def recoded(self) -> dict[int, Array]:
-        """Its columns whose codes change: for every joined code, the value that the model itself would have read."""
+        """For its columns whose codes differ: for every merged code, the value that the model itself reads."""
         out: dict[int, Array] = {}
         for j, (place, column) in enumerate(zip(self.places, self.own, strict=True)):
             labels = self.joined[place].labels
@@ -189,7 +192,7 @@ class _Reader:
         return rows.select(self.places, matrix)
 
     def view(self, shared: Input) -> Node:
-        """A node that gives exactly what the model's own Input would have."""
+        """A node over the shared Input with exactly the output of the model's own Input."""
         if self.same:
             return shared
         if not self.recoded:
@@ -213,7 +216,7 @@ def _recode(codes: Array, values: Array) -> Array:
 
 @dataclass(frozen=True)
 class OnColumns:
-    """A prediction asked with one model's share of the joined rows."""
+    """A model's prediction function, called with that model's columns of the merged rows."""
 
     predict: Predict
     reader: _Reader
@@ -251,7 +254,7 @@ def _scale(witness: Witness, reader: _Reader) -> float | Predict:
 
 
 def _on_columns(node: Node, old: Input, reader: _Reader, shared: Input) -> Node | None:
-    """Nodes that can read the shared columns directly, which is what keeps trees on the fastest path; else None."""
+    """The node reading the shared columns directly, which keeps trees on the fastest path; None if it cannot."""
     if isinstance(node, TreeEnsemble) and node.source is old:
         return _trees_on_columns(node, reader, shared)
     if isinstance(node, Select) and node.source is old and not set(node.columns) & set(reader.recoded):
@@ -272,7 +275,7 @@ def _trees_on_columns(trees: TreeEnsemble, reader: _Reader, shared: Input) -> Tr
     feature[split] = np.array(reader.places, np.int32)[trees.feature[split]]
     left: dict[int, NDArray[np.bool_]] = {}
     for node in np.nonzero(np.isin(trees.feature, list(reader.recoded)) & split)[0].tolist():
-        # a split of the model becomes the set of joined codes that go left; a numeric one that of the labels up to it
+        # a split becomes the set of merged codes that go left; a numeric one the set of labels up to its threshold
         values = reader.recoded[int(trees.feature[node])]
         left[node] = np.where(np.isnan(values), trees.missing_left[node], _goes_left(trees, node, values))
     return with_sets(trees, left, source=shared, feature=feature)

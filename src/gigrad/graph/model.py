@@ -1,4 +1,4 @@
-"""A whole model as a graph: its columns, the score it gives, and the model's own word to check it against."""
+"""A whole model as a graph: its columns, its score, and the model's own predictions to check it against."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from ..errors import InputError, UnsupportedModelError, kind_of
 from .columns import Column
 from .node import Array, Input, Node, value_of
-from .targets import Opposite, pick
+from .targets import Opposite, Times, pick
 from .witness import Witness
 
 
@@ -37,10 +39,13 @@ class Graph:
         Whether the model knew its columns by name; if not, tables are read by position.
     label : str
     no_score : str
-        Why the number the model itself gives cannot be explained, only its margin (`score` is the margin then): what a
-        user who asks for it is told. Empty for most.
+        An error message for models of which only the margin can be explained (`score` is the margin then). Empty for
+        most.
     opposite : Opposite or None
         The classes that the outputs leave out, where they are those of a binary classifier.
+    times : Times or None
+        The times of the outputs, if they are the survival probabilities of one model at several times; `target` is then
+        a time. A margin is the same at all times.
 
     Examples
     --------
@@ -63,6 +68,7 @@ class Graph:
     label: str = "model"
     no_score: str = ""
     opposite: Opposite | None = None
+    times: Times | None = None
 
     def __post_init__(self) -> None:
         if self.input.width != len(self.columns):
@@ -75,6 +81,10 @@ class Graph:
         ):
             if node.width != len(names):
                 raise InputError(f"The {what} has {node.width} outputs and {len(names)} output names.")
+        if self.times is not None and (
+            len(self.times.at) != len(self.output_names) or (np.diff(self.times.at) <= 0).any()
+        ):
+            raise InputError("The times of a survival model must be increasing, one for each output.")
         if self.opposite is not None and len(self.opposite.names) != len(self.output_names):
             raise InputError(
                 f"A graph of {len(self.output_names)} outputs cannot leave out {len(self.opposite.names)} classes."
@@ -94,6 +104,10 @@ class Graph:
         values = value_of(node, {self.input: rows.matrix})
         return values[:, 0] if node.width == 1 else values
 
+    def __call__(self, X: Any) -> Array:
+        """The score of every row, (n, outputs), so that scikit-learn's FunctionTransformer can use the graph."""
+        return self.predict(X).reshape(-1, self.score.width)
+
     def output(self, output: Any = None, target: Any = None) -> tuple[Node, tuple[str, ...]]:
         """The node that `output` and `target` name, and the names of its columns.
 
@@ -104,10 +118,13 @@ class Graph:
         if wants_score and self.no_score:
             raise UnsupportedModelError(self.no_score)
         opposite = self.opposite or Opposite(())
+        at_time = self.times.pick(self.score, target) if self.times is not None and target is not None else None
         if wants_score:
-            node, names = pick(self.score, self.output_names, target, opposite.names, opposite.score_total)
+            node, names = at_time or pick(self.score, self.output_names, target, opposite.names, opposite.score_total)
             return (output.apply(node) if isinstance(output, Transform) else node), names
         if isinstance(output, str) and output == "margin":
+            if at_time is not None:
+                return self.margin, self.margin_names
             other = () if set(opposite.names) & set(self.margin_names) else opposite.names  # a margin may show both
             return pick(self.margin, self.margin_names, target, other, opposite.margin_total)
         if isinstance(output, str):
@@ -154,7 +171,7 @@ class Graph:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Graph:
-        """Read the model of a .gig file; it has no witness, for its library is not asked any more."""
+        """The model in a .gig file; it has no witness, since the model's library is not used."""
         from ..portable import load_graph
 
         return load_graph(path)
@@ -174,7 +191,7 @@ class Graph:
 
 
 class Transform:
-    """Something that maps a score further: `apply(node)` gives the node that does it."""
+    """A function of a score: `apply(node)` returns the node that maps the output of `node`."""
 
     def apply(self, source: Node) -> Node:
         raise NotImplementedError

@@ -1,14 +1,15 @@
-"""What every step of a model is: a frozen array function of its parents' outputs that says what it can do.
+"""The base of every step of a model: a frozen array function of its parents' outputs that states its own properties.
 
-The engines ask a node, and no list of classes elsewhere, whether it is additive, where it has kinks, which columns it
-mixes, how it is taken apart into a sum, and what the native core calls it. A new node states these here, in its class.
+A node's class, and no list of classes elsewhere, states whether it is additive, where it has kinks, which columns it
+mixes, how it is split into a sum, and its form in the native core. A new node states these in its class.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from enum import IntEnum
 from functools import cached_property
 
 import numpy as np
@@ -22,9 +23,30 @@ Columns = list[set[int]]
 """For every output of a node, the columns of the rows that it may depend on."""
 
 
+class Move(IntEnum):
+    """How a number moves along a part of a path on which no tree jumps."""
+
+    CONSTANT = 0
+    LINEAR = 1
+    MONOTONE = 2
+    ANY = 3
+
+    @staticmethod
+    def of_sum(moves: Iterable[Move]) -> Move:
+        """How a weighted sum of numbers moves; the weights may have any sign."""
+        moving = [m for m in moves if m != Move.CONSTANT]
+        if all(m == Move.LINEAR for m in moving):
+            return Move.LINEAR if moving else Move.CONSTANT
+        return moving[0] if len(moving) == 1 else Move.ANY
+
+    def through_monotone(self) -> Move:
+        """How a monotone function of the number moves."""
+        return Move.MONOTONE if self == Move.LINEAR else self
+
+
 @dataclass(frozen=True)
 class Breaks:
-    """Values of what a node reads at which its slope, or its value, jumps.
+    """Values of a node's source at which its slope, or its value, jumps.
 
     `columns` is None where every column of the source has the same values, `values[0]`.
     """
@@ -34,7 +56,7 @@ class Breaks:
 
 
 def union(sets: Iterable[set[int]]) -> set[int]:
-    """The union of sets of columns; the units of a layer share one set, which is looked at once."""
+    """The union of sets of columns; a set shared by the units of a layer is added once."""
     return set[int]().union(*{id(s): s for s in sets}.values())
 
 
@@ -54,10 +76,15 @@ class Node(ABC):
                 found.extend(v for v in value if isinstance(v, Node))
         return tuple(found)
 
+    @cached_property
+    def below(self) -> tuple[Node, ...]:
+        """Every node that this one depends on, parents before children, each once; cached."""
+        return tuple(_ordered(self.parents))
+
     @property
     @abstractmethod
     def width(self) -> int:
-        """How many numbers a row of the output has. Nodes that ask their parents keep the answer."""
+        """The number of output columns. Nodes that derive it from their parents cache it."""
 
     @abstractmethod
     def forward(self, *inputs: Array) -> Array:
@@ -67,7 +94,7 @@ class Node(ABC):
     def additive(self) -> bool:
         """Whether each output is a sum of functions of one input each, and straight inputs stay straight.
 
-        What one column changes then does not depend on the others. Columns that change at once may jump.
+        The effect of one column then does not depend on the others. Columns that change at once may jump.
         """
         return False
 
@@ -78,12 +105,12 @@ class Node(ABC):
 
     @property
     def bends_over_one(self) -> bool:
-        """Whether the node bends over a distance of about one, so that the way of its input says how hard it is."""
+        """Whether its curvature has a length scale of about one; see `functions.Function`."""
         return False
 
     @property
     def slope_is_constant(self) -> bool:
-        """Whether the pullback does not look at the inputs."""
+        """Whether the pullback does not depend on the inputs."""
         return False
 
     @cached_property
@@ -100,12 +127,16 @@ class Node(ABC):
         return None
 
     def magnitude(self, value: Array, *sizes: Array) -> Array:
-        """How large the numbers are that are added up for `value`, given the same of the parents: bounds rounding."""
+        """The size of the terms that add up to `value`, given that of the parents' terms; it bounds rounding errors."""
         return np.abs(value)
 
-    def link_stage(self) -> Stage | None:
-        """The node as a stage of a link over trees in the native core; None for a node that the core does not know."""
+    def stage(self) -> Stage | None:
+        """The node's form for the native core; None if the core does not implement it."""
         return None
+
+    def moves(self, parents: Sequence[Sequence[Move]]) -> list[Move]:
+        """How each output moves while every input moves in a known way; see `Move`."""
+        return [Move.ANY if any(m for moves in parents for m in moves) else Move.CONSTANT] * self.width
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,8 +223,11 @@ class Select(Linear):
     def magnitude(self, value: Array, *sizes: Array) -> Array:
         return self.forward(*sizes)
 
-    def link_stage(self) -> Stage | None:
-        return Stage("affine", np.eye(self.source.width)[list(self.columns)], np.zeros(self.width))
+    def stage(self) -> Stage | None:
+        return Stage("select", np.array(self.columns, np.float64), np.array([float(self.source.width)]))
+
+    def moves(self, parents: Sequence[Sequence[Move]]) -> list[Move]:
+        return [parents[0][j] for j in self.columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,12 +254,22 @@ class Concat(Linear):
         edges = np.cumsum([s.width for s in self.sources])[:-1]
         return list(zip(np.split(matrix, edges, axis=1), self.sources, strict=True))
 
+    def stage(self) -> Stage | None:
+        return Stage("concat")
+
+    def moves(self, parents: Sequence[Sequence[Move]]) -> list[Move]:
+        return [m for moves in parents for m in moves]
+
     def magnitude(self, value: Array, *sizes: Array) -> Array:
         return self.forward(*sizes)
 
 
 def topological(*outputs: Node) -> list[Node]:
     """Every node that `outputs` depend on, parents before children, each once."""
+    return [*outputs[0].below, outputs[0]] if len(outputs) == 1 else _ordered(outputs)
+
+
+def _ordered(outputs: Sequence[Node]) -> list[Node]:
     order: list[Node] = []
     state: dict[int, bool] = {}
     stack: list[tuple[Node, Iterator[Node]]] = []
@@ -254,11 +298,19 @@ def evaluate(outputs: tuple[Node, ...], known: dict[Node, Array]) -> dict[Node, 
     return values
 
 
-def value_of(output: Node, known: dict[Node, Array], block: int = 1024) -> Array:
-    """The value (n, width) of one node, a block of rows at a time: a wide net's layers are never all held at once."""
+def value_of(
+    output: Node, known: dict[Node, Array], block: int = 1024, tell: Callable[[float], object] | None = None
+) -> Array:
+    """The value (n, width) of one node, computed in blocks of rows to bound the memory for a wide net's layers.
+
+    `tell` is called with the fraction done, from 0 to 1.
+    """
     rows = len(next(iter(known.values())))
-    starts = range(0, rows, block) if rows > block else [0]
-    parts = [evaluate((output,), {node: v[i : i + block] for node, v in known.items()})[output] for i in starts]
+    parts = []
+    for i in range(0, rows, block) if rows > block else [0]:
+        parts.append(evaluate((output,), {node: v[i : i + block] for node, v in known.items()})[output])
+        if tell is not None:
+            tell(min(1.0, (i + block) / max(rows, 1)))
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 

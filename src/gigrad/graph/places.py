@@ -1,7 +1,7 @@
-"""Where a split stands on its column: the number from which the time of a crossing is computed.
+"""The place of a split on its column: the number from which the time of a crossing is computed.
 
-Sides and times come from different numbers. The side of a value follows from `threshold`, with the library's own
-casts folded in. The time follows from the *place* (spec, section 3):
+Sides and times are computed from different numbers. The side of a value follows from `threshold`, with the library's
+own casts folded in. The time follows from the *place* (spec, section 3):
 
 - on a continuous column the number that the library stores. Where a library reads float32, all float64 numbers of an
   interval are that number to it; the place is the shortest decimal among them (0.2, not 0.20000000298), because ties
@@ -27,8 +27,8 @@ MIDPOINT_DIGITS, DATA_DIGITS = 2, 3
 
 The mean of two float32 numbers, itself rounded, is off by up to 1.25 units of float32, so that its own shortest decimal
 is not always the mean of their decimals: not in 23 % of all pairs from 0.01 to 10.00; in none with this rule. Libraries
-that store means need 2 digits. Where the stored number may be a value of the data (XGBoost) 3 are asked for: with 2,
-one in 120 values from 10,000 to 100,000 with two decimals moved; with 3, none.
+that store means need 2 digits. Where the stored number may be a value of the data (XGBoost) 3 are required: with 2, one
+in 120 values from 10,000 to 100,000 with two decimals moved; with 3, none.
 """
 _LARGEST_UNIT = 1e38  # beyond, float32 has no neighbours
 _MOST_DECIMALS = 22  # powers of ten up to it are exact
@@ -105,8 +105,8 @@ def _decimals(x: Array) -> NDArray[np.int64]:
 def in_support(threshold: Array, support: Array | None, share: float = 0.5) -> Array:
     """Half-way between the last value of the support that goes left of each threshold and the first that goes right.
 
-    `support` None is the whole numbers. NaN where all values lie on one side. `share` is how far from the left value to
-    the right one; anything but one half is for seeing what depends on that convention.
+    `support` None is the whole numbers. NaN where all values lie on one side. `share` is the fraction of the way from
+    the left value to the right one; anything but one half serves to test what depends on that convention.
     """
     threshold = np.asarray(threshold, np.float64)
     if support is None:

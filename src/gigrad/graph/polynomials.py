@@ -11,7 +11,7 @@ from ..errors import InputError
 from .node import Array, Breaks, Node, Smooth
 
 MOST_PERIODS = 100
-"""How far to either side of its breaks a curve that repeats is followed: every period has its own kinks."""
+"""The number of periods to either side of its breaks in which a periodic curve is evaluated: each has its own kinks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class PiecewisePolynomial(Smooth):
 
     @property
     def kinks(self) -> tuple[float, ...]:
-        """The inputs at which another polynomial takes over."""
+        """The inputs at which the polynomial changes."""
         if self.period is None:
             return tuple(self.breaks.tolist())
         periods = np.arange(-MOST_PERIODS, MOST_PERIODS + 1)[:, None] * self.period
@@ -86,7 +86,7 @@ class PiecewisePolynomial(Smooth):
         far = np.abs(from_first) > MOST_PERIODS * (self.period or np.inf)
         if far.any():
             raise InputError(
-                f"A curve with the period {self.period:g} is followed for {MOST_PERIODS} periods to either side; "
-                f"{x[far][0]:g} lies beyond them. Take whole periods off that column before the model sees it."
+                f"Inputs of a curve with the period {self.period:g} must lie within {MOST_PERIODS} periods to either "
+                f"side; got {x[far][0]:g}. Subtract whole periods from that column before the model reads it."
             )
         return np.asarray(self.breaks[0] + from_first % self.period)

@@ -1,7 +1,7 @@
-"""Trees of a head that also read raw columns: each of these is replaced by its place among the trees' thresholds.
+"""Trees of a head that also read raw columns: each of these is replaced by its rank among the trees' thresholds.
 
-A tree over scores jumps when a score passes a threshold. Where one of its columns is a raw one, the jump is that of an
-ordinary split, so it should happen at that split's own time, exactly, ties and missing values included. The place of a
+A tree over scores jumps when a score passes a threshold. If one of its columns is a raw one, the jump is that of an
+ordinary split, so it should happen at that split's own time, exactly, ties and missing values included. The rank of a
 raw value among the thresholds is itself a tree of the raw columns, and trees over trees are exact.
 """
 
@@ -18,16 +18,15 @@ from .assembly import Tree, assemble
 from .columns import Column
 from .encode import Lookup
 from .forests import with_sets, words_of
+from .growing import Branch, Part, edges_of, grown, halved
 from .node import Array, Concat, Input, Node, Select
 from .sets import contains
 from .trees import TreeEnsemble
 
-_LARGEST = float(np.finfo(np.float64).max)
-
 
 @dataclass(frozen=True, eq=False)
 class _Raw:
-    """A raw column as a head reads it: `values` are what the codes of a category stand for, None for a number."""
+    """A raw column as a head reads it: `values` are those that the codes of a category encode, None for a number."""
 
     column: int
     values: Array | None = None
@@ -36,7 +35,7 @@ class _Raw:
 
 
 def over_ranks(trees: TreeEnsemble, source: Input, columns: Sequence[Column]) -> TreeEnsemble:
-    """The same trees, reading places among thresholds instead of the raw columns that are among their source's."""
+    """The same trees, reading ranks among thresholds in place of the raw columns in their source."""
     parts = _parts(trees.source)
     raw = [r for part in parts for r in _raw_columns(part, source, columns)]
     used = [j for j, r in enumerate(raw) if r is not None and (trees.feature == j).any()]
@@ -56,7 +55,7 @@ def over_ranks(trees: TreeEnsemble, source: Input, columns: Sequence[Column]) ->
         for nodes in _in_order(raw[j], np.nonzero(trees.feature == j)[0], trees):
             feature[nodes] = total + len(ranks)
             ranks.append(replace(_rank(raw[j], nodes, trees, new), output=len(ranks)))
-    # raw columns that no split reads are left out: a missing value there would be a score that is no number
+    # raw columns that no split reads are left out: a missing value there would make a score NaN
     below = Concat((*kept, assemble(source, ranks, np.zeros(len(ranks))))) if used else Concat(tuple(kept))
     return with_sets(trees, new, source=below, feature=feature)
 
@@ -84,31 +83,31 @@ def _direct(j: int, column: Column) -> _Raw:
     return _Raw(j, np.arange(len(column.labels or ()), dtype=np.float64))
 
 
-# ---------------------------------------------------------------- places as trees, splits as sets of places
+# ---------------------------------------------------------------- ranks as trees, splits as sets of ranks
 
 
 Left = dict[int, NDArray[np.bool_]]
-"""For each split that has been rewritten, which places go left."""
+"""For each split that has been rewritten, which ranks go left."""
 
 
 def _rank(raw: _Raw | None, nodes: NDArray[np.int64], trees: TreeEnsemble, new: Left) -> Tree:
-    """A tree that gives the place of a raw column; the splits at `nodes`, which read it, become sets of places."""
+    """A tree whose output is the rank of a raw column; the splits at `nodes`, which read it, become sets of ranks."""
     if raw is None:
-        raise InputError("Only a raw column has a place among thresholds.")
+        raise InputError("Only a raw column can be replaced by its rank among thresholds.")
     return _number(raw, nodes, trees, new) if raw.values is None else _category(raw, raw.values, nodes, trees, new)
 
 
 def _in_order(raw: _Raw | None, nodes: NDArray[np.int64], trees: TreeEnsemble) -> list[NDArray[np.int64]]:
-    """The splits at `nodes`, parted so that in every part the places are in the order of the thresholds.
+    """The splits at `nodes`, in groups within which the places increase with the thresholds.
 
-    Nearly always one part. Thresholds that are less than a unit of float32 apart, of libraries that read different
-    precisions, may be crossed in the other order than they lie in, and one search tree cannot do both.
+    Nearly always one group. Thresholds less than a unit of float32 apart, of libraries with different precisions, may
+    have places in the opposite order, and one search tree cannot represent both orders.
     """
     if raw is None or raw.values is not None:
         return [nodes]
     edges, which = _edges(trees, nodes)
     part = np.zeros(len(edges), np.int64)
-    last: list[float] = []  # the place that each part has come to
+    last: list[float] = []  # the last place in each group
     for i, place in enumerate(trees.place[edges].tolist()):
         part[i] = next((k for k, end in enumerate(last) if end <= place), len(last))
         last[part[i] : part[i] + 1] = [place]
@@ -124,21 +123,17 @@ def _edges(trees: TreeEnsemble, nodes: NDArray[np.int64]) -> tuple[NDArray[np.in
 
 
 def _number(raw: _Raw, nodes: NDArray[np.int64], trees: TreeEnsemble, new: Left) -> Tree:
-    """Place k of a number: how many thresholds lie below it. The last place is that of a missing value."""
+    """The tree for a number: its rank is how many thresholds lie below it. The last rank is that of a missing value."""
     edges, which = _edges(trees, nodes)
     for node, edge in zip(nodes.tolist(), which.tolist(), strict=True):
         new[node] = np.append(np.arange(len(edges) + 1) <= edge, trees.missing_left[node])
-    tree, edge_of = _search_tree(raw.column, len(edges) + 1, categories=False)
-    known = edge_of >= 0
-    at = edges[np.where(known, edge_of, 0)]
-    threshold, low, high, place = (
-        np.where(known, a[at], _LARGEST) for a in (trees.threshold, trees.equal_low, trees.equal_high, trees.place)
-    )
-    return replace(tree, threshold=threshold, equal=(low, high), single=known & trees.single[at], place=place)
+    at = edges_of(trees, edges)
+    places = halved(_places(len(edges) + 1), lambda k, low, high: Branch(raw.column, low, high, at[k]))
+    return grown(Branch(raw.column, places, len(edges) + 1.0))
 
 
 def _category(raw: _Raw, codes: Array, nodes: NDArray[np.int64], trees: TreeEnsemble, new: Left) -> Tree:
-    """Place c of a category: its code. Then come the place of all other codes, and that of a missing value."""
+    """The tree for a category: its rank is its code. Then follow one rank for all other codes and one for missing."""
     if not len(codes):  # no labels are known, so all codes that a split may name
         most = max((len(words_of(trees, w)) for w in trees.category_set[nodes].tolist() if w >= 0), default=0)
         codes = np.arange(32.0 * max(most, 1))
@@ -150,33 +145,14 @@ def _category(raw: _Raw, codes: Array, nodes: NDArray[np.int64], trees: TreeEnse
         else:
             goes = contains(words_of(trees, which), np.nan_to_num(values, nan=-1.0))
         new[node] = np.where(np.isnan(values), trees.missing_left[node], goes)
-    return _search_tree(raw.column, len(codes) + 1, categories=True)[0]
+    last = len(codes)
+
+    def split(k: int, low: Part, high: Part) -> Branch:
+        return Branch(raw.column, low, high, codes=np.arange(k + 1))
+
+    return grown(Branch(raw.column, halved(_places(last + 1), split), last + 1.0))
 
 
-def _search_tree(column: int, places: int, categories: bool) -> tuple[Tree, NDArray[np.int64]]:
-    """A tree that finds the place of a value of one column by halving; a missing value has the place `places`.
-
-    Place k is code k, the last place all other codes; or else it is between edges k - 1 and k, and the edge that each
-    node asks about (-1 for none) comes with the tree.
-    """
-    nodes: list[tuple[int, int, int, int, float]] = []  # feature, edge, left, right, value
-    sets: dict[int, NDArray[np.int64]] = {}
-
-    def leaf(place: int) -> int:
-        nodes.append((-1, -1, -1, -1, float(place)))
-        return len(nodes) - 1
-
-    def grow(low: int, high: int) -> int:
-        index = leaf(low)
-        if high - low > 1:
-            middle = (low + high) // 2
-            if categories:
-                sets[index] = np.arange(low, middle)
-            nodes[index] = (column, middle - 1, grow(low, middle), grow(middle, high), 0.0)
-        return index
-
-    root = leaf(0)
-    nodes[root] = (column, -1, grow(0, places), leaf(places), 0.0)  # only a missing value goes right
-    feature, edge, left, right, value = (np.array(v) for v in zip(*nodes, strict=True))
-    every = np.full(len(nodes), _LARGEST)
-    return Tree(feature, every, left, right, np.zeros(len(nodes), bool), value, categories=sets), edge
+def _places(count: int) -> list[Part]:
+    """The leaf values of a tree of ranks: 0, 1, 2, ..."""
+    return [float(k) for k in range(count)]

@@ -1,4 +1,4 @@
-"""Graphs put on top of other nodes: rebuild what changes, keep the rest."""
+"""Graphs attached to other nodes: nodes whose inputs change are rebuilt, the others kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .witness import Witness
 
 
 def rewire(outputs: tuple[Node, ...], new: Mapping[Node, Node]) -> dict[Node, Node]:
-    """What becomes of every node below `outputs` when some are replaced: nodes that read a replaced one are rebuilt."""
+    """Old node -> new node for all below `outputs` if some are replaced: nodes that read a replaced one are rebuilt."""
     changed: dict[Node, Node] = dict(new)
     for node in topological(*outputs):
         if node not in changed:
@@ -25,7 +25,7 @@ def rewire(outputs: tuple[Node, ...], new: Mapping[Node, Node]) -> dict[Node, No
 
 
 def with_parents(node: Node, changed: Mapping[Node, Node]) -> Node:
-    """The same step reading the changed parents; the node itself where none has changed."""
+    """A copy of the node that reads the changed parents; the node itself if none has changed."""
     swapped: dict[str, Any] = {}
     for field in fields(node):
         value = getattr(node, field.name)
@@ -43,8 +43,8 @@ def attach(head: Graph, over: Graph, node: Node) -> Graph:
     """The model `head` reading `node`, a node of the graph `over`, in place of rows.
 
     The result has the columns of `over` and the outputs of `head`. Trees of `head` become trees over `node`, in which
-    raw columns are replaced by their places among the thresholds (see `ranks`). Its witnesses are asked on the values
-    of `node`; those of `over` stay.
+    raw columns are replaced by their ranks among the thresholds (see `ranks`). Its witnesses predict from the values of
+    `node`; those of `over` stay.
     """
     if node.width != head.input.width:
         raise InputError(
@@ -69,6 +69,7 @@ def attach(head: Graph, over: Graph, node: Node) -> Graph:
         label=head.label,
         no_score=head.no_score,
         opposite=head.opposite,
+        times=head.times,
     )
 
 
@@ -79,7 +80,7 @@ def _above(witness: Witness, moved: Mapping[Node, Node], node: Node, columns: tu
 
 
 def columns_of(node: Node) -> list[tuple[Node, int]]:
-    """What each column of a node is, seen through selections and concatenations."""
+    """For each column of a node, the node and column that it is a copy of, through selections and concatenations."""
     if isinstance(node, Select):
         below = columns_of(node.source)
         return [below[i] for i in node.columns]

@@ -1,4 +1,4 @@
-"""Sets of category codes as bits: bit `c % 32` of word `c // 32` says that code `c` belongs."""
+"""Sets of category codes as bits: bit `c % 32` of word `c // 32` is set if code `c` is in the set."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 
 from ..errors import InputError
-from ..kernels import LINK_FUNCTIONS, Stage
+from ..kernels import Stage
 from .functions import FUNCTIONS, Function
-from .node import Array, Breaks, Columns, Linear, Node, Smooth, union
+from .node import Array, Breaks, Columns, Linear, Move, Node, Smooth, union
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +42,12 @@ class Affine(Linear):
         return (cotangent @ self.weight,)
 
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
-        """What each output depends on; layers that are not as good as diagonal are not looked into."""
+        """The columns that each output depends on; dense layers are assumed to mix all of their inputs."""
         (columns,) = parents
         used = self.weight != 0.0
         if used.sum() > 2 * len(used):
             return [union(columns[j] for j in np.nonzero(used.any(axis=0))[0])] * len(used)
-        found: dict[bytes, set[int]] = {}  # most units of a layer read the same
+        found: dict[bytes, set[int]] = {}  # most units of a layer read the same columns
         keys = [row.tobytes() for row in used]
         for key, row in zip(keys, used, strict=True):
             if key not in found:
@@ -60,8 +60,13 @@ class Affine(Linear):
     def magnitude(self, value: Array, *sizes: Array) -> Array:
         return np.asarray(sizes[0] @ np.abs(self.weight).T + np.abs(self.bias))
 
-    def link_stage(self) -> Stage | None:
+    def stage(self) -> Stage | None:
         return Stage("affine", self.weight, self.bias)
+
+    def moves(self, parents: Sequence[Sequence[Move]]) -> list[Move]:
+        return [
+            Move.of_sum(m for m, w in zip(parents[0], row, strict=True) if w != 0.0) for row in self.weight.tolist()
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +79,8 @@ class Elementwise(Smooth):
 
     def __post_init__(self) -> None:
         if self.name not in FUNCTIONS:
-            raise InputError(f"Elementwise knows {', '.join(sorted(FUNCTIONS))}; {self.name!r} is none of them.")
+            known = ", ".join(sorted(FUNCTIONS))
+            raise InputError(f"The function of Elementwise must be one of {known}; got {self.name!r}.")
 
     @cached_property
     def width(self) -> int:
@@ -124,8 +130,13 @@ class Elementwise(Smooth):
     def as_sum(self, matrix: Array) -> list[tuple[Array, Node]] | None:
         return [(matrix, self.source)] if self.name == "identity" else None
 
-    def link_stage(self) -> Stage | None:
-        return Stage(self.name, np.array([self.parameter])) if self.name in LINK_FUNCTIONS else None
+    def stage(self) -> Stage | None:
+        return Stage(self.name, np.array([self.parameter]))
+
+    def moves(self, parents: Sequence[Sequence[Move]]) -> list[Move]:
+        if self.function.monotone(self.parameter):
+            return [m.through_monotone() for m in parents[0]]
+        return super().moves(parents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,8 +178,14 @@ class PiecewiseLinear(Smooth):
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
         return parents[0]
 
-    def link_stage(self) -> Stage | None:
+    def stage(self) -> Stage | None:
         return Stage("piecewise_linear", self.x, self.y)
+
+    def moves(self, parents: Sequence[Sequence[Move]]) -> list[Move]:
+        steps = np.diff(self.y)
+        if (steps >= 0).all() or (steps <= 0).all():
+            return [m.through_monotone() for m in parents[0]]
+        return super().moves(parents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +207,7 @@ class Softmax(Smooth):
         out = self.forward(*inputs)
         return (out * (cotangent - (cotangent * out).sum(axis=1, keepdims=True)),)
 
-    def link_stage(self) -> Stage | None:
+    def stage(self) -> Stage | None:
         return Stage("softmax")
 
     @property
@@ -216,12 +233,15 @@ class LogSoftmax(Smooth):
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         return (cotangent - np.exp(self.forward(*inputs)) * cotangent.sum(axis=1, keepdims=True),)
 
+    def stage(self) -> Stage | None:
+        return Stage("log_softmax")
+
 
 @dataclass(frozen=True, eq=False)
 class Shares(Smooth):
-    """The columns divided by their sum and one number more: `x / (sum of x + extra)`.
+    """The columns divided by their sum plus one other column: `x / (sum of x + extra)`.
 
-    As one node it stays exact where the sum is tiny: the slopes of a quotient of two nodes would cancel there.
+    As one node it stays accurate where the sum is tiny: the slopes of a quotient of two nodes would cancel there.
     """
 
     source: Node
@@ -265,6 +285,12 @@ class Sum(Linear):
     def as_sum(self, matrix: Array) -> list[tuple[Array, Node]] | None:
         return [(matrix, source) for source in self.sources]
 
+    def stage(self) -> Stage | None:
+        return Stage("sum")
+
+    def moves(self, parents: Sequence[Sequence[Move]]) -> list[Move]:
+        return [Move.of_sum(each) for each in zip(*parents, strict=True)]
+
     def magnitude(self, value: Array, *sizes: Array) -> Array:
         return self.forward(*sizes)
 
@@ -291,12 +317,15 @@ class Product(Smooth):
             right = right.sum(axis=1, keepdims=True)
         return left, right
 
+    def stage(self) -> Stage | None:
+        return Stage("product")
+
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
         return _side_by_side(parents, self.width)
 
 
 def _side_by_side(parents: Sequence[Columns], width: int) -> Columns:
-    """What each output of an elementwise operation depends on; a single column goes with all."""
+    """The columns that each output of an elementwise operation depends on; a single column is broadcast."""
     each = [p * width if len(p) == 1 else p for p in parents]
     return [union(columns) for columns in zip(*each, strict=True)]
 
@@ -306,7 +335,7 @@ class Opaque(Smooth):
     """A function known only by its value and its gradient: a torch module, a callable with a given gradient.
 
     `value(x)` takes (n, source width) and gives (n, width); `gradient(x, cotangent)` gives (n, source width). `breaks`
-    are (column of the source, values) where its slope may jump, or around which it is steep: nobody can see them.
+    are (column of the source, values) where its slope may jump, or around which it is steep; they must be given.
     """
 
     source: Node

@@ -1,7 +1,7 @@
 """Which output `target` names: by the label of a class first, then by position.
 
-The score of a binary classifier is that of one class alone. The other class has a score too: what the two classes' add
-up to, less the one that is there.
+The score of a binary classifier is that of one class alone. The score of the other class is the total of both, such as
+1 for probabilities, less this one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InputError
 from .node import Node, Select
-from .smooth import Affine
+from .smooth import Affine, Elementwise
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,69 @@ class Opposite:
     Attributes
     ----------
     names : tuple of str
-        One for each output: the class that stands against it; "" for an output that leaves none out.
+        One for each output: the opposite class; "" for an output that leaves none out.
     score_total, margin_total : float or None
-        What the scores, and the margins, of both classes add up to: 1 for probabilities, 0 for log odds and decision
-        functions. None where it is not known: the class left out cannot be explained then.
+        The total of the scores, and of the margins, of both classes: 1 for probabilities, 0 for log odds and decision
+        functions. None where it is unknown: the class left out cannot be explained then.
     """
 
     names: tuple[str, ...]
     score_total: float | None = 1.0
     margin_total: float | None = 0.0
+
+
+@dataclass(frozen=True)
+class Times:
+    """The times of the outputs of a survival model; `target` is any time from the first to the last.
+
+    Attributes
+    ----------
+    at : tuple of float
+        Increasing, one for each output.
+    between : str
+        Between two of them: "step", the output at the last time before; or "linear", the cumulative hazard is
+        interpolated, for scores that are the exponential of its negative.
+    """
+
+    at: tuple[float, ...]
+    between: str = "step"
+
+    def pick(self, node: Node, target: Any) -> tuple[Node, tuple[str, ...]]:
+        """The output at a time."""
+        time = _as_time(target)
+        if time is None or not min(0.0, self.at[0]) <= time <= self.at[-1]:
+            raise InputError(
+                f"target must be a time up to {self.at[-1]:g}, the last that the model has seen; got {target!r}."
+            )
+        after = int(np.searchsorted(self.at, time))
+        if self.at[after] == time or after == 0:
+            found = after
+        elif self.between == "step":
+            found = after - 1
+        else:
+            return self._interpolated(node, time, after), (f"{time:g}",)
+        return (node if node.width == 1 else Select(node, (found,))), (f"{time:g}",)
+
+    def _interpolated(self, node: Node, time: float, after: int) -> Node:
+        if not (isinstance(node, Elementwise) and node.name == "exp"):
+            raise InputError(
+                f"target={time:g} lies between {self.at[after - 1]:g} and {self.at[after]:g}, where this output is not "
+                "known, as it was mapped further; give one of these."
+            )
+        share = (time - self.at[after - 1]) / (self.at[after] - self.at[after - 1])
+        weight = np.zeros((1, node.width))
+        weight[0, after - 1 : after + 1] = 1.0 - share, share
+        return Elementwise(Affine(node.source, weight, np.zeros(1)), "exp")
+
+
+def _as_time(target: Any) -> float | None:
+    if isinstance(target, (bool, np.bool_)):
+        return None
+    try:
+        time = float(target)
+    except (TypeError, ValueError):
+        return None
+    return time if np.isfinite(time) else None
 
 
 def pick(
@@ -48,7 +102,7 @@ def pick(
     opposite : tuple of str
         The classes that the outputs leave out, as in `Opposite`, or none.
     total : float or None
-        What the scores of an output and of the class that it leaves out add up to.
+        The total of the scores of an output and of the class that it leaves out.
     """
     if target is None:
         return node, names
@@ -79,7 +133,7 @@ def _is_text_of(target: Any, label: str) -> bool:
 
 
 def _equals(target: Any, label: str) -> bool:
-    """Whether a number is the label that was written otherwise: 1 for the class 1.0."""
+    """Whether a number equals a label that is written differently: 1 for the class 1.0."""
     if isinstance(target, (bool, np.bool_, str)):
         return False
     try:

@@ -1,7 +1,7 @@
-"""Sums of decision trees, every library's rule written in one form: `x <= threshold` in float64 goes left.
+"""Sums of decision trees, with every library's rule in one form: `x <= threshold` in float64 goes left.
 
 A node is a numeric split, a category split (codes in a set go left) or a leaf. NaN takes the node's missing side.
-Children come after their parent, so a cycle cannot be written down; two parents may share a child.
+Children have larger indices than their parent, so that cycles are impossible; two parents may share a child.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class TreeEnsemble(Node):
         Numeric splits: the least and the largest number of the column that the library cannot tell from the threshold
         it stores; both are that threshold where it reads float64.
     single : (nodes,) bool
-        Whether the library reads the column in float32: times then come from shortest decimals.
+        Whether the library reads the column in float32: times are then computed from shortest decimals.
     place : (nodes,) float64
-        Where the split stands on its column, which decides *when* it is crossed; NaN changes at one half. See `places`.
+        The number from which the time of a crossing is computed; NaN for a crossing at one half. See `places`.
     left, right : (nodes,) int32
         Children of a split, both with a larger index than their parent's.
     missing_left : (nodes,) bool
@@ -86,7 +86,7 @@ class TreeEnsemble(Node):
         return self._native(np.zeros(0, np.int32))
 
     def grouped_forest(self, players: NDArray[np.int64] | None) -> Any:
-        """The native form in which column j is part of the variable `players[j]`; the last one asked for is kept."""
+        """The native form in which column j is part of the variable `players[j]`; the last one made is cached."""
         if players is None:
             return self.forest
         known = self._grouped
@@ -98,6 +98,43 @@ class TreeEnsemble(Node):
     def _grouped(self) -> dict[str, Any]:
         return {}
 
+    def where_finite(self, columns: NDArray[np.bool_]) -> TreeEnsemble:
+        """The same trees for rows that have finite values in some columns (p,); the last ones made are cached.
+
+        Splits on those that only separate missing values are left out.
+        """
+        known = self._finite
+        if known.get("columns") != columns.tobytes():
+            known.update(columns=columns.tobytes(), trees=self._without_tests_of_missing(columns))
+        trees: TreeEnsemble = known["trees"]
+        return trees
+
+    @cached_property
+    def _finite(self) -> dict[str, Any]:
+        return {}
+
+    def _without_tests_of_missing(self, columns: NDArray[np.bool_]) -> TreeEnsemble:
+        asks = (self.feature >= 0) & (self.category_set < 0) & np.isinf(self.threshold)
+        asks &= columns[self.feature]
+        if not asks.any():
+            return self
+        to = np.where(asks, np.where(self.threshold > 0.0, self.left, self.right), np.arange(len(asks), dtype=np.int32))
+        while (to[to] != to).any():
+            to = to[to]
+        left, right = (np.where(child >= 0, to[child], child) for child in (self.left, self.right))
+        met = np.zeros(len(asks), np.bool_)
+        level = to[self.roots]
+        while len(level):
+            met[level] = True
+            level = np.unique(np.concatenate([left[level], right[level]]))
+            level = level[level >= 0]
+        number = np.cumsum(met, dtype=np.int32) - 1
+        names = ("feature", "threshold", "equal_low", "equal_high", "single", "place", "missing_left", "category_set",
+                 "value")  # fmt: skip
+        kept: dict[str, Any] = {name: getattr(self, name)[met] for name in names}
+        left, right = (np.where(child >= 0, number[child], child).astype(np.int32)[met] for child in (left, right))
+        return replace(self, **kept, left=left, right=right, roots=number[to[self.roots]])
+
     def _native(self, variable: Ints) -> Any:
         try:
             return kernels.Forest(
@@ -106,7 +143,7 @@ class TreeEnsemble(Node):
                 self.set_words, self.value, self.values, self.roots, self.tree_output, self.base, variable,
             )  # fmt: skip
         except ValueError as error:
-            raise CorruptModelError(f"These trees cannot be walked: {error}") from None
+            raise CorruptModelError(f"These trees are invalid: {error}") from None
 
     @cached_property
     def columns_of_outputs(self) -> tuple[Ints, ...]:
@@ -145,12 +182,13 @@ class TreeEnsemble(Node):
         return kernels.predict(self.forest, inputs[0])
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is pickled: all but the native form, which is built again when it is needed."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("forest", "_grouped")}
+        """The state to pickle: all but the native form, which is rebuilt when it is needed."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("forest", "_grouped", "_finite")}
 
     def forget_native(self) -> None:
-        """Free the native form, which is built again when it is needed."""
-        self.__dict__.pop("forest", None)
+        """Free the native form, which is rebuilt when it is needed."""
+        for name in ("forest", "_finite"):
+            self.__dict__.pop(name, None)
 
     def scaled(self, factor: float) -> TreeEnsemble:
         """The same trees with every leaf and the base multiplied by `factor`."""

@@ -1,13 +1,14 @@
-"""The model's own word: predictions of its library that the graph must reproduce before anything is explained."""
+"""Witnesses: the model's own predictions, which the graph must reproduce before anything is explained."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import kernels
 from ..errors import AccuracyWarning, GigradError, InputError, ModelMismatchError, warn
 from .columns import Column
 from .node import Array, Input, Node, topological, value_of
@@ -20,8 +21,8 @@ _SINGLE = 1e-5  # a net's float32 predictions, relative to their size
 Predict = Callable[["Rows"], Any]
 
 LOW_PRECISION = 1e-5
-"""The share of its largest prediction that a model in single precision loses at most, as a rule: a net 1e-7 to 1e-6. In
-half precision, or where rounding moves a value over a threshold, more is lost."""
+"""The usual relative error of predictions in single precision is below this: 1e-7 to 1e-6 for a net. In half precision,
+or where rounding moves a value across a threshold, it is larger."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,16 +42,16 @@ class Witness:
     scale : float or callable
         A callable takes Rows and gives a bound for each of them, (n,) or (n, node.width).
     source : Node or None
-        What `predict` reads: None for the model's rows; for a head over other models the node with their scores, which
-        `predict` gets as those models themselves give them.
+        The input of `predict`: None for the model's rows; for a head over other models the node with their scores,
+        which `predict` gets as those models themselves give them.
     columns : tuple of Column
-        What the numbers of `source` are to the model.
+        The model's columns for the numbers of `source`.
     lower : bool
-        Whether the models below are asked first, and the graph is compared on their own predictions: for a model that
-        does something to the predictions of others, which may be steep where theirs are rounded.
+        Whether the models below predict first, and the graph is compared on their own predictions: for a model that
+        transforms the predictions of others and may be steep where theirs are rounded.
     exact : callable or None
-        The same prediction in float64, for a library that predicts in float32: the graph is held to this one, tightly,
-        while `predict` stays what the model itself gives. It may give None for rows on which the two are the same.
+        The same prediction in float64, for a library that predicts in float32: the graph is compared with this one,
+        tightly, while `predict` is what the model itself gives. It may return None if the two are the same.
     """
 
     node: Node
@@ -91,7 +92,7 @@ class Witness:
         return own
 
     def _warn_of_rounding(self, own: Array, right: Array) -> None:
-        """Say so where the model's own precision makes a difference that a user would see."""
+        """Warn if the model's own precision makes a visible difference."""
         apart = np.nan_to_num(np.abs(own - right))
         if (apart > LOW_PRECISION * np.abs(np.nan_to_num(right)).max(axis=0, initial=0.0)).any():
             warn(
@@ -117,17 +118,59 @@ class Witness:
         return np.asarray(answer, dtype=np.float64).reshape(len(rows.matrix), -1)
 
 
+class Memory:
+    """A cache of the model's own predictions, row by row, until `forget` is called.
+
+    A reference is scored to choose the rows that pass, and scored again as the reference: the rows are the same, and so
+    are the predictions. The graph is compared with them each time.
+    """
+
+    def __init__(self) -> None:
+        self.known: list[dict[bytes, Array]] = []
+        self.open = True
+
+    def witnesses(self, given: Sequence[Witness]) -> tuple[Witness, ...]:
+        """The same witnesses, with cached predictions."""
+        return tuple(
+            replace(w, predict=self._asked(w.predict), exact=None if w.exact is None else self._asked(w.exact))
+            for w in given
+        )
+
+    def forget(self) -> None:
+        """Clear the cache; later predictions are not cached."""
+        self.open = False
+        for known in self.known:
+            known.clear()
+
+    def _asked(self, predict: Predict) -> Predict:
+        known: dict[bytes, Array] = {}
+        self.known.append(known)
+
+        def ask(rows: Rows) -> Any:
+            if not self.open:
+                return predict(rows)
+            keys = [row.tobytes() for row in rows.matrix]
+            if keys and all(key in known for key in keys):
+                return np.array([known[key] for key in keys])
+            answer = predict(rows)
+            if answer is not None:
+                known.update(zip(keys, np.asarray(answer, dtype=np.float64).reshape(len(keys), -1), strict=True))
+            return answer
+
+        return ask
+
+
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """An output of some rows.
+    """The scores of some rows for one output.
 
     Attributes
     ----------
     own : (n, width)
-        As the models themselves give it: lower models are asked first, and what is above them (a head, a transform)
-        works on their own predictions.
+        As the models themselves give it: lower models predict first, and parts above them (a head, a transform) use
+        their own predictions.
     graph : (n, width)
-        As the graph gives it: apart from `own` by the models' rounding, and by what is made of that above them.
+        As the graph gives it: differs from `own` by the models' rounding and its effect on the parts above them.
     """
 
     own: Array
@@ -135,12 +178,12 @@ class Scores:
 
 
 def own_values(output: Node, witnesses: Sequence[Witness], source: Input, rows: Rows) -> Array:
-    """An output (n, width) as the models themselves give it; the graph is seen to reproduce each of them."""
+    """An output (n, width) as the models themselves give it, after checking that the graph reproduces each model."""
     return scores_of(output, witnesses, source, rows).own
 
 
 def scores_of(output: Node, witnesses: Sequence[Witness], source: Input, rows: Rows) -> Scores:
-    """An output as the models themselves give it, and as the graph does, which is seen to reproduce each of them."""
+    """An output as the models themselves and as the graph give it, after checking that the graph reproduces them."""
     from .._io.tables import decoded_rows
 
     known: dict[Node, Array] = {source: rows.matrix}
@@ -148,23 +191,25 @@ def scores_of(output: Node, witnesses: Sequence[Witness], source: Input, rows: R
     if len(rows.matrix) == 0:  # most libraries refuse an empty table
         none = value_of(output, known)
         return Scores(none, none)
-    for witness in nearest_witnesses(output, witnesses):
-        asked = {*known} - {source}
-        compared = graph[witness.node] = value_of(witness.node, graph)
-        if asked.intersection(topological(witness.node)):
-            compared = value_of(witness.node, known)
-        read = rows
-        if witness.source is not None:
-            read = decoded_rows(value_of(witness.source, known), witness.columns)
-        known[witness.node] = witness.check(read, {witness.node: compared})
+    tell = kernels.watcher()
+    with kernels.watched(None):  # progress is reported by the blocks, not by the calls inside
+        for witness in nearest_witnesses(output, witnesses):
+            asked = {*known} - {source}
+            compared = graph[witness.node] = value_of(witness.node, graph, tell=tell)
+            if asked.intersection(topological(witness.node)):
+                compared = value_of(witness.node, known)
+            read = rows
+            if witness.source is not None:
+                read = decoded_rows(value_of(witness.source, known), witness.columns)
+            known[witness.node] = witness.check(read, {witness.node: compared})
     return Scores(value_of(output, known), value_of(output, graph))
 
 
 def rounding_above(output: Node, witnesses: Sequence[Witness], scale: Array) -> Array:
-    """How far an output of size `scale` (n, width) may be from what is made of the models' own predictions.
+    """A bound on the difference between the graph's output, of size `scale` (n, width), and the models' own.
 
-    Infinite for a prediction that was itself compared; for others what the models' rounding may be where no function
-    above them is steep.
+    Infinite for a prediction that was itself compared; for others the models' rounding, if no function above them is
+    steep.
     """
     found = nearest_witnesses(output, witnesses)
     if not found or any(w.node is output for w in found):
@@ -174,8 +219,8 @@ def rounding_above(output: Node, witnesses: Sequence[Witness], scale: Array) -> 
 
 
 def nearest_witnesses(output: Node, witnesses: Sequence[Witness]) -> list[Witness]:
-    """The witnesses met first on the way down from the output, lowest first: one that reads the rows makes those below
-    it needless, unless it asks for them; one that reads scores needs those of the scores."""
+    """The witnesses needed to check an output, lowest first: one that reads the rows makes those below it redundant,
+    unless it is `lower`; one that reads scores needs those of the scores."""
     by_node = {w.node: w for w in witnesses}
     found: set[Node] = set()
     seen: set[Node] = set()

@@ -1,10 +1,10 @@
-"""The portable explainer: one .gig file that explains anywhere, with NumPy alone.
+"""The portable explainer: one .gig file that can be used anywhere, with NumPy alone.
 
 The file is a zip of JSON and .npy arrays (see `archive`), never a pickle: reading one runs no code. It holds the
 graph of the model (see `nodes`) as it was imported, the reference rows and their weights, the settings and the
-provenance, which says which columns are discrete or nominal: loading applies that choice, and never makes another.
-Credits are the same before and after, to the bit. The model's own library is not needed and not there, so predictions
-come from the graph, which was compared with the model's own when the explainer was made; `provenance` says so.
+provenance, which records the discrete and nominal columns: loading applies that choice and never makes another.
+Credits are the same before and after, to the bit. The model's own library is not needed, so predictions are those of
+the graph, which was compared with the model when the explainer was made; `provenance` says so.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,11 +22,11 @@ from .._common import checks
 from .._explain.grouping import Grouping
 from .._io import provenance
 from .._io.tables import Rows
-from ..engine import Settings
+from ..engine.settings import RECORDED
 from ..errors import CorruptModelError, InputError
 from ..graph import Choice, Graph
 from . import archive
-from .nodes import Reader, Writer, corrupt, graph_document, names, of_type, probe, read_graph, scalar
+from .nodes import Reader, Writer, corrupt, graph_document, names, of_type, probe, read_graph
 
 if TYPE_CHECKING:
     from .._explain.explainer import Explainer
@@ -69,7 +70,7 @@ def load(path: str | os.PathLike[str], *, n_threads: int | None = None) -> Expla
 
 
 def to_bytes(explainer: Explainer) -> bytes:
-    """The content of the file that `save` would write: what Spark broadcasts.
+    """The content of the file that `save` would write, for example to broadcast it with Spark.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def save_graph(graph: Graph, path: str | os.PathLike[str]) -> None:
 
 
 def load_graph(path: str | os.PathLike[str]) -> Graph:
-    """Read the model of a .gig file, be it that of a graph or of an explainer.
+    """The model in a .gig file, of a graph or of an explainer.
 
     Examples
     --------
@@ -136,7 +137,7 @@ def kind_of(path: str | os.PathLike[str]) -> str:
 
 @contextmanager
 def _named(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Say which file is damaged; those who read its content alone do not know."""
+    """Add the file's path to a CorruptModelError raised inside the block."""
     try:
         yield
     except CorruptModelError as error:
@@ -155,7 +156,7 @@ def _explainer_document(explainer: Explainer) -> tuple[dict[str, Any], list[Any]
         "reference": writer.array(explainer.reference.matrix),
         "reference_names": list(explainer.reference.names),
         "weights": writer.array(explainer.weights),
-        "settings": {n: getattr(explainer.settings, n) for n in ("tol", "seed", "corner_tol")},
+        "settings": {n: getattr(explainer.settings, n) for n in RECORDED},
         "groups": explainer.grouping.groups,
         "provenance": explainer.provenance,
         "nodes": writer.nodes,
@@ -165,6 +166,7 @@ def _explainer_document(explainer: Explainer) -> tuple[dict[str, Any], list[Any]
 
 def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | None) -> Explainer:
     from .._explain.explainer import Explainer
+    from .._explain.options import Options
     from .._explain.scorer import Scorer
 
     if document.get("kind") == "graph":
@@ -187,10 +189,12 @@ def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | Non
         corrupt("its names must be as many as its columns and outputs")
     probe(node, source=graph.input, rows=matrix[:2])
     settings = of_type(document.get("settings"), dict, "settings")
-    tol, seed = scalar(settings.get("tol"), float, "tol"), scalar(settings.get("seed"), int, "seed")
-    corner_tol = scalar(settings.get("corner_tol", Settings.corner_tol), float, "corner_tol")
-    if not 0 < tol < 1 or seed < 0 or not 0 <= corner_tol < 1:
-        corrupt("its tol and corner_tol must lie between 0 and 1, its seed must not be negative")
+    if not {"tol", "seed"} <= settings.keys():
+        corrupt("its settings must have tol and seed")
+    try:
+        told = Options(**{name: settings[name] for name in RECORDED if name in settings}).settings()
+    except InputError as error:
+        corrupt(f"its settings do not make sense ({error})")
     groups = of_type(document.get("groups"), dict, "groups")
     try:
         grouping = Grouping.of(reference_names, {name: names(columns, "groups") for name, columns in groups.items()})
@@ -215,7 +219,7 @@ def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | Non
         scorer.under(choice, reference_names),
         Rows(matrix, matrix, reference_names),
         weights,
-        Settings(tol=tol, n_threads=threads, corner_tol=corner_tol, seed=seed),
+        replace(told, n_threads=threads),
         grouping,
         record,
     )

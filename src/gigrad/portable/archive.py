@@ -4,9 +4,9 @@
     arrays/0.npy     little-endian float64, int32, int64, uint32 or bool, C order
     arrays/1.npy     ...
 
-Reading treats the file as hostile. Members are stored, so that what is declared can be checked against the size of the
-file before anything is allocated, and a small file cannot grow. No member is ever written to the disk. Whatever does
-not fit is a CorruptModelError.
+Reading treats the file as hostile. Members are not compressed, so that declared sizes can be checked against the size
+of the file before anything is allocated. No member is ever written to the disk. Anything invalid is a
+CorruptModelError.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import re
 import struct
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -28,11 +28,14 @@ from ..errors import CorruptModelError, InputError
 
 VERSION = 2
 """Version 1 had no places beside thresholds, and its credits followed definition 1."""
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+"""By version: a function that upgrades a document to the next version. Files since version 2 stay readable: whoever
+raises VERSION adds a step here, and the golden corpus (tests/golden) tests it."""
 _DOCUMENT = "gigrad.json"
 _MOST_TEXT = 64 * 2**20
 _DTYPES = {"<f8": np.float64, "<i4": np.int32, "<i8": np.int64, "<u4": np.uint32, "|b1": np.bool_}
 _HEADER = re.compile(rb"\{'descr': '([<|][a-z]\d)', 'fortran_order': False, 'shape': \(([\d, ]*)\), \} *\n")
-# What zipfile raises for files that are not zips, or were once
+# Exceptions of zipfile for files that are not, or no longer, valid zips
 _ZIP_ERRORS = (
     zipfile.BadZipFile, struct.error, EOFError, OSError, ValueError, RuntimeError, NotImplementedError, OverflowError,
     KeyError,
@@ -40,13 +43,13 @@ _ZIP_ERRORS = (
 
 
 def write(path: Path, document: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> None:
-    """Write the file whole or not at all; the same content gives the same bytes."""
+    """Write the file atomically; the same content gives the same bytes."""
     with replacing(path) as aside, open(aside, "wb") as file:
         _write(file, document, arrays)
 
 
 def to_bytes(document: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> bytes:
-    """The content of the file that `write` would leave."""
+    """The content of the file that `write` would write."""
     buffer = io.BytesIO()
     _write(buffer, document, arrays)
     return buffer.getvalue()
@@ -96,7 +99,7 @@ def _npy(array: NDArray[Any]) -> bytes:
 
 
 def _members(file: BinaryIO) -> dict[str, bytes]:
-    """Every member's bytes, after all that the file declares has been seen to fit into the file."""
+    """Every member's bytes, after checking that all declared sizes fit into the file."""
     size = file.seek(0, io.SEEK_END)
     with zipfile.ZipFile(file) as archive:
         infos = archive.infolist()
@@ -114,26 +117,28 @@ def _members(file: BinaryIO) -> dict[str, bytes]:
 
 def _document(data: bytes) -> dict[str, Any]:
     try:
-        document = json.loads(data, parse_constant=lambda word: _corrupt(f"{word} is no JSON number"))
+        document: dict[str, Any] = json.loads(data, parse_constant=lambda word: _corrupt(f"{word} is no JSON number"))
     except (ValueError, RecursionError) as error:
         if isinstance(error, CorruptModelError):
             raise
         _corrupt(f"{_DOCUMENT} is not JSON ({error})")
-    if not isinstance(document, dict) or document.get("format") != "gigrad":
+    if type(document) is not dict or document.get("format") != "gigrad":
         _corrupt(f'{_DOCUMENT} does not say "format": "gigrad"')
     version = document.get("version")
     if type(version) is not int or version < 1:
         _corrupt(f"its format version must be a positive whole number, not {version!r}")
-    if version < VERSION:
+    if version == 1:
         raise CorruptModelError(
-            f"This file has format version {version}, whose trees do not say where their splits stand: it explains "
-            "under definition 1, which this gigrad does not compute. Save it again from the model, with "
+            f"This file has format version {version}, whose trees have no places of splits: it explains under "
+            "definition 1, which this gigrad does not compute. Save it again from the model, with "
             "gigrad.Explainer(model, reference).save(path) or the command gigrad save."
         )
     if version > VERSION:
         raise CorruptModelError(
             f"This file has format version {version} and this gigrad reads up to {VERSION}; install a newer gigrad."
         )
+    for step in range(version, VERSION):
+        document = MIGRATIONS[step](document)
     return document
 
 

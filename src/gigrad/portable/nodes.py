@@ -1,8 +1,8 @@
-"""A graph as plain data and back: nodes in order, each the values of its fields, parents by number.
+"""A graph as plain data and back: nodes in order, each by the values of its fields, parents by number.
 
 Only the classes of `NODES` are ever built, with fields of the types they declare. A parent's number must be smaller
-than the node's own, so a cycle cannot be written down. After reading, every step is tried on two rows, so that shapes
-that do not fit together are found here and not in an explanation.
+than the node's own, so that cycles are impossible. After reading, every node is evaluated on two rows, so that
+inconsistent shapes are found here and not in an explanation.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from .. import graph as g
 from ..errors import CorruptModelError, GigradError, UnsupportedModelError
 from ..graph import Graph, Node, Smooth, topological
 
-# The only classes that are ever built: what gigrad.graph exports, without the node that is a Python function.
+# The only classes that are ever built: those that gigrad.graph exports, but for the node that is a Python function.
 NODES: dict[str, type[Node]] = {
     name: cls
     for name in g.__all__
     if isinstance(cls := getattr(g, name), type) and issubclass(cls, Node) and cls not in (g.Opaque, g.Node, g.Smooth)
 }
 
-# What a graph may ask for before it has been seen to be a graph: numbers a row, over all of its nodes.
+# The largest total width of all nodes: it bounds the memory for checking a graph.
 _MOST_WIDTH = 4_000_000
 _MOST_INT = 2**53
 
 
 class Writer:
-    """Turns nodes and arrays into plain data; `arrays` and `nodes` are what the file must hold beside it."""
+    """Turns nodes and arrays into plain data; `arrays` and `nodes` must be stored in the file too."""
 
     def __init__(self, *outputs: Node) -> None:
         self.arrays: list[NDArray[Any]] = []
@@ -57,7 +57,7 @@ class Writer:
         return {"array": len(self.arrays) - 1}
 
     def plain(self, value: Any) -> Any:
-        """One value of a field, or a label, as JSON can hold it without loss."""
+        """One value of a field, or a label, in a lossless form for JSON."""
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, Node):
@@ -89,7 +89,7 @@ class Reader:
             entry = of_type(data, dict, f"node {index}")
             cls = NODES.get(of_type(entry.get("type"), str, f"the type of node {index}"))
             if cls is None:
-                corrupt(f"node {index} is a {entry['type']!r}, which gigrad does not know")
+                corrupt(f"node {index} has the unknown type {entry['type']!r}")
             node = self.build(cls, {k: v for k, v in entry.items() if k != "type"}, f"node {index}")
             width += node.width
             if not 0 < node.width <= _MOST_WIDTH or width > _MOST_WIDTH:
@@ -119,13 +119,14 @@ class Reader:
         try:
             built = cls(**values)
             if isinstance(built, Node):
-                _ = built.width  # kept by the node; asked here, where a failure is the file's
+                _ = built.width  # cached by the node; computed here, where a failure means a damaged file
             return built
         except (GigradError, ValueError, IndexError, TypeError) as error:
             corrupt(f"{what}, a {cls.__name__}, cannot be built ({error})")
 
     def _value(self, value: Any, hint: Any, what: str) -> Any:
         """A field of a declared type; anything else is corrupt."""
+        hint = spelled_out(hint)
         origin, arguments = get_origin(hint), get_args(hint)
         if hint is Node or (isinstance(hint, type) and issubclass(hint, Node)):
             node = self.node(of_type(value, dict, what).get("node"), what)
@@ -146,8 +147,14 @@ class Reader:
         return scalar(value, hint, what)
 
 
+def spelled_out(hint: Any) -> Any:
+    """NDArray[T] as ndarray[..., dtype[T]]: since NumPy 2.5 it is an alias that keeps its name."""
+    value = getattr(get_origin(hint), "__value__", None)
+    return hint if value is None else value[get_args(hint)]
+
+
 def scalar(value: Any, hint: Any, what: str) -> Any:
-    """A number, a text, true, false or None, of the type that is wanted."""
+    """The value, if it is a number, text, bool or None of the type `hint`; else corrupt."""
     if isinstance(value, dict):
         text = value.get("float")
         if text not in ("nan", "inf", "-inf"):
@@ -174,7 +181,7 @@ def names(value: Any, what: str) -> tuple[str, ...]:
 
 
 def probe(*outputs: Node, source: Node, rows: NDArray[np.float64]) -> None:
-    """Run every step forwards and backwards on a few rows: shapes that do not fit show up here."""
+    """Evaluate every node and its pullback on a few rows; corrupt if shapes are inconsistent."""
     values = {source: rows}
     try:
         with np.errstate(all="ignore"):
