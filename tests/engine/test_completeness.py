@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import gigrad as gig
 from gigrad.batch import explain_batch
-from gigrad.engine import links, mixed, scores
+from gigrad.engine import mixed
+from gigrad.engine.closed_form import links, scores
 from gigrad.engine.settings import Credits
-from gigrad.graph import Elementwise
+from gigrad.graph import Affine, Elementwise
 from gigrad.testing import brute_force
 
 RNG = np.random.default_rng(0)
@@ -136,6 +138,24 @@ def test_what_stays_missing_is_warned_about_and_in_the_error(
             e = explained()
         assert (np.abs(e.gap) > 1e-4).any()
         assert (np.asarray(e.error) >= np.abs(e.gap)).all()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("kind", ["trees", "line"])
+def test_a_score_that_is_no_finite_number_has_no_finite_error(kind: str) -> None:
+    """The logarithm of 0 is where half of the rows end: no credits add up to it."""
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    model = (LinearRegression() if kind == "line" else GradientBoostingRegressor()).fit(X, 3 * X[:, 0])
+    graph = gig.import_model(model)
+    none = graph.predict(X)[0]  # 0 but for rounding
+    score = Elementwise(Affine(graph.score, np.eye(1), np.array([-none])), "log")
+    endless = replace(graph, score=score, margin=score, witnesses=())
+    assert np.isneginf(endless.predict(X[:1]))
+    with pytest.warns(gig.AccuracyWarning, match=r"finite number to be shared out; on 2 of 3 rows \(0, 2\)"):
+        e = gig.explain_pairs(endless, X[[2, 2, 0]], X[[0, 3, 3]])
+    assert np.isinf(e.error[[0, 2]]).all()
+    assert e.error[1] < 1e-9
+    assert abs(e.gap[1]) < 1e-9
 
 
 def test_a_batch_says_so_too(monkeypatch: pytest.MonkeyPatch) -> None:

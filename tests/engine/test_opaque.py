@@ -12,6 +12,7 @@ import torch
 import gigrad as gig
 
 nn = torch.nn
+Module: Any = nn.Module
 RNG = np.random.default_rng(0)
 ENDS, STARTS = RNG.normal(size=(6, 4)), RNG.normal(size=(5, 4))
 
@@ -19,7 +20,7 @@ ENDS, STARTS = RNG.normal(size=(6, 4)), RNG.normal(size=(5, 4))
 pytestmark = pytest.mark.filterwarnings("ignore:The tolerance was not reached")
 
 
-class Bent(nn.Module):
+class Bent(Module):
     """A net with something between its layers."""
 
     def __init__(self, bend: Callable[[Any], Any]) -> None:

@@ -159,7 +159,8 @@ def test_listed_jumps_and_a_walk_of_the_whole_agree(kind: str, seed: int) -> Non
     settings, categories = Settings(), categories_read(node, chosen.input)
     listed = list(_listed(node, chosen.input, paths, EDGES, settings))
     walked = list(_walked(node, chosen.input, paths, EDGES, categories, np.full((1, node.width), 1e-9), settings))
-    np.testing.assert_allclose(*(sum(credit for credit, _ in parts) for parts in (listed, walked)), atol=1e-12)
+    of_list, of_walk = (np.sum([credit for credit, _ in parts], axis=0) for parts in (listed, walked))
+    np.testing.assert_allclose(of_list, of_walk, atol=1e-12)
     times = [np.concatenate([jumps.time for _, jumps in parts]) for parts in (listed, walked)]
     assert set(times[0]) == set(times[1])
 

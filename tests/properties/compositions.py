@@ -2,26 +2,30 @@
 
 In CI some hundreds of cases are drawn (`test_properties.py`); for a long run:
 
-    PYTHONPATH=tests/helpers python tests/properties/compositions.py --cases 100000 --processes 2 --first 0
+    PYTHONPATH=tests/helpers python tests/properties/compositions.py --cases 100000 --processes 2 --log found.jsonl
 
-which prints what did not hold, case by case, and a summary. A case is known by its number alone.
+which prints what did not hold, case by case, and a summary. A case is known by its number alone. With a log a run that
+was stopped goes on where it was: every block of cases is one line of it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing import Pool
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from forests import random_forest
 
 import gigrad as gig
+from gigrad._explain.scorer import Scorer
 from gigrad.graph import (
     Affine,
     Array,
@@ -72,7 +76,7 @@ class Composition:
 def columns(rng: Rng) -> tuple[Column, ...]:
     """Two to five columns, of which some are categories and some may be missing; at least two are numbers."""
     size = int(rng.integers(2, 6))
-    kinds = ["category" if j >= 2 and rng.random() < 0.25 else "number" for j in range(size)]
+    kinds: list[Any] = ["category" if j >= 2 and rng.random() < 0.25 else "number" for j in range(size)]
     return tuple(Column(f"x{j}", kind, missing=bool(rng.random() < 0.3)) for j, kind in enumerate(kinds))
 
 
@@ -303,20 +307,35 @@ class Verdict:
     skipped: Counter[str] = field(default_factory=Counter)
     broken: list[tuple[str, int, float, float]] = field(default_factory=list)  # (law, case, tolerance, how badly)
     warned: Counter[float] = field(default_factory=Counter)
+    seconds: float = 0.0  # of the processor
 
     def add(self, other: Verdict) -> None:
         self.rows += other.rows
         self.skipped += other.skipped
         self.broken += other.broken
         self.warned += other.warned
+        self.seconds += other.seconds
+
+    def as_line(self, first: int, cases: int) -> str:
+        """The verdict on a block of cases as a line of the log."""
+        found = {
+            "rows": list(self.rows.items()), "skipped": self.skipped, "broken": self.broken,
+            "warned": list(self.warned.items()), "seconds": self.seconds,
+        }  # fmt: skip
+        return json.dumps({"first": first, "cases": cases, **found})
+
+    @staticmethod
+    def of_line(line: dict[str, Any]) -> Verdict:
+        broken = [(law, number, tol, much) for law, number, tol, much in line["broken"]]
+        rows, warned = Counter(dict(line["rows"])), Counter(dict(line["warned"]))
+        return Verdict(rows, Counter(line["skipped"]), broken, warned, line["seconds"])
 
 
-def explained(case: Composition, tol: float, *, back: bool = False) -> tuple[gig.Explanation, bool]:
+def explained(case: Composition, scorer: Scorer, tol: float) -> tuple[gig.Explanation, bool]:
     """The credits of all pairs, and whether there was a warning about their accuracy."""
-    ends = (case.ends, case.starts) if back else (case.starts, case.ends)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        e = gig.explain_pairs(case.graph, *ends, discrete=(), tol=tol, n_threads=1)
+        e = gig.explain_pairs(scorer, case.starts, case.ends, discrete=(), tol=tol, n_threads=1)
     return e, any(issubclass(w.category, gig.AccuracyWarning) for w in said)
 
 
@@ -329,8 +348,12 @@ def judge(number: int) -> Verdict:
     except gig.InputError as error:
         found.skipped[str(error)[:60]] += 1
         return found
+    if not np.isfinite(want).all():
+        found.skipped["the score is no finite number"] += 1
+        return found
+    scorer = Scorer.of(case.graph, None, None)  # the model is looked at once for all tolerances
     for tol in TOLERANCES:
-        e, warned = explained(case, tol)
+        e, warned = explained(case, scorer, tol)
         size = np.maximum(np.maximum(np.abs(e.predictions), np.abs(e.base_values)), np.abs(want).max(axis=1))
         noise = ROUNDING * np.maximum(size, 1.0)
         scale = np.maximum(np.abs(e.predictions), np.abs(e.base_values))
@@ -339,12 +362,29 @@ def judge(number: int) -> Verdict:
         if not warned and (np.abs(e.gap) > tol * scale + noise).any():
             found.broken.append(("gap", number, tol, float(np.abs(e.gap).max())))
         true = np.abs(e.values - want).max(axis=1)
-        for off, error, rounding in zip(true.tolist(), e.error.tolist(), noise.tolist(), strict=True):
-            if off > error + rounding:
-                found.broken.append(("error", number, tol, (off - rounding) / max(error, 1e-300)))
+        for off, claimed, rounding in zip(true.tolist(), e.error.tolist(), noise.tolist(), strict=True):
+            if not off <= claimed + rounding:  # neither where a credit is no number
+                found.broken.append(("error", number, tol, (off - rounding) / max(claimed, 1e-300)))
         if not warned and (true > tol * scale + noise).any():
             found.broken.append(("tolerance", number, tol, float((true / np.maximum(tol * scale, noise)).max())))
     return found
+
+
+BLOCK = 100
+"""Cases of one line of the log."""
+
+
+def judge_block(block: tuple[int, int]) -> tuple[tuple[int, int], Verdict]:
+    """Some cases, from a first one."""
+    first, cases = block
+    begun, total = time.process_time(), Verdict()
+    for number in range(first, first + cases):
+        try:
+            total.add(judge(number))
+        except Exception as error:  # is found, too: the run goes on
+            total.broken.append((f"{type(error).__name__}", number, 0.0, np.inf))
+    total.seconds = time.process_time() - begun
+    return block, total
 
 
 def main() -> None:
@@ -352,18 +392,29 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--log", type=Path, help="file to write what was found to, and to go on from")
     asked = parser.parse_args()
-    begun, total = time.perf_counter(), Verdict()
+    last = asked.first + asked.cases
+    blocks = {first: min(BLOCK, last - first) for first in range(asked.first, last, BLOCK)}
+    total = Verdict()
+    if asked.log is not None and asked.log.exists():
+        for line in map(json.loads, asked.log.read_text().splitlines()):
+            if blocks.get(line["first"]) == line["cases"]:
+                del blocks[line["first"]]
+                total.add(Verdict.of_line(line))
     with Pool(asked.processes) as pool:
-        for verdict in pool.imap_unordered(judge, range(asked.first, asked.first + asked.cases), chunksize=8):
+        for (first, cases), verdict in pool.imap_unordered(judge_block, blocks.items()):
             total.add(verdict)
             for law, number, tol, much in verdict.broken:
                 print(f"case {number}: {law} at tol {tol:g} by {much:.3g}", flush=True)
-    summary(total, time.perf_counter() - begun)
+            if asked.log is not None:
+                with asked.log.open("a") as log:
+                    log.write(verdict.as_line(first, cases) + "\n")
+    summary(total)
 
 
-def summary(total: Verdict, seconds: float) -> None:
-    print(f"{sum(total.rows.values())} rows in {seconds:.0f} s; skipped {dict(total.skipped)}")
+def summary(total: Verdict) -> None:
+    print(f"{sum(total.rows.values())} rows in {total.seconds:.0f} s of the processor; skipped {dict(total.skipped)}")
     for tol in TOLERANCES:
         bad: dict[str, Any] = {
             law: sorted(much for what, _, at, much in total.broken if what == law and at == tol)

@@ -54,7 +54,7 @@ def tree(**options: Any) -> Any:
     return DecisionTreeRegressor(random_state=0, **options)
 
 
-NUMERIC = {
+NUMERIC: dict[str, Any] = {
     "xgboost": xgboost, "lightgbm": lightgbm, "catboost": catboost, "histogram boosting": histogram_boosting,
     "tree": tree,
 }  # fmt: skip
@@ -68,12 +68,12 @@ def flag_and_region(library: str) -> tuple[Any, Any]:
     y = 100.0 * ((cells["flag"] == 1) & (cells["region"] == "B"))
     if library != "catboost":
         cells["region"] = cells["region"].astype("category")
-    options: dict[str, Any] = {
+    options: dict[str, dict[str, Any]] = {
         "xgboost": {"enable_categorical": True},
         "catboost": {"cat_features": ["region"]},
         "histogram boosting": {"categorical_features": "from_dtype"},
-    }.get(library, {})
-    return NUMERIC[library](**options).fit(cells, y), cells.iloc[:4]
+    }
+    return NUMERIC[library](**options.get(library, {})).fit(cells, y), cells.iloc[:4]
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost", "histogram boosting"])
@@ -159,7 +159,8 @@ def four_cells(first: Any, second: Any) -> tuple[Any, Any]:
 @pytest.mark.parametrize("library", NUMERIC)
 def test_numbers_meet_at_corners_behind_scalers(library: str, scaler: str) -> None:
     """The libraries put their thresholds in the middle themselves, of the numbers that the scaler gives."""
-    options = {"xgboost": {"tree_method": "exact"}, "lightgbm": {"min_data_in_bin": 1}}.get(library, {})
+    known: dict[str, dict[str, Any]] = {"xgboost": {"tree_method": "exact"}, "lightgbm": {"min_data_in_bin": 1}}
+    options = known.get(library, {})
     for first, second, _ in MEETINGS:
         if library == "lightgbm" and scaler == "standard" and min(*first, *second) <= 0:
             continue

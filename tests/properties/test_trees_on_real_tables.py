@@ -100,8 +100,8 @@ def cat(table: Built, **options: Any) -> Built:
     X, y = text_of(table[0]), table[1]
     names = table[0].select_dtypes("category").columns.tolist()
     model = catboost.CatBoostClassifier(
-        iterations=40, depth=5, cat_features=names, max_ctr_complexity=1, verbose=0, thread_count=1,
-        allow_writing_files=False, **options,
+        **{"iterations": 40, "depth": 5, "cat_features": names, "max_ctr_complexity": 1, "verbose": 0,
+           "thread_count": 1, "allow_writing_files": False, **options},
     )  # fmt: skip
     return model.fit(X, y), X
 
@@ -111,6 +111,7 @@ MODELS: dict[str, Callable[[], Built]] = {
     "German credit, LightGBM": lambda: lgbm(german()),
     "German credit, HistGradientBoosting": lambda: hist(german()),
     "German credit, CatBoost": lambda: cat(german()),
+    "German credit, CatBoost, combined columns": lambda: cat(german(), max_ctr_complexity=4, one_hot_max_size=2),
     "Taiwan default, XGBoost dart": lambda: xgb(taiwan(), booster="dart", rate_drop=0.1),
     "Taiwan default, LightGBM, zeros missing": lambda: lgbm(taiwan(), zero_as_missing=True),
     "Taiwan default, forest": lambda: forest(taiwan()),

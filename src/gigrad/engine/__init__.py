@@ -1,22 +1,27 @@
 """From rows and references to credit: corners by the native kernel, the continuous part by quadrature."""
 
-from .completeness import attribute, held_to
-from .links import as_link
-from .paths import Pairs, Population
+from .closed_form.links import as_link
+from .completeness import attribute, attribute_singly, held_to
+from .paths import Pairs, Population, distinct
 from .progress import Jumps, jumps_unlisted, progress, scores_along
-from .roles import categories_read
+from .roles import categories_read, columns_read
 from .settings import Credits, Settings
-from .terms import linear_terms
+from .terms import LinkedTrees, as_linked_trees, linear_terms
 
 __all__ = [
     "Credits",
     "Jumps",
+    "LinkedTrees",
     "Pairs",
     "Population",
     "Settings",
     "as_link",
+    "as_linked_trees",
     "attribute",
+    "attribute_singly",
     "categories_read",
+    "columns_read",
+    "distinct",
     "held_to",
     "jumps_unlisted",
     "linear_terms",

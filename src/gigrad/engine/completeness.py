@@ -1,7 +1,7 @@
 """Credits add up to the change of the score: held for every row, whichever engine gave them.
 
 What is missing from the sum, the gap, may be no more than the tolerance and the rounding of the numbers that were added
-up. A row of which more is missing is walked again, with care, by the mixed engine; what is still missing then is in
+up. A row that misses more is recomputed by the mixed engine with tighter settings; what is still missing then is in
 `error`, and the row is warned about.
 """
 
@@ -13,29 +13,51 @@ import numpy as np
 
 from ..errors import AccuracyWarning, warn
 from ..graph import Array, Input, Node, TreeEnsemble
-from .paths import Ints, Paths
+from . import limits
+from .closed_form import links
+from .paths import Bools, Ints, Pairs, Paths, Population
 from .sampling import warn_of_sampling
 from .settings import Credits, Settings
-from .terms import credits_of, linear_terms
-
-ROUNDING = 1e-13
-"""What sums may be off by, as a share of the numbers that they add up."""
-
-FIRST = 16
-"""Rows that are walked again at first; where that helps none of them, the others are not."""
+from .terms import LinkedTrees, credits_of, linear_terms
 
 
 def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Credits:
     """Credit of every end for the output `node` of a graph whose rows enter at `source`."""
-    found = credits_of(node, source, paths, settings)
+    return _completed(credits_of(node, source, paths, settings), node, source, paths, settings)
+
+
+def attribute_singly(
+    node: Node, source: Input, linked: LinkedTrees | None, paths: Population, settings: Settings
+) -> tuple[Credits, Array]:
+    """Credit of every start with every end by itself, all starts of the first end first, whatever their weights.
+
+    Where the output is one link over trees, also the credits for the sum of the trees, (n, players), else (n, 0).
+    """
+    count, times = len(paths.ends), len(paths.starts)
+    pairs = Pairs(np.tile(paths.starts, (count, 1)), np.repeat(paths.ends, times, axis=0))
+    starts, ends = paths.scores(node, source)
+    pairs.tell(node, np.tile(starts, (count, 1)), np.repeat(ends, times, axis=0))
+    if linked is None:
+        return attribute(node, source, pairs, settings), np.zeros((count * times, 0))
+    found, sums = links.credits_singly(linked.trees, linked.link, paths.starts, paths.ends, pairs, settings)
+    factor, size = linked.factor, abs(linked.factor)
+    scaled = replace(found, values=found.values * factor, error=found.error * size, sampled=found.sampled * size)
+    return _completed(scaled, node, source, pairs, settings), sums[:, :, 0]
+
+
+def _completed(found: Credits, node: Node, source: Input, paths: Paths, settings: Settings) -> Credits:
+    """Credits held to the change of the score, and walked again where they miss it."""
     if not len(paths.ends):
         return found
     starts, ends = paths.scores(node, source)
     base = paths.base(starts)
     allowed = settings.tol * np.maximum(np.abs(ends), np.abs(base))
-    noise = np.maximum(found.finest, ROUNDING * (np.abs(found.values).sum(axis=1) + np.abs(ends) + np.abs(base)))
+    noise = np.maximum(
+        found.finest, limits.SUM_ROUNDING * (np.abs(found.values).sum(axis=1) + np.abs(ends) + np.abs(base))
+    )
     gap = ends - base - found.values.sum(axis=1)
-    gap[~np.isfinite(ends - base)] = 0.0  # a model that gives no number at an end has no gap to be judged by
+    endless = ~np.isfinite(ends - base)
+    gap[endless] = 0.0  # a model that gives no number at an end has no gap to be judged by
     if not (np.abs(gap) <= allowed + noise).all():
         noise += _rounding_of_trees(node, source)
     over = np.nonzero(~(np.abs(gap) <= allowed + noise).all(axis=1))[0]
@@ -44,9 +66,11 @@ def attribute(node: Node, source: Input, paths: Paths, settings: Settings) -> Cr
         lost = np.where(np.isnan(gap[over]), np.inf, np.abs(gap[over]))
         found.error[over] = np.maximum(found.error[over], lost)
     if not settings.quiet:
-        _warn(found.error - found.sampled, np.maximum(allowed, noise))
+        _warn_of_endless(endless)
+        limit = np.maximum(allowed, limits.GAP_CAUTION * noise)  # the error counts what is missing as often
+        _warn(np.where(endless, 0.0, found.error - found.sampled), np.where(endless, 0.0, limit))
         warn_of_sampling(found, settings.corner_tol)
-    return found
+    return replace(found, error=np.where(endless, np.inf, found.error)) if endless.any() else found
 
 
 def held_to(credits: Credits, gain: Array, allowed: Array, rounding: Array) -> Credits:
@@ -61,18 +85,17 @@ def held_to(credits: Credits, gain: Array, allowed: Array, rounding: Array) -> C
         return credits
     rows = np.nonzero((missing & (gap > allowed + rounding)).any(axis=1))[0]
     if len(rows):
-        named = ", ".join(map(str, rows[:10].tolist())) + (", ..." if len(rows) > 10 else "")
         warn(
-            f"On {len(rows)} of {len(gap)} rows ({named}) the model's own score and the one that its credits add up to "
-            f"differ by up to {gap[rows].max():.3g}: the model's rounding falls on a steep part of a function above "
-            "it, such as a calibration or an ECDF with knots that are very close; see `gap` and `error`.",
+            f"On {len(rows)} of {len(gap)} rows ({_named(rows)}) the model's own score and the one that its credits "
+            f"add up to differ by up to {gap[rows].max():.3g}: the model's rounding falls on a steep part of what "
+            "lies above it, such as a calibration or an ECDF with knots that are very close; see `gap` and `error`.",
             AccuracyWarning,
         )
     return replace(credits, error=np.where(missing, np.maximum(credits.error, gap), credits.error))
 
 
 def _rounding_of_trees(node: Node, source: Input) -> float:
-    """What the sums of the trees that an output adds up may be off by: they may be large where the output is not."""
+    """The rounding of the trees that an output adds up: large where they cancel and the output is small."""
     eps, total = float(np.finfo(np.float64).eps), 0.0
     for matrix, term in linear_terms(node):
         if isinstance(term, TreeEnsemble) and term.source is source and len(term.roots):
@@ -83,9 +106,9 @@ def _rounding_of_trees(node: Node, source: Input) -> float:
 def _walk_again(
     found: Credits, gap: Array, over: Ints, node: Node, source: Input, paths: Paths, settings: Settings
 ) -> None:
-    """Write the credits of some rows anew where more care leaves a smaller gap."""
+    """Replace the credits of some rows by recomputed ones where tighter settings leave a smaller gap."""
     careful = replace(settings, careful=True)
-    for some in (over[:FIRST], over[FIRST:]):
+    for some in (over[: limits.FIRST_RETRIED], over[limits.FIRST_RETRIED :]):
         if not len(some):
             return
         part = paths.rows(some)
@@ -102,12 +125,26 @@ def _walk_again(
             return
 
 
+def _warn_of_endless(endless: Bools) -> None:
+    rows = np.nonzero(endless.any(axis=1))[0]
+    if len(rows):
+        warn(
+            f"A score must be a finite number to be shared out; on {len(rows)} of {len(endless)} rows ({_named(rows)})"
+            ", or where their paths start, it is infinite or NaN, and so is `error`. Look for a logarithm of 0 and for "
+            "exponentials of large numbers in the model, and explain the score before them.",
+            AccuracyWarning,
+        )
+
+
+def _named(rows: Ints) -> str:
+    return ", ".join(map(str, rows[:10].tolist())) + (", ..." if len(rows) > 10 else "")
+
+
 def _warn(error: Array, allowed: Array) -> None:
     over = np.nonzero(((error > allowed) | np.isnan(error)).any(axis=1))[0]
     if len(over):
-        named = ", ".join(map(str, over[:10].tolist())) + (", ..." if len(over) > 10 else "")
         warn(
-            f"The tolerance was not reached on {len(over)} of {len(error)} rows ({named}): the estimated error of a "
-            f"credit is up to {error[over].max():.3g} where {allowed[over].min():.3g} was allowed; see `error`.",
+            f"The tolerance was not reached on {len(over)} of {len(error)} rows ({_named(over)}): the estimated error "
+            f"of a credit is up to {error[over].max():.3g} where {allowed[over].min():.3g} was allowed; see `error`.",
             AccuracyWarning,
         )

@@ -15,16 +15,8 @@ from numpy.typing import NDArray
 
 from ..errors import UnsupportedModelError
 from ..graph import Array, Input, Node, Opaque, TreeEnsemble, topological, value_of
+from . import limits
 from .roles import categories_read, input_columns
-
-PROBED = 8
-"""How many paths are looked at beforehand."""
-
-HALVINGS = 40
-"""After as many a path of length 1 is 1e-12 long, and what still changes on it has jumped."""
-
-NOTHING = 1e-9
-"""A change below this share of the largest value is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +71,7 @@ def refuse_ignored(output: Node, source: Input, starts: Array, ends: Array, name
 
     `starts` (m, p) and `ends` (n, p) need not belong to each other: a few of each are paired.
     """
-    some = [np.linspace(0, len(rows) - 1, PROBED).astype(int) for rows in (starts, ends)]
+    some = [np.linspace(0, len(rows) - 1, limits.PROBED_PATHS).astype(int) for rows in (starts, ends)]
     for function in _functions(output, source, names):
         start, end = function.inputs(starts[some[0]]), function.inputs(ends[some[1]])
         whole = ~np.isnan(start + end).any(axis=1)
@@ -93,7 +85,7 @@ def _refuse_ignored(function: _Function, start: Array, end: Array) -> None:
     ignored = np.nonzero(moved & (slopes == 0.0).all(axis=0))[0][:64]
     if not len(ignored):
         return
-    least = NOTHING * float(np.abs(function.value(np.concatenate([start, end]))).max())
+    least = limits.UNCHANGED * float(np.abs(function.value(np.concatenate([start, end]))).max())
     for steps in _moves(function, start, end, ignored, least):
         raise UnsupportedModelError(steps)
 
@@ -149,11 +141,11 @@ class _Line:
         return rows
 
     def halved(self, low: Array, high: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """The change from low to high, what is left of it after halving, and whether no slope was seen on the way."""
+        """The change from low to high, the largest change left after bisection, and whether no slope was found."""
         at_low, at_high = self.function.value(self.at(low)), self.function.value(self.at(high))
         first = at_high - at_low
         silent = np.ones(len(low), np.bool_)
-        for _ in range(HALVINGS):
+        for _ in range(limits.JUMP_HALVINGS):
             middle = (low + high) / 2.0
             rows = self.at(middle)
             silent &= self.function.gradient(rows)[np.arange(len(rows)), self.columns] == 0.0
@@ -170,8 +162,8 @@ class _Line:
 
 
 def why_not(output: Node, source: Input, starts: Array, end: Array, names: Sequence[str]) -> str:
-    """Why the credits of one row, (p,), do not add up, in a sentence; "" where the functions keep their word."""
-    some = starts[np.unique(np.linspace(0, len(starts) - 1, 4 * PROBED).astype(int))]
+    """Why the credits of one row, (p,), do not add up, in a sentence; "" if no function is the cause."""
+    some = starts[np.unique(np.linspace(0, len(starts) - 1, 4 * limits.PROBED_PATHS).astype(int))]
     for function in _functions(output, source, names):
         from_, to = function.inputs(some), function.inputs(end[None])
         from_[:, ~function.moving] = to[:, ~function.moving]
@@ -216,10 +208,10 @@ class _Path:
         if not np.isfinite(all_lost):
             return f"the gradient of {label} is no number somewhere on the way"
         low, high = 0.0, 1.0
-        for turn in range(HALVINGS):
+        for turn in range(limits.JUMP_HALVINGS):
             middle = (low + high) / 2.0
             low, high = (low, middle) if self.lost(low, middle) >= self.lost(middle, high) else (middle, high)
-            if turn == HALVINGS // 2:
+            if turn == limits.JUMP_HALVINGS // 2:
                 real, said, apart = self._slopes(low, high)
         if self.lost(low, high) > 1e-3 * all_lost:
             return (
@@ -235,9 +227,9 @@ class _Path:
         )
 
     def _slopes(self, low: float, high: float) -> tuple[float, float, bool]:
-        """The slope of a short stretch, that by the gradient, and whether they differ almost everywhere on it.
+        """A function's slope on a short interval, the slope by its gradient, and whether they differ almost everywhere.
 
-        At a kink they differ, too, but only on the part of the stretch that it is in.
+        At a kink they differ too, but only on a small part of the interval.
         """
         edges = np.linspace(low, high, 9)
         real = np.array([self.rise(a, b) for a, b in pairwise(edges.tolist())]) / np.diff(edges)

@@ -15,11 +15,11 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 WHOLE = np.array([0.0, 1.0])
-"""The edges of a path that is not told in pieces."""
+"""The edges of a path whose credit is not split by time."""
 
 
 class Ends:
-    """What is known at all starts and at all ends of some paths: asked once, whoever needs it."""
+    """Scores and tree outputs at all starts and ends of some paths, computed once and shared."""
 
     starts: Array
     ends: Array
@@ -36,14 +36,14 @@ class Ends:
         return at_starts, at_ends
 
     def scores(self, output: Node, source: Input) -> tuple[Array, Array]:
-        """The graph's own score of all starts and of all ends, (m, k) and (n, k): asked once."""
+        """The graph's own score of all starts and of all ends, (m, k) and (n, k): computed once."""
         if output not in self._scores:
             starts, ends = (value_of(output, known) for known in self.known(output, source))
             self._scores[output] = starts, ends
         return self._scores[output]
 
     def tell(self, output: Node, starts: Array, ends: Array) -> None:
-        """Say what `scores` would ask for, where it is known already."""
+        """Store scores that are known already, so that `scores` does not compute them again."""
         self._scores[output] = starts, ends
 
     @cached_property
@@ -72,7 +72,7 @@ class Population(Ends):
     ends: Array
 
     def base(self, scores: Array) -> Array:
-        """What every end's credit is counted from, (n, k), for the scores (m, k) of the starts."""
+        """The base value of every end, (n, k): the weighted mean of the scores (m, k) of the starts."""
         return np.repeat((self.weights @ scores)[None], len(self.ends), axis=0)
 
     def rows(self, some: Ints) -> Population:
@@ -93,6 +93,24 @@ class Population(Ends):
             yield Block(self.starts[start], self.ends[row], start, row, self.weights[start], categories, each)
 
 
+MERGED = 0.75
+"""Equal starts are merged if at most this share of them is distinct. On tables with an amount or an income hardly any
+two rows are equal; of 2,000 rows of 10 flags a quarter was distinct, of the 9 categories of Adult three fifths."""
+
+
+def distinct(starts: Array, weights: Array) -> tuple[Ints, Array] | None:
+    """The first of each set of equal starts (m, p), in order, and the sum of their weights; None if most are distinct.
+
+    The paths from equal starts are the same, so that the mean credit is the same too, up to rounding.
+    """
+    place: dict[bytes, int] = {}
+    which = np.array([place.setdefault(row.tobytes(), len(place)) for row in starts + 0.0], np.int64)  # no -0.0
+    if len(place) > MERGED * len(starts):
+        return None
+    first = np.unique(which, return_index=True)[1]
+    return first, np.asarray(np.bincount(which, weights), np.float64)
+
+
 @dataclass(frozen=True, eq=False)
 class Pairs(Ends):
     """Every end against the start of the same row; both (n, p)."""
@@ -101,7 +119,7 @@ class Pairs(Ends):
     ends: Array
 
     def base(self, scores: Array) -> Array:
-        """What every end's credit is counted from, (n, k), for the scores (n, k) of the starts."""
+        """The base value of every end, (n, k): the score of its own start."""
         return scores
 
     def rows(self, some: Ints) -> Pairs:

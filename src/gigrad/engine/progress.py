@@ -1,6 +1,6 @@
-"""Credit gathered on the way: what `attribute` adds up over whole paths, piece by piece.
+"""Credit by interval of time: what `attribute` adds up over whole paths, separately for each interval.
 
-A link over trees only jumps, and the native core lists its jumps. Every other term is walked as a whole by the mixed
+A link over trees only jumps, and the native core lists its jumps. Every other term is computed as a whole by the mixed
 engine, with its legs cut at the edges of the pieces. No piece is explained as a path of its own, from one point of the
 straight line to another: a flag has no point in between, and trees may have crossed a split that the point has not.
 """
@@ -14,20 +14,12 @@ import numpy as np
 
 from .. import kernels
 from ..graph import Array, Input, Node, TreeEnsemble, topological, value_of
-from .links import as_link, credits
+from . import limits
+from .closed_form.links import as_link, credits
 from .paths import WHOLE, Bools, Ints, Population
 from .roles import Roles, categories_read
 from .settings import Settings
 from .terms import as_outputs, linear_terms, share
-
-ENUMERATED = 12
-"""Corners of up to so many players are never sampled (`kernels/link/corner_policy.hpp`)."""
-
-STARTS = 1024
-"""Paths whose jumps are listed at once: it bounds the table of credits of their corners."""
-
-POINTS = 20_000
-"""Points of paths at which the score is asked at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +43,7 @@ Part = tuple[Array, Jumps]
 
 
 def progress(node: Node, source: Input, paths: Population, edges: Array, settings: Settings) -> Part:
-    """What the paths to one end gather on the way, in the mean, and every jump.
+    """The mean credit of the paths to one end in each interval of time, and every jump.
 
     The credit (pieces, players, k) is that between each two neighbours of `edges`, which reach from 0 to 1. A jump at
     an edge counts in the piece that ends there, one at time 0 in the first.
@@ -78,13 +70,13 @@ def jumps_unlisted(node: Node, source: Input) -> bool:
 
 
 def scores_along(node: Node, source: Input, paths: Population, times: Array, n_threads: int | None) -> Array:
-    """The mean score at some times on the way to one end, (times, k); at a jump it is the one after it.
+    """The mean score at some times of the paths to one end, (times, k); at a jump it is the one after it.
 
     Trees are on the sides that they have then, which those of the point on the straight path need not be.
     """
     trees = [t for t in topological(node) if isinstance(t, TreeEnsemble) and t.source is source]
     out = np.zeros((len(times), node.width))
-    for block in paths.blocks(max(POINTS // len(times), 1), categories_read(node, source)):
+    for block in paths.blocks(max(limits.SCORED_POINTS // len(times), 1), categories_read(node, source)):
         path, time = np.repeat(np.arange(len(block)), len(times)), np.tile(times, len(block))
         past = np.repeat((time > 0.0)[:, None], source.width, axis=1)  # at time 0 nothing has happened yet
         known: dict[Node, Array] = {source: block.at(path, time, time >= 0.5)}
@@ -101,18 +93,18 @@ def _players(source: Input, settings: Settings) -> int:
 def _walked(
     term: Node, source: Input, paths: Population, edges: Array, categories: Bools, allowed: Array, settings: Settings
 ) -> Iterator[Part]:
-    """Any term, walked as a whole."""
+    """Any term, computed as a whole by the mixed engine."""
     from . import mixed  # half of the engine, which trees need not wait for
-    from .large_games import LargeCorner, sample_rows
+    from .mixed.large_games import LargeCorner, sample_rows
 
     roles, large = mixed.plan(term, source, settings), list[LargeCorner]()
     total = np.zeros((1, _players(source, settings), term.width))
-    for walk, credit, _ in mixed.walks(roles, paths, categories, allowed, settings, edges):
-        weight, table, corners = walk.block.weight, walk.corner_players, walk.corners
-        size = walk.corner_credit * weight[corners.path[table.corner], None]
-        gained = np.einsum("nqpk,n->qpk", credit, weight)
+    for walked in mixed.walks(roles, paths, categories, allowed, settings, edges):
+        weight, table, corners = walked.block.weight, walked.corner_players, walked.corners
+        size = walked.corner_credit * weight[corners.path[table.corner], None]
+        gained = np.einsum("nqpk,n->qpk", walked.credit, weight)
         total[0] += gained.sum(axis=0)
-        large += walk.large
+        large += walked.large
         yield gained, Jumps(corners.time[table.corner], table.player, size)
     sample_rows(roles, large, total, np.zeros((1, term.width)), np.zeros(1, np.int64), settings)
     for corner in large:
@@ -124,7 +116,7 @@ def _listed(term: Node, source: Input, paths: Population, edges: Array, settings
     """A link over trees, jump by jump."""
     players = _players(source, settings)
     total, large = np.zeros((players, term.width)), list[tuple[Array, Array]]()
-    for block in paths.blocks(STARTS, categories_read(term, source)):
+    for block in paths.blocks(limits.LISTED_STARTS, categories_read(term, source)):
         found = _link_jumps(term, source, block.starts, block.ends, settings)
         jumps = Jumps(found.time, found.player, found.size * block.weight[found.path, None])
         total += _by_piece(jumps, WHOLE, players)[0]
@@ -194,7 +186,7 @@ def _link_jumps(term: Node, source: Input, starts: Array, ends: Array, settings:
     size = value_of(term, {trees: after}) - value_of(term, {trees: after - change})
     # What several players cross at once under a link is shared out as in the whole: with the corners of all trees.
     count = np.diff(np.append(first, len(path)))
-    lone, shared, large = first[count == 1], first[count > 1], first[count > ENUMERATED]
+    lone, shared, large = first[count == 1], first[count > 1], first[count > limits.NEVER_SAMPLED]
     corners = kernels.corner_credits(forest, link, starts, ends, path[shared], time[shared], settings.n_threads)
     at, who = np.nonzero(np.abs(corners).max(axis=2))
     return LinkJumps(

@@ -14,13 +14,6 @@ import numpy as np
 
 from ..graph import Array
 
-ORDERS = (1, 2, 3, 5, 8, 12, 16)
-"""How many nodes a panel may have."""
-
-
-ROUNDING = 16 * float(np.finfo(np.float64).eps)
-"""Errors below this share of the numbers that they come from are rounding."""
-
 
 @dataclass(frozen=True, eq=False)
 class Rule:

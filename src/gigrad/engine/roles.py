@@ -4,17 +4,17 @@
       │        └───────────────────┤
       └────> trees ──> steps ──────┴──> head ──> output
 
-Lines move piecewise linearly, curves smoothly in between kinks; neither depends on a tree, so neither needs to be asked
+Lines move piecewise linearly, curves smoothly in between kinks; neither depends on a tree, so neither is evaluated
 at every jump. Trees over the raw rows jump at times the kernel knows, and steps change only where they do. The head
 joins both and is the only part that sees every segment between two jumps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,11 @@ from ..graph.node import Columns, union
 from .roots import passed
 
 if TYPE_CHECKING:
-    from .program import HeadProgram
+    from .mixed.program import HeadProgram
+    from .mixed.sampled import Chain
+    from .mixed.traced import LineProgram
+
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Levels:
     def passed(
         self, first: Array, last: Array, closed: NDArray[np.bool_] | None = None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], Array]:
-        """Row, column and level of all that the node passes between its values `first` and `last`, (n, width) each.
+        """The levels that the node's columns cross from values `first` to `last`, (n, width): row, column and level.
 
         `closed` as in `roots.passed`.
         """
@@ -147,7 +151,7 @@ class Roles:
 
     @cached_property
     def exact_trees(self) -> bool:
-        """Whether trees read what others give: thresholds would notice a sum that is off by its rounding."""
+        """Whether trees read the outputs of other trees: there a rounding error could flip the side of a threshold."""
         return any(isinstance(n, TreeEnsemble) for n in (*self.steps, *self.head))
 
     @cached_property
@@ -177,6 +181,20 @@ class Roles:
         return {}
 
     @cached_property
+    def line_program(self) -> LineProgram | None:
+        """The lines as a net of the native core; None where it does not know them."""
+        from .mixed.traced import line_program
+
+        return line_program(self)
+
+    @cached_property
+    def sampled_chain(self) -> Chain | None:
+        """Wide layers of units with kinks that may be asked at the ends of a few intervals alone."""
+        from .mixed.sampled import sampled_chain
+
+        return sampled_chain(self)
+
+    @cached_property
     def _plans(self) -> dict[tuple[tuple[Node, ...], frozenset[Node]], list[Node]]:
         return {}
 
@@ -191,7 +209,7 @@ class Roles:
         return self._transposed[node]
 
     def evaluate(self, wanted: tuple[Node, ...], known: dict[Node, Array]) -> dict[Node, Array]:
-        """As `graph.evaluate`; what has to be computed for what is worked out once."""
+        """As `graph.evaluate`; which nodes have to be computed is worked out once and kept."""
         key = (wanted, frozenset(known))
         plan = self._plans.get(key)
         if plan is None:
@@ -247,6 +265,24 @@ def columns_read(outputs: tuple[Node, ...], source: Input) -> NDArray[np.bool_]:
     return out
 
 
+def _once_for_each_node(find: Callable[[Node, Input], _Found]) -> Callable[[Node, Input], _Found]:
+    """Cache a result on the node: for a single row, finding it again would cost as much as explaining the row."""
+
+    @wraps(find)
+    def asked(output: Node, source: Input) -> _Found:
+        kept: dict[tuple[str, Input], _Found] = output.__dict__.setdefault("_found", {})
+        key = (find.__name__, source)
+        if key not in kept:
+            found = find(output, source)
+            if isinstance(found, np.ndarray):
+                found.flags.writeable = False
+            kept[key] = found
+        return kept[key]
+
+    return asked
+
+
+@_once_for_each_node
 def own_columns(output: Node, source: Input) -> NDArray[np.int64] | None:
     """The one column of the rows that each output depends on, (width,); None where one depends on several."""
     read = _dependencies((output,), source)[output]
@@ -255,6 +291,7 @@ def own_columns(output: Node, source: Input) -> NDArray[np.int64] | None:
     return np.array([next(iter(columns), 0) for columns in read], np.int64)
 
 
+@_once_for_each_node
 def categories_read(output: Node, source: Input) -> NDArray[np.bool_]:
     """The columns that change at once, (p,): nominal ones, and what anything below `output` reads as a category."""
     read = _dependencies((output,), source)

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from .. import kernels
 from ..graph import Array
+from . import limits
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-MARGIN = 1e-12
-"""A level closer than this to an end of a bracket, relative to the values there, counts as not passed inside of it."""
 
 
 def passed(levels: Array, first: Array, last: Array, closed: Bools | None = None) -> tuple[Ints, Ints, Array]:
@@ -26,9 +24,9 @@ def passed(levels: Array, first: Array, last: Array, closed: Bools | None = None
     if len(levels) == 1 and closed is None:
         return _passed_one(levels[0], first, last)
     low, high = np.minimum(first, last), np.maximum(first, last)
-    margin = MARGIN * np.maximum(-low, high)
+    margin = limits.LEVEL_MARGIN * np.maximum(-low, high)
     if len(levels) == 1:
-        margin = np.maximum(margin, MARGIN * abs(levels[0]))
+        margin = np.maximum(margin, limits.LEVEL_MARGIN * abs(levels[0]))
     least = low + margin if closed is None else np.where(closed, low - margin, low + margin)
     if len(levels) == 1:
         row, column = np.nonzero((least < levels[0]) & (levels[0] < high - margin))
@@ -42,7 +40,7 @@ def passed(levels: Array, first: Array, last: Array, closed: Bools | None = None
 
 
 def _passed_one(level: float, first: Array, last: Array) -> tuple[Ints, Ints, Array]:
-    """`passed` for one level, the kink of a ReLU, which is asked for many units at a time."""
+    """`passed` for one level, the kink of a ReLU, for many units at a time."""
     row, column = np.nonzero(((first > level) & (last < level)) | ((first < level) & (last > level)))
     inside = _inside(level, first[row, column], last[row, column])
     return row[inside], column[inside], np.full(int(inside.sum()), level)
@@ -57,7 +55,7 @@ def passed_along(level: float, rows: Array, left: Ints) -> tuple[Ints, Ints, Arr
 
 def _inside(level: float, a: Array, b: Array) -> Bools:
     """Whether a level between `a` and `b` is not as good as met at either."""
-    margin = MARGIN * np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(level))
+    margin = limits.LEVEL_MARGIN * np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(level))
     return np.asarray(np.minimum(np.abs(a - level), np.abs(b - level)) > margin)
 
 
@@ -66,8 +64,8 @@ def solve(
 ) -> Array:
     """A root of each function in its bracket, (n,): secant steps that stay inside, halving where they do not help.
 
-    `function(index, time)` asks some of the n functions, one time each; `at_low` and `at_high` have opposite signs; a
-    value below `noise` (n,) is as good as zero.
+    `function(index, time)` evaluates some of the n functions, one time each; `at_low` and `at_high` have opposite
+    signs; a value below `noise` (n,) counts as zero.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         root = low + (high - low) * np.clip(np.nan_to_num(at_low / (at_low - at_high)), 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""What the engine may be told, and what it gives back."""
+"""The settings and the result of the engine."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from .. import kernels
 from ..graph import Array
+
+RECORDED = ("tol", "seed", "corner_tol")
+"""The settings that can change a credit: what provenance, portable files and audit records keep."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Settings:
     quiet : bool
         No warning where the tolerance is missed: for callers that average the rows and judge the mean's error.
     careful : bool
-        Every term is walked by the mixed engine, and curves are also asked at the ends of panels: slow, for rows whose
+        All terms use the mixed engine, and curves are also evaluated at the ends of panels: slow, for rows whose
         credits did not add up.
     native : bool
         Heads that the native core knows are integrated there; else in Python, which tests hold the core to.
@@ -55,7 +58,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Credits:
-    """Credits and how far off they may be.
+    """Credits and bounds on their errors.
 
     Attributes
     ----------

@@ -2,7 +2,8 @@
 
 `output = constant + sum of matrix @ term`. A sum of trees, or a link over one, goes to the native walk; a term of which
 every output reads one column alone gives that column the whole difference; a function of one straight score has a
-closed form, and so have trees with linear leaves; everything else goes to the mixed engine.
+closed form, and so have trees with linear leaves and trees over straight scores; everything else goes to the mixed
+engine.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
-from ..graph import Affine, Array, Input, Node, value_of
-from . import leaves, links
+from ..graph import Affine, Array, Input, Node, TreeEnsemble, value_of
+from ..kernels import Stage
+from .closed_form import leaves, links, oblique
 from .paths import Bools, Ints, Paths
 from .roles import categories_read, own_columns
 from .settings import Credits, Settings
@@ -24,7 +27,7 @@ def credits_of(node: Node, source: Input, paths: Paths, settings: Settings) -> C
     """Credit of every end for the output `node` of a graph whose rows enter at `source`, as the engines give it."""
 
     @cache
-    def allowed() -> Array:  # asked only where something is not exact: it costs a prediction of every row
+    def allowed() -> Array:  # called only if something is not exact: it costs a prediction of every row
         starts, ends = paths.scores(node, source)
         return settings.tol * np.maximum(np.abs(ends), np.abs(paths.base(starts)))
 
@@ -62,12 +65,16 @@ def credits_of(node: Node, source: Input, paths: Paths, settings: Settings) -> C
 
 
 def _walked(term: Node, source: Input, paths: Paths, categories: Bools, allowed: Array, settings: Settings) -> Credits:
-    from . import mixed, scores  # half of the engine, which the first explanation of trees need not wait for
+    from . import mixed  # half of the engine, which the first explanation of trees need not wait for
+    from .closed_form import scores
 
     score = None if settings.careful else scores.straight_score(term, source)
-    if score is None:
-        return mixed.attribute(term, source, paths, categories, allowed, settings)
-    return scores.attribute(term, score, source, paths, categories, allowed, settings)
+    if score is not None:
+        return scores.attribute(term, score, source, paths, categories, allowed, settings)
+    trees = None if settings.careful else oblique.as_oblique(term, source)
+    if trees is not None:
+        return oblique.credits(term, trees, source, paths, categories, allowed, settings)
+    return mixed.attribute(term, source, paths, categories, allowed, settings)
 
 
 def _add_differences(
@@ -79,6 +86,27 @@ def _add_differences(
     change[:, ~matrix.any(axis=0)] = 0.0  # a column that another term reads may be missing here
     player = own if settings.players is None else settings.players[own]
     np.add.at(values.swapaxes(0, 1), player, (change[:, :, None] * matrix.T).swapaxes(0, 1))
+
+
+class LinkedTrees(NamedTuple):
+    """An output that is `factor * link(sum of trees)` and a constant, of one number each."""
+
+    trees: TreeEnsemble
+    link: list[Stage]
+    factor: float
+
+    def sums(self, paths: Paths, settings: Settings) -> Array:
+        """Credit of every end for the sum of the trees, (n, players): far quicker than under the link."""
+        return links.credits(self.trees, [], paths, settings).values[:, :, 0]
+
+
+def as_linked_trees(node: Node, source: Input) -> LinkedTrees | None:
+    """The one link over one sum of trees of the rows that an output is, None if it is anything else."""
+    terms = linear_terms(node)
+    found = links.as_link(terms[0][1], source) if len(terms) == 1 else None
+    if found is None or not found[1] or node.width != 1 or found[0].width != 1 or terms[0][1].width != 1:
+        return None
+    return LinkedTrees(*found, float(terms[0][0][0, 0]))
 
 
 def as_outputs(matrix: Array, term: Node) -> tuple[Array, Node]:

@@ -1,4 +1,4 @@
-"""The head of a model as a program, integrated over panels: see `engine.program` and `engine.integrate`."""
+"""The head of a model as a program, integrated over panels: see `engine.mixed.program` and `engine.mixed.integrate`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _native
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from .arrays import Array, Ints
+from .arrays import integers as _whole
+from .arrays import numbers as _rows
 
 Program = _native.Program
 
 PROGRAM_FUNCTIONS = frozenset(_native.program_functions())
 """The elementwise functions that a program knows."""
 
+PROGRAM_STAGES = PROGRAM_FUNCTIONS | {
+    "affine", "piecewise_linear", "softmax", "log_softmax", "select", "concat", "sum", "product",
+}  # fmt: skip
+"""The stages that a program may have; see `links.Stage`."""
+
 
 @dataclass(frozen=True, eq=False)
 class HeadMoments:
-    """What `head_moments` gives: the fields of `engine.integrate.Moments`, and more.
+    """What `head_moments` gives: the fields of `engine.mixed.integrate.Moments`, and more.
 
     Attributes
     ----------
@@ -85,7 +90,7 @@ def head_moments(
     before, after : (corners, k)
     """
     coefficients, steepness, doubt = (_rows(v) for v in curves)
-    rules_ = [tuple(_rows(v) for v in rule) for rule in rules]
+    rules_: list[Any] = [tuple(_rows(v) for v in rule) for rule in rules]
     found = _native.head_moments(
         program, [_rows(t) for t in times], [_whole(p) for p in places], coefficients, steepness, doubt, _rows(lines),
         _rows(corner_time), shared, _rows(constants), _rows(allowed), rules_, _rows(limits),
@@ -96,20 +101,22 @@ def head_moments(
 
 def linear_credits(
     forest: Any,
-    starts: Array,
-    ends: Array,
+    rows: tuple[Array, Array],
+    weights: Array | None,
     numbers: tuple[Array, Array],
     leaves: tuple[Ints, Ints, Array],
     player: Ints,
     outputs: int,
     n_threads: int,
 ) -> Array:
-    """Credit of pairs for trees with linear leaves, but for the way to the end that their last leaves give.
+    """Credit for trees with linear leaves, but for the way to the end that the last leaves of paths give.
 
     Parameters
     ----------
-    starts, ends : (pairs, p)
-    numbers : (pairs, columns), (pairs, columns)
+    rows : (starts, p), (ends, p)
+    weights : (starts,), optional
+        Every start with every end, credit summed over the starts by weight; None: start i with end i.
+    numbers : (starts, columns), (ends, columns)
         What leaves multiply, at starts and at ends.
     leaves : (width,) each
         For each number of a leaf the column that it multiplies (-1: none), the output it adds to, and its weight.
@@ -118,18 +125,10 @@ def linear_credits(
 
     Returns
     -------
-    credit : (pairs, variables, outputs)
+    credit : (ends, variables, outputs)
     """
-    column, target, weight = leaves
+    column, target, factor = leaves
     return _native.linear_credits(
-        forest, _rows(starts), _rows(ends), _rows(numbers[0]), _rows(numbers[1]), _whole(column), _whole(target),
-        _rows(weight), _whole(player), outputs, n_threads,
+        forest, _rows(rows[0]), _rows(np.zeros(0) if weights is None else weights), _rows(rows[1]), _rows(numbers[0]),
+        _rows(numbers[1]), _whole(column), _whole(target), _rows(factor), _whole(player), outputs, n_threads,
     )  # fmt: skip
-
-
-def _rows(x: Array) -> Array:
-    return np.ascontiguousarray(x, dtype=np.float64)
-
-
-def _whole(x: Ints) -> Ints:
-    return np.ascontiguousarray(x, dtype=np.int64)

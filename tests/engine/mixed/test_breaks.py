@@ -13,11 +13,12 @@ import torch
 import gigrad as gig
 
 nn = torch.nn
+Module: Any = nn.Module
 GRADIENTS: list[int] = []
 """How many gradients were asked for in each call."""
 
 
-class Behind(nn.Module):
+class Behind(Module):
     """A module that says nothing of what is inside of it."""
 
     def __init__(self, inside: Any) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 import gigrad as gig
-from gigrad.engine.quadrature import ORDERS, gauss, legendre
+from gigrad.engine.quadrature import gauss, legendre
 from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, Opaque, Select, Sum, Tree, assemble
 from gigrad.testing import brute_force
 
@@ -123,6 +123,19 @@ def test_compositions_in_rank_space_equal_the_definition(seed: int, activation: 
         assert off <= got.error[i] + 1e-9  # what the definition's own bisection may be off by
 
 
+@pytest.mark.parametrize("seed", [3, 64, 81, 102, 395])
+def test_a_path_that_ends_on_a_knot_is_not_in_doubt(seed: int) -> None:
+    """There the slope of a rank may be that on the other side, which was taken for a loss: 3e-6 where all was exact."""
+    rng = np.random.default_rng(seed)
+    graph = composition(rng, "tanh")
+    starts, ends = numbers(rng, 3), numbers(rng, 3)
+    starts[:, 1] = ends[:, 1]
+    got = gig.explain_pairs(graph, starts, ends, tol=1e-9, discrete=())
+    assert got.error.max() <= 1e-9
+    for i in range(3):
+        assert np.abs(got.values[i] - brute_force(graph, starts[i], ends[i])[:, 0]).max() <= 1e-9
+
+
 @given(seeds)
 @settings(max_examples=15, deadline=None)
 def test_axioms_in_rank_space(seed: int) -> None:
@@ -201,7 +214,7 @@ def test_nets_alone_agree_with_captum_at_many_steps() -> None:
 # ---------------------------------------------------------------- theory
 
 
-@pytest.mark.parametrize("size", ORDERS)
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 8, 12, 16])
 def test_gauss_rules_are_exact_to_their_degree(size: int) -> None:
     rule = gauss(size)
     np.testing.assert_allclose(rule.weights.sum(), 2.0, rtol=1e-14)

@@ -123,7 +123,8 @@ def test_breaks_show_a_spike_that_nobody_could_see() -> None:
     start, end = [[0.0, 1.0]], [[1.0, 3.0]]
     unseen = gig.explain_pairs(gig.function(spike, spike_gradient, ["x", "y"]), start, end)
     assert np.abs(unseen.values).max() < 1e-12  # which is what the documentation warns of
-    for breaks in ({"x": [0.3, 0.301, 0.302]}, {0: [0.302, 0.3, 0.301]}):
+    cases: list[Any] = [{"x": [0.3, 0.301, 0.302]}, {0: [0.302, 0.3, 0.301]}]
+    for breaks in cases:
         seen = gig.explain_pairs(gig.function(spike, spike_gradient, ["x", "y"], breaks=breaks), start, end)
         # y rises by 2 a unit of x: the tent's area goes to y, and as much is taken from x
         np.testing.assert_allclose(seen.values, [[-0.002, 0.002]], atol=1e-9)
@@ -140,7 +141,8 @@ def test_breaks_let_kinks_cost_nothing() -> None:
         return np.column_stack([np.sign(x[:, 0] - 0.37) * x[:, 1], np.abs(x[:, 0] - 0.37)])
 
     asked = []
-    for breaks in (None, {"x": [0.37]}):
+    cases: list[Any] = [None, {"x": [0.37]}]
+    for breaks in cases:
         calls.clear()
         model = gig.function(value, slope, ["x", "y"], breaks=breaks)
         e = gig.explain_pairs(model, [[0.0, 1.0]], [[1.0, 2.0]], tol=1e-8)

@@ -7,8 +7,12 @@ import pytest
 from forests import graph_of, random_forest
 
 import gigrad as gig
-from gigrad.engine import walk
-from gigrad.engine.table import Narrow, Table
+from gigrad.engine import limits
+from gigrad.engine.mixed import between
+from gigrad.engine.mixed.between import Inputs, Totals
+from gigrad.engine.mixed.panels import Panels
+from gigrad.engine.mixed.table import Narrow, Table
+from gigrad.engine.roles import Roles
 from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, PiecewiseLinear, Softmax
 from gigrad.testing import brute_force
 
@@ -90,14 +94,14 @@ def test_a_table_that_fails_on_a_large_batch_leaves_it_to_the_head_in_parts(monk
     starts, ends = pairs(10)
     want = gig.explain_pairs(graph, starts, ends, tol=1e-10).values
     sizes: list[int] = []
-    panels = walk.Walk._panels
+    integrate = between.integrate
 
-    def watched(self: walk.Walk, some: walk.Panels, order: int) -> walk.Panels:
+    def watched(inputs: Inputs, totals: Totals, some: Panels, order: int, most: int) -> Panels:
         sizes.append(len(some))
-        return panels(self, some, order)
+        return integrate(inputs, totals, some, order, most)
 
-    monkeypatch.setattr(walk.Walk, "_panels", watched)
-    monkeypatch.setattr(walk, "BATCH", 1 << 12)
+    monkeypatch.setattr(between, "integrate", watched)
+    monkeypatch.setattr(limits, "BATCH_NUMBERS", 1 << 12)
     monkeypatch.setattr(Table, "made", True)
     monkeypatch.setattr(Table, "covers", lambda *_: False)
     np.testing.assert_allclose(gig.explain_pairs(graph, starts, ends, tol=1e-10).values, want, atol=1e-11)
@@ -117,7 +121,7 @@ def test_few_questions_are_no_reason_for_a_table(tables: list[bool]) -> None:
 
 def test_parts_that_cannot_be_tabulated_are_left_alone() -> None:
     def narrow(graph: Graph) -> Narrow | None:
-        return Narrow.of(walk.Roles.of(graph.score, graph.input))
+        return Narrow.of(Roles.of(graph.score, graph.input))
 
     assert narrow(ensemble(0)) is not None
     assert narrow(ensemble(0, activation="relu")) is None, "kinks inside"

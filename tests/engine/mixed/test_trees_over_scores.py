@@ -10,7 +10,8 @@ from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier
 from sklearn.neural_network import MLPClassifier
 
 import gigrad as gig
-from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, Sum, Tree, assemble
+from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, Product, Select, Tree, assemble
+from gigrad.importers.common.votes import stump
 from gigrad.testing import brute_force, check_importer, reads_scores
 
 COLUMNS = (Column("a"), Column("b"), Column("c"))
@@ -143,14 +144,48 @@ def test_a_real_boosted_head_over_a_net_equals_the_definition() -> None:
     assert report.largest_difference < 1e-8
 
 
-def test_the_definition_says_when_it_cannot_follow() -> None:
-    """The score passes its threshold at the very time at which another variable jumps."""
+def test_a_score_that_meets_its_threshold_at_a_corner_is_on_the_side_of_equality_there() -> None:
+    """The score passes its threshold at the very time at which another variable jumps: it does so after the jump."""
     source = Input(3)
     score = Affine(source, np.array([[1.0, 1.0, 0.0]]), np.zeros(1))
-    stump = Tree(np.array([0, -1, -1]), np.array([1.0, 0, 0]), np.array([1, -1, -1]), np.array([2, -1, -1]),
-                 np.zeros(3, bool), np.array([0.0, 0.0, 1.0]))  # fmt: skip
-    half = replace(stump, threshold=stump.threshold / 2)
-    both = Sum((assemble(score, [stump], np.zeros(1)), assemble(source, [half], np.zeros(1))))
-    graph = Graph(COLUMNS, source, both, both, ("y",))
-    with pytest.raises(gig.InputError, match="left over"):
-        brute_force(graph, np.zeros(3), np.ones(3))
+    rank = stump(2, 0.5, 0.0, 1.0)
+    inner = Concat((score, assemble(source, [replace(rank, output=0)], np.zeros(1))))
+    late = Tree(np.array([1, -1, 0, -1, -1]), np.array([0.5, 0.0, 1.0, 0.0, 0.0]), np.array([1, -1, 3, -1, -1]),
+                np.array([2, -1, 4, -1, -1]), np.zeros(5, bool), np.array([0.0, 0.0, 0.0, 0.0, 1.0]))  # fmt: skip
+    node = assemble(inner, [late], np.zeros(1))
+    graph = Graph(COLUMNS, source, node, node, ("y",))
+    got = gig.explain_pairs(graph, np.zeros((1, 3)), np.ones((1, 3)), discrete=()).values[0]
+    np.testing.assert_allclose(got, [0.5, 0.5, 0.0], atol=1e-12)
+    np.testing.assert_allclose(got, brute_force(graph, np.zeros(3), np.ones(3))[:, 0], atol=1e-12)
+
+
+# ---------------------------------------------------------------- scores that start from rest
+
+
+def product_graph(threshold: float) -> Graph:
+    source = Input(3)
+    product = Product(Select(source, (0,)), Select(source, (1,)))
+    node = assemble(product, [stump(0, threshold, 0.0, 1.0, 0)], np.zeros(1))
+    return Graph(COLUMNS, source, node, node, ("y",))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1e-35])
+def test_a_product_that_leaves_zero_is_shared_by_its_factors(threshold: float) -> None:
+    """Its speed is zero where it crosses, and so are both factors' parts: the limit of their shares is one half."""
+    starts, ends = np.zeros((3, 3)), np.array([[1.0, 1.0, 0.0], [2.0, 5.0, 1.0], [-1.0, -3.0, 0.0]])
+    e = gig.explain_pairs(product_graph(threshold), starts, ends, discrete=())
+    np.testing.assert_allclose(e.values, [[0.5, 0.5, 0.0]] * 3, atol=1e-8)
+    assert (np.abs(e.values - [0.5, 0.5, 0.0]).max(axis=1) <= e.error.ravel() + 1e-15).all()
+    assert e.error.max() < 1e-5
+
+
+def test_parts_that_cancel_at_a_threshold_earn_nothing_and_say_so() -> None:
+    """The product (1 + a)(1 - a) leaves 1 at rest, though both factors move: it has no direction there."""
+    source = Input(3)
+    product = Product(Select(source, (0,)), Select(source, (1,)))
+    node = assemble(product, [stump(0, float(np.nextafter(1.0, 0.0)), 0.0, 1.0, 0)], np.zeros(1))
+    graph = Graph(COLUMNS, source, node, node, ("y",))
+    with pytest.warns(gig.errors.AccuracyWarning):
+        e = gig.explain_pairs(graph, np.ones((1, 3)), np.array([[2.0, 0.0, 1.0]]), discrete=())
+    assert e.error.max() >= 0.99
+    assert abs(float(e.gap.ravel()[0])) <= float(e.error.ravel()[0]) + 1e-12

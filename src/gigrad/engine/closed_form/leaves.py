@@ -7,17 +7,16 @@ mixed engine walks those.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from .. import kernels
-from ..graph import Array, Fill, Input, Node, Product, Select, TreeEnsemble, value_of
-from .paths import Block, Bools, Chosen, Ints, Paths
-from .settings import Credits, Settings
-
-PAIRS = 1 << 12
-"""Pairs that are done at once."""
+from ... import kernels
+from ...graph import Array, Fill, Input, Node, Product, Select, TreeEnsemble, value_of
+from .. import limits
+from ..paths import Bools, Chosen, Ints, Paths, Population
+from ..settings import Credits, Settings
+from .rest import Rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,22 +99,36 @@ def credits(
     read = np.zeros(source.width, np.bool_)
     read[linear.column[linear.column >= 0]] = True
     last = linear.trees.forward(paths.ends) * linear.weight  # the leaves at the ends
-    waiting: list[Block] = []
-    for block in paths.blocks(PAIRS, categories):
+    plain = _plain(linear, source, paths, categories, read)
+    starts, ends = (np.nonzero(p)[0] for p in plain)
+    if isinstance(paths, Population) and len(starts) and len(ends):
+        rows = (paths.starts[starts], paths.ends[ends])
+        pruned = replace(linear, trees=linear.trees.where_finite(read))
+        out.values[ends] = _credit(pruned, source, rows, paths.weights[starts], last[ends], players, settings)
+        if plain[0].all() and plain[1].all():
+            return out
+    left_over = Rest(paths.ends)
+    for block in paths.blocks(limits.LEAF_PAIRS, categories):
         numbers = [value_of(linear.numbers, {source: rows}) for rows in (block.starts, block.ends)]
         finite = np.isfinite(numbers[0]) & np.isfinite(numbers[1])
-        rest = np.asarray(((block.jumping | ~finite) & read).any(axis=1))
-        some = np.nonzero(~rest)[0]
+        done = plain[0][block.start] & plain[1][block.row]
+        rest = np.asarray(((block.jumping | ~finite) & read).any(axis=1)) & ~done
+        some = np.nonzero(~rest & ~done)[0]
         if len(some):
-            part = _straight(linear, block[some], numbers[0][some], numbers[1][some], last, players, settings)
-            np.add.at(out.values, block.row[some], part)
-        # The last row of a block may go on in the next one, and all paths of a row are walked together.
-        waiting = [part for part in (*waiting, block[np.nonzero(rest)[0]]) if len(part)]
-        goes_on = block.row[-1]
-        done = Chosen.of(paths.ends, [part[np.nonzero(part.row != goes_on)[0]] for part in waiting])
-        waiting = [part[np.nonzero(part.row == goes_on)[0]] for part in waiting]
-        out = _with_walked(out, linear, source, done, categories, allowed, settings)
-    return _with_walked(out, linear, source, Chosen.of(paths.ends, waiting), categories, allowed, settings)
+            one = block[some]
+            part = _credit(linear, source, (one.starts, one.ends), None, last[one.row], players, settings)
+            np.add.at(out.values, one.row, part * one.weight[:, None, None])
+        out = _with_walked(out, linear, source, left_over.add(block, rest), categories, allowed, settings)
+    return _with_walked(out, linear, source, left_over.last(), categories, allowed, settings)
+
+
+def _plain(linear: LinearLeaves, source: Input, paths: Paths, categories: Bools, some: Bools) -> tuple[Bools, Bools]:
+    """Starts and ends of a population between which no path jumps in `some` columns; of pairs none."""
+    if not isinstance(paths, Population) or (categories & some).any():
+        return np.zeros(len(paths.starts), np.bool_), np.zeros(len(paths.ends), np.bool_)
+    tables = [(rows[:, some], value_of(linear.numbers, {source: rows})[:, some]) for rows in (paths.starts, paths.ends)]
+    starts, ends = (np.asarray((np.isfinite(raw) & np.isfinite(read)).all(axis=1)) for raw, read in tables)
+    return starts, ends
 
 
 def _with_walked(
@@ -128,7 +141,7 @@ def _with_walked(
     settings: Settings,
 ) -> Credits:
     """Add the credit of paths that are not straight, by the mixed engine."""
-    from . import mixed, terms
+    from .. import mixed, terms
 
     for matrix, term in zip(linear.matrices, (linear.trees, linear.product), strict=True):
         if not matrix.any() or not len(chosen.row):
@@ -144,20 +157,23 @@ def _with_walked(
     return out
 
 
-def _straight(
-    linear: LinearLeaves, block: Block, first: Array, last: Array, leaves: Array, players: Ints, settings: Settings
-) -> Array:
-    """Weighted credit (paths, players, k) of paths on which no column that leaves multiply jumps.
+def _credit(
+    linear: LinearLeaves, source: Input, rows: tuple[Array, Array], weights: Array | None, last: Array, players: Ints,
+    settings: Settings,
+) -> Array:  # fmt: skip
+    """Credit (ends, players, k) of paths on which no column that leaves multiply jumps.
 
-    `first` and `last` (paths, columns) are what leaves multiply at starts and ends, `leaves` (ends, width) those of all
-    ends.
+    Every start with every end, summed by `weights`, or start i with end i where that is None; `last` (ends, width) are
+    the leaves at the ends.
     """
+    first, to = (value_of(linear.numbers, {source: some}) for some in rows)
     out = kernels.linear_credits(
-        linear.trees.grouped_forest(settings.players), block.starts, block.ends, (first, last),
+        linear.trees.grouped_forest(settings.players), rows, weights, (first, to),
         (linear.column, linear.target, linear.weight), players, len(linear.matrices[0]),
         kernels.threads(settings.n_threads),
     )  # fmt: skip
+    way = to - first if weights is None else weights.sum() * to - weights @ first
     for o in np.nonzero((linear.column >= 0) & (linear.weight != 0.0))[0].tolist():
         j = linear.column[o]
-        out[:, players[j], linear.target[o]] += leaves[block.row, o] * (last[:, j] - first[:, j])
-    return np.asarray(out * block.weight[:, None, None])
+        out[:, players[j], linear.target[o]] += last[:, o] * way[:, j]
+    return out

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..graph import (
+from ...graph import (
     Array,
     Input,
     Node,
@@ -20,23 +20,18 @@ from ..graph import (
     topological,
     value_of,
 )
-from . import mixed
-from .paths import Block, Bools, Chosen, Ints, Paths
-from .quadrature import gauss
-from .roles import columns_read, levels_of, pull_back
-from .settings import Credits, Settings
-
-BLOCK = 1 << 20
-"""How many numbers the moves of the paths that are done at once may have."""
-
-SHORT = 0.05
-"""Where a score moves less than this the chord's slope loses digits: the mean of slopes inside is the better number."""
+from .. import limits, mixed
+from ..paths import Block, Bools, Chosen, Ints, Paths
+from ..quadrature import gauss
+from ..roles import columns_read, levels_of, pull_back
+from ..settings import Credits, Settings
+from .rest import Rest
 
 _EPS = float(np.finfo(np.float64).eps)
 
 
 def straight_score(term: Node, source: Input) -> Node | None:
-    """The one column that a term depends on the rows through, if it moves in a straight line while none jumps."""
+    """The node of one column through which alone a term depends on the rows, if it is linear in them; else None."""
     straight: set[Node] = set()
     found = None
     for node in topological(term):
@@ -61,10 +56,9 @@ def attribute(
     end_noise = curve.noise(at_ends, _rounding(score, source, paths.ends))
     slopes = _slopes(score, source, paths.ends)
     read = columns_read((score,), source)
-    waiting: list[Block] = []
+    left_over = Rest(paths.ends)
 
-    def walk(parts: list[Block]) -> None:
-        chosen = Chosen.of(paths.ends, parts)
+    def walk(chosen: Chosen) -> None:
         if len(chosen.row):
             walked = mixed.attribute(term, source, chosen, categories, allowed, settings)
             values[...] += walked.values
@@ -73,23 +67,18 @@ def attribute(
             sampled[...] += walked.sampled
             most[...] = np.maximum(most, walked.players)
 
-    for block in paths.blocks(max(BLOCK // max(source.width, 1), 1), categories):
+    for block in paths.blocks(max(limits.SCORE_BLOCK // max(source.width, 1), 1), categories):
         rest = np.asarray((block.jumping & read).any(axis=1))
         if not curve.smooth:  # whether and where a jump lies on a short stretch is not a matter of slopes
-            rest |= np.abs(at_ends[block.row] - at_starts[block.start]) < SHORT
+            rest |= np.abs(at_ends[block.row] - at_starts[block.start]) < limits.SHORT_MOVE
         some = np.nonzero(~rest)[0]
         parts = slopes[block.row[some]] * block.move[some]
         noise = start_noise[block.start[some]] + end_noise[block.row[some]]
         steep, doubt = curve.mean_slope(at_starts[block.start[some]], at_ends[block.row[some]], noise)
         _add(values, players, block, some, parts, steep)
         np.add.at(error, block.row[some], doubt * (block.weight[some] * np.abs(parts).max(axis=1, initial=0))[:, None])
-        # The last row of a block may go on in the next one, and all paths of a row are walked together.
-        waiting = [part for part in (*waiting, block[np.nonzero(rest)[0]]) if len(part)]
-        goes_on = block.row[-1]
-        walked_now = [part[np.nonzero(part.row != goes_on)[0]] for part in waiting]
-        waiting = [part[np.nonzero(part.row == goes_on)[0]] for part in waiting]
-        walk(walked_now)
-    walk(waiting)
+        walk(left_over.add(block, rest))
+    walk(left_over.last())
     return Credits(values, error, finest, sampled, most)
 
 
@@ -122,7 +111,7 @@ def _add(values: Array, players: Ints, block: Block, some: Ints, parts: Array, s
 
 
 class Chord:
-    """The mean slope of a term over stretches of the one score that it depends on."""
+    """The mean slope of a term over intervals of the one score that it depends on."""
 
     def __init__(self, term: Node, score: Node) -> None:
         self.term, self.score = term, score
@@ -142,13 +131,13 @@ class Chord:
         return np.asarray(_EPS * np.abs(here) + steep)
 
     def mean_slope(self, low: Array, high: Array, noise: Array) -> tuple[Array, Array]:
-        """Mean slopes (n, k) from scores `low` to scores `high` (n,), and how far off they may be.
+        """Mean slopes (n, k) from scores `low` to scores `high` (n,), and bounds on their errors.
 
-        `noise` (n, k) is how far off the term's change from `low` to `high` may be.
+        `noise` (n, k) is the error of the term's change from `low` to `high`.
 
-        The chord is right whatever lies in between, but on a short stretch it is a small difference of large numbers.
-        The mean of slopes inside is the better number there, where no kink hides between the nodes and it agrees with
-        the chord.
+        The chord is exact whatever lies in between, but on a short interval it is a small difference of large numbers.
+        The mean of slopes inside is more accurate there, if there is no kink between the nodes and it agrees with the
+        chord.
         """
         way = high - low
         first, last = (evaluate(self.watched, {self.score: z[:, None]}) for z in (low, high))
@@ -156,7 +145,7 @@ class Chord:
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = (b - a) / way[:, None]
             doubt = 2.0 * noise / np.abs(way)[:, None]
-        short = np.nonzero(np.abs(way) < SHORT)[0]
+        short = np.nonzero(np.abs(way) < limits.SHORT_MOVE)[0]
         if len(short):
             fine, coarse = (self._quadrature(low[short], way[short], size) for size in (4, 3))
             lost = np.abs(fine - coarse)
@@ -167,7 +156,7 @@ class Chord:
         return slope, doubt
 
     def _kinked(self, first: dict[Node, Array], last: dict[Node, Array], some: Ints) -> Bools:
-        """Whether a function inside the term passes one of its kinks on a stretch, (len(some),)."""
+        """Whether a function inside the term passes one of its kinks on an interval, (len(some),)."""
         out = np.zeros(len(some), np.bool_)
         for levels in self.levels:
             out[levels.passed(first[levels.node][some], last[levels.node][some])[0]] = True

@@ -1,8 +1,8 @@
-"""Products with a wide layer's matrix, without the units below it that rest.
+"""Products with a wide layer's matrix over its active units only.
 
 Half of the units of a ReLU layer are zero at any time, and along a path few of them change. The rows of the matrix are
-put in order once for each leg, so that the units at work in each stretch of it lie side by side: a product then takes a
-slice of them, there and back.
+sorted once for each leg, so that the units that are active in each part of it are contiguous: forward and backward
+products then use a slice of the rows.
 """
 
 from __future__ import annotations
@@ -11,19 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..graph import Array
-from .paths import Bools, Ints
-
-WIDE = 128
-"""Layers of fewer units, below or above, are multiplied as they are."""
-
-STRETCH = 128
-"""How many points of a leg are multiplied at once, roughly; legs with fewer than two stretches are not looked into."""
+from ...graph import Array
+from .. import limits
+from ..paths import Bools, Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Stretch:
-    """Some consecutive points of a grid, and the units at work there.
+    """Some consecutive points of a grid, and the units that are active there.
 
     Attributes
     ----------
@@ -41,7 +36,7 @@ class Stretch:
 
 
 class ActiveRows:
-    """The matrix of a layer, by unit, over what units do along the legs of a grid."""
+    """The rows of a layer's matrix, sorted by when their units are active along the legs of a grid."""
 
     def __init__(self, rows: Array, offsets: Ints, values: Array, slope: Array) -> None:
         """Sort the units of every leg.
@@ -52,14 +47,14 @@ class ActiveRows:
         offsets : (legs + 1,)
             The first point of each leg.
         values : (points, units)
-            What the units give.
+            The outputs of the units.
         slope : (points - legs, units)
             Their slopes on the pieces between points.
         """
         self.width = rows.shape[1]
         self.stretches: list[Stretch] = []
         for leg, (first, end) in enumerate(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)):
-            edges = np.linspace(first, end, max((end - first) // STRETCH, 1) + 1).astype(np.int64)
+            edges = np.linspace(first, end, max((end - first) // limits.ACTIVE_STRETCH, 1) + 1).astype(np.int64)
             points = [slice(a, b) for a, b in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)]
             pieces = [slice(p.start - leg, min(p.stop, end - 1) - leg) for p in points]
             used = [
@@ -73,8 +68,12 @@ class ActiveRows:
 
     @staticmethod
     def worth(rows: Array, offsets: Ints) -> bool:
-        """Whether a layer is wide enough, and legs have points enough, for sorting to pay."""
-        return min(rows.shape) >= WIDE and len(offsets) > 1 and (offsets[-1] / (len(offsets) - 1)) >= 2 * STRETCH
+        """Whether a layer is wide enough, and legs have enough points, for sorting to pay."""
+        return (
+            min(rows.shape) >= limits.ACTIVE_WIDTH
+            and len(offsets) > 1
+            and (offsets[-1] / (len(offsets) - 1)) >= 2 * limits.ACTIVE_STRETCH
+        )
 
     def forward(self, values: Array) -> Array:
         """`values @ rows`, for the units' values (points, units)."""
@@ -92,7 +91,7 @@ class ActiveRows:
 
 
 def side_by_side(used: Bools) -> tuple[Ints, list[int], list[int]]:
-    """Put units in such an order that those used at each of some times lie side by side.
+    """An order of units in which those used at each of some times are contiguous.
 
     Units that end early come first, by the time they end; then those used all the time, or in the middle only; then
     those that begin late, by the time they begin. A unit counts as used between its first and last time.

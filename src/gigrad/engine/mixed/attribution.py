@@ -1,37 +1,33 @@
 """Credit for any composition `g(x, d(x))` of trees and continuous parts.
 
 Along a path the trees jump at corners and are constant in between. A corner's jump goes to the variables that cross
-there (`corners`). In between, the continuous credit is the integral of the score's derivatives by curves and lines
-(`head`, `integrate`), times the derivatives of those by the columns, known at a few nodes a path (`panels`, `lines`).
+there (`corners`). In between, the continuous credit is the integral of the score's derivatives with respect to curves
+and lines (`head`, `integrate`), times the derivatives of those with respect to the columns (`panels`, `lines`).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import chain
 
 import numpy as np
 
-from .. import kernels
-from ..graph import Array, Elementwise, Input, Node, PiecewiseLinear
+from ... import kernels
+from ...graph import Array, Elementwise, Input, Node, PiecewiseLinear
+from .. import limits
+from ..paths import WHOLE, Block, Bools, Chosen, Paths
+from ..roles import Roles
+from ..settings import Credits, Settings
 from .jumps import EndValues
 from .large_games import LargeCorner, sample_rows
-from .paths import WHOLE, Block, Bools, Chosen, Paths
+from .loosely import first_intervals, walk_loosely
 from .program import with_narrow_curves
-from .retries import FINEST, improve
-from .roles import Roles
-from .settings import Credits, Settings
+from .retries import improve
 from .table import Table
-from .walk import Walk
+from .walk import Plan, Walked, walk
 from .workers import in_order
-
-BLOCK = 1 << 25
-"""How many numbers the lines of a block of paths may hold, roughly."""
-
-ENOUGH = 1 << 20
-"""A path whose lines hold more numbers than this is walked alone: with others it would only leave the caches."""
 
 
 def attribute(
@@ -52,15 +48,16 @@ def attribute(
     most, large = np.zeros(len(paths.ends), np.int64), list[LargeCorner]()
     roles = plan(term, source, settings)
     tell = told(paths.count)
-    with kernels.watched(None):  # native calls are parts of blocks: what they have done says nothing
-        for walk, credit, lost in walks(roles, paths, categories, allowed, settings):
-            block = walk.block
+    with kernels.watched(None):  # progress is reported by block, not by native calls inside of it
+        for walked in walks(roles, paths, categories, allowed, settings, loosely=True):
+            block = walked.block
             tell(len(block.row))
-            np.add.at(values, block.row, credit[:, 0] * block.weight[:, None, None])
-            np.add.at(error, block.row, lost * block.weight[:, None])
-            np.add.at(finest, block.row, FINEST * walk.tallest * block.weight[:, None])
-            # The last row of a block may go on in the next one; of all others every path is known now.
-            large += walk.large
+            credit = walked.credit[:, 0] * block.weight[:, None, None]
+            kernels.add_rows(values.reshape(len(values), -1), block.row, credit.reshape(len(credit), -1))
+            np.add.at(error, block.row, walked.error * block.weight[:, None])
+            np.add.at(finest, block.row, limits.FINEST_ERROR * walked.tallest * block.weight[:, None])
+            # The last row of a block may continue in the next one; all paths of the other rows are done now.
+            large += walked.large
             done = [c for c in large if c.row != block.row[-1]]
             large = [c for c in large if c.row == block.row[-1]]
             sample_rows(roles, done, values, sampled, most, settings)
@@ -69,7 +66,7 @@ def attribute(
 
 
 def told(total: int) -> Callable[[int], None]:
-    """A function to call with every number of paths that are done, for whoever watches how far the work is."""
+    """A progress callback: to be called with each number of paths that were completed."""
     watcher, done = kernels.watcher(), 0
 
     def tell(paths: int) -> None:
@@ -82,7 +79,7 @@ def told(total: int) -> Callable[[int], None]:
 
 
 def plan(term: Node, source: Input, settings: Settings) -> Roles:
-    """What each node of a term does along a path."""
+    """The role of each node of a term along a path."""
     roles = Roles.of(term, source)
     return with_narrow_curves(roles) if settings.native else roles
 
@@ -94,52 +91,58 @@ def walks(
     allowed: Array,
     settings: Settings,
     edges: Array = WHOLE,
-) -> Iterator[tuple[Walk, Array, Array]]:
-    """Walk all paths block by block.
+    loosely: bool = False,
+) -> Iterator[Walked]:
+    """The credits of all paths, block by block, separately for each interval of time between neighbouring `edges`.
 
-    Gives each block's walk, the credit (paths, pieces, players, k) gathered between any two neighbours of `edges`, and
-    its estimated error (paths, k), both without the corners that are left to be sampled, which are `large` of the walk.
-    The other arguments are those of `attribute`.
+    With `loosely` set a loose tolerance may be met by asking wide layers at a few times: corners are not told then. The
+    other arguments are those of `attribute`.
     """
     _keep_freed_memory()
     players = np.arange(roles.source.width) if settings.players is None else settings.players
     ends = EndValues.of(roles, paths)
     table = Table.of(roles, ends)
-    size = _block_size(roles, settings, len(edges) - 1)
+    chain, intervals = roles.sampled_chain if loosely else None, 0
+    if chain is not None:  # by how many paths of a row are walked together
+        each = min(paths.count / max(len(paths.ends), 1), limits.LOOSE_PATHS)
+        intervals = first_intervals(chain, settings, each)
+    size = limits.LOOSE_PATHS if intervals else _block_size(roles, settings, len(edges) - 1)
 
-    def walked(block: Block, settings: Settings) -> tuple[Walk, Array, Array]:
-        limit, careful = allowed[block.row], settings.careful
-        walk = Walk(roles, block, ends, table, limit, players, settings, edges, careful=careful)
-        credit, lost = walk.credits()
-        improve(walk, ends, allowed, credit, lost)
-        return walk, credit, lost
+    def walked(block: Block, settings: Settings) -> list[Walked]:
+        plan = Plan(roles, ends, table, players, settings, edges)
+        if chain is not None and intervals:
+            found = walk_loosely(plan, block, allowed, chain, intervals)
+        else:
+            found = [walk(plan, block, allowed[block.row], settings.careful)]
+        return [improve(plan, part, allowed) for part in found]
 
     blocks = paths.blocks(size, categories)
     begun = [block for block in (next(blocks, None), next(blocks, None)) if block is not None]
     if table is not None or len(begun) == 1:  # one block has all threads to itself
-        yield from (walked(block, settings) for block in begun[:1])
+        yield from (part for block in begun[:1] for part in walked(block, settings))
         begun = begun[1:]
     if table is not None:
         table.settle(paths.count // size)
-    # Blocks do not depend on the number of threads, and the table changes no more: neither does any bit of the answers.
+    # Blocks do not depend on the number of threads, and the table is final: so the result is the same to the bit.
     threads = kernels.threads(settings.n_threads)
     alone = replace(settings, n_threads=1) if threads > 1 else settings
-    yield from in_order(lambda block: walked(block, alone), chain(begun, blocks), threads)
+    for parts in in_order(lambda block: walked(block, alone), itertools.chain(begun, blocks), threads):
+        yield from parts
 
 
 @cache
 def _keep_freed_memory() -> None:
-    """Free one large block of memory, which was never touched, once in a process.
+    """Free one large, untouched block of memory, once in a process, which raises glibc's mmap threshold.
 
-    Until it has seen a block this large freed, glibc gives what arrays leave behind back to the system and takes it
-    anew page by page: a fifth of the time of a single row. It learns from blocks of up to 32 MB; others do not mind.
+    Until it has freed a block this large, glibc returns the memory of freed arrays to the system and faults it in again
+    page by page: a fifth of the time of a single row. The threshold adapts up to 32 MB; other allocators ignore it.
     """
     np.empty(31 << 17)
 
 
 def _block_size(roles: Roles, settings: Settings, pieces: int) -> int:
-    """How many paths to walk together: fewer where layers of many units with kinks make many points of each."""
+    """The number of paths in a block: fewer if wide layers with kinks make many grid points on each."""
     kinks = sum(n.width for n in roles.lines if isinstance(n, (Elementwise, PiecewiseLinear)) and n.kinks)
     widest = max((n.width for n in roles.lines), default=1)
     each = 6.0 * widest * (2.0 * pieces + 0.6 * kinks)
-    return 1 if each > ENOUGH else int(np.clip(BLOCK / each, 1, settings.block))
+    return 1 if each > limits.ALONE_NUMBERS else int(np.clip(limits.BLOCK_NUMBERS / each, 1, settings.block))

@@ -1,9 +1,9 @@
-"""Kinks of functions that are known by their values and gradients alone, found where the gradient jumps.
+"""Kinks of opaque functions, known only by values and gradients, located where the gradient jumps.
 
-Stretches of panels are halved until the gradient either changes evenly over both halves, and is smooth as far as can be
-seen, or changes on one half alone. There a kink is closed in on: what is known of the function to the left and to the
-right is continued, and both meet near the kink; two points beside that place make the next bracket. All stretches of
-all panels take every step together, so that the function is asked for many points at a time.
+Intervals are bisected until the gradient either changes evenly over both halves, and appears smooth, or changes on one
+half alone. There the kink is bracketed: the function is extrapolated from the left and from the right, both meet near
+the kink, and two points beside the intersection make the next bracket. All intervals of all panels take every step
+together, so that the function is evaluated for many points at a time.
 """
 
 from __future__ import annotations
@@ -14,46 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..graph import Array
-from .paths import Bools, Ints
-from .quadrature import gauss
-from .roles import pull_back
+from ...graph import Array
+from .. import limits
+from ..paths import Bools, Ints
+from ..quadrature import gauss
+from ..roles import pull_back
 
 if TYPE_CHECKING:
-    from .panels import Patch
-
-ROUNDS = 64
-"""How many steps are taken at most."""
-
-EVEN = 0.1
-"""A gradient is smooth where its middle departs from the mean of both ends by less than this share of its change."""
-
-ALONE = 0.25
-"""A change is that of one kink where the rest of its stretch has a smaller share of it than this."""
-
-DEPARTS = 0.3
-"""A gradient has a kink where its rate of change departs by more than this share from the one beside."""
-
-SHORTEST = 1e-13
-"""No bracket is made shorter than this in time."""
-
-NOISE = 1e-12
-"""Changes of the gradient below this share of its size are rounding."""
-
-AT_ONCE = 2048
-"""Points that a function is asked for in one call: more would only leave the caches."""
-
-MOST = 1 << 24
-"""How many numbers all points of a search may hold; what has not been found then stays in its panel."""
-
-EACH = 512
-"""How many points a panel is expected to need, where panels are searched together."""
+    from .patch import Patch
 
 
 @dataclass(frozen=True, eq=False)
 class Breaks:
-    """Kinks: the panel and the time of each, sorted by both, and how far one column's credit may be off, since the time
-    of a kink is known only so well: (n,) each."""
+    """Kinks: the panel and the time of each, sorted by both, and the error of one column's credit from the uncertainty
+    of that time: (n,) each."""
 
     panel: Ints
     time: Array
@@ -63,11 +37,14 @@ class Breaks:
 def find_breaks(patch: Patch, some: Ints, limit: Array) -> Breaks:
     """Kinks on some panels of a patch.
 
-    `limit` (panels,) is what the place of one kink may cost one column's credit, for every panel of the patch.
+    `limit` (panels,) is the allowed error of one column's credit from the uncertain time of one kink.
     """
     width = sum(n.width for n in patch.roles.curve_ends) * patch.roles.source.width
-    step = max(MOST // (EACH * max(width, 1)), 1)
-    found = [_Search(patch, some[i : i + step], limit).run(MOST // max(width, 1)) for i in range(0, len(some), step)]
+    step = max(limits.BREAK_NUMBERS // (limits.BREAK_POINTS_EACH * max(width, 1)), 1)
+    found = [
+        _Search(patch, some[i : i + step], limit).run(limits.BREAK_NUMBERS // max(width, 1))
+        for i in range(0, len(some), step)
+    ]
     panel, time, cost = (np.concatenate([getattr(f, name) for f in found]) for name in ("panel", "time", "cost"))
     near = 1e-10 * patch.panels.length[panel]
     inside = (time > patch.panels.low[panel] + near) & (time < patch.panels.high[panel] - near)
@@ -79,7 +56,7 @@ def find_breaks(patch: Patch, some: Ints, limit: Array) -> Breaks:
 
 
 class _Points:
-    """What curves give at times on panels, in the order in which they were asked."""
+    """Values and gradients of curves at times on panels, in the order of evaluation."""
 
     def __init__(self, patch: Patch) -> None:
         self.patch, self.count = patch, 0
@@ -91,9 +68,9 @@ class _Points:
         return self._tables[name]
 
     def ask(self, panel: Ints, time: Array) -> Ints:
-        """Ask at more times; gives the places of what was found."""
-        for begin in range(0, len(panel), AT_ONCE):
-            self._add(panel[begin : begin + AT_ONCE], time[begin : begin + AT_ONCE])
+        """Evaluate at more times; returns the indices of the new points."""
+        for begin in range(0, len(panel), limits.BREAK_POINTS):
+            self._add(panel[begin : begin + limits.BREAK_POINTS], time[begin : begin + limits.BREAK_POINTS])
         return np.arange(self.count - len(panel), self.count)
 
     def _add(self, panel: Ints, time: Array) -> None:
@@ -112,22 +89,22 @@ class _Points:
         self.count = end
 
     def change(self, a: Ints, b: Ints, drift: Array | None = None) -> Array:
-        """The largest change of a part from one point to the other, (n,), apart from a steady drift (n, numbers)."""
+        """The largest change of a gradient component between two points, (n,), less a linear drift (n, numbers)."""
         change = self.parts[b] - self.parts[a]
         if drift is not None:
             change -= drift * (self.time[b] - self.time[a])[:, None]
         return np.asarray(np.abs(change).max(axis=1, initial=0.0))
 
     def rate(self, a: Ints, b: Ints) -> Array:
-        """How fast the parts change from one point to the other, (n, numbers); 0 where one of them is -1 for none."""
+        """The difference quotient of the gradient between two points, (n, numbers); 0 if one is -1 for none."""
         known = (a >= 0) & (b >= 0)
         length = np.where(known, self.time[b] - self.time[a], np.inf)
         return np.asarray((self.parts[b] - self.parts[a]) / length[:, None])
 
 
 def curves_at(patch: Patch, panel: Ints, time: Array) -> tuple[Array, Array]:
-    """All columns of the curve ends at times on panels, (n, columns), and how fast each column of the rows moves them,
-    (n, columns, p); where lines have kinks, how fast each column of the lines does."""
+    """All columns of the curve ends at times on panels, (n, columns), and their derivatives by time through each column
+    of the rows, (n, columns, p); where lines have kinks, through each column of the lines."""
     roles, lines = patch.roles, patch.lines
     known = patch.lines_at(panel, time)
     values = roles.evaluate(roles.curves, known)
@@ -149,7 +126,7 @@ def curves_at(patch: Patch, panel: Ints, time: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class _Brackets:
-    """Stretches with one kink, as far as can be seen.
+    """Intervals that appear to hold one kink.
 
     Attributes
     ----------
@@ -158,9 +135,9 @@ class _Brackets:
     before, after : (n,)
         The next points outside, -1 for none.
     jump : (n,)
-        The change that was seen when the stretch was found.
+        The change of the gradient when the interval was found.
     missed : (n,)
-        Whether the kink was not where it was expected last time.
+        Whether the kink was not where the last step predicted it.
     """
 
     panel: Ints
@@ -195,10 +172,10 @@ class _Search:
         self.found: list[tuple[Ints, Array, Array]] = [(_NONE, np.zeros(0), np.zeros(0))]
         some = some[~self._single(patch, some)]
         ends = [self.points.ask(some, time) for time in (patch.panels.low[some], patch.panels.high[some])]
-        self.open = (some, ends[0], ends[1])  # stretches to be halved: panel, left, right
+        self.open = (some, ends[0], ends[1])  # intervals to be bisected: panel, left, right
 
     def _single(self, patch: Patch, some: Ints) -> Bools:
-        """Panels whose nodes show one kink, too small to be seen beside what else changes; makes brackets of them."""
+        """Which panels have one kink by their nodes' residuals, too small for bisection; adds brackets for them."""
         size, points = patch.rule.size, self.points
         time = patch.middle[some, None] + patch.half[some, None] * patch.rule.nodes
         at = points.ask(np.repeat(some, size), time.ravel()).reshape(len(some), size)
@@ -207,7 +184,7 @@ class _Search:
         heights = np.matmul(steps, left)
         told, total = np.square(heights).sum(axis=2), np.square(left).sum(axis=(1, 2))
         gap = told.argmax(axis=1)
-        one = np.asarray(told.max(axis=1) > (1.0 - ALONE**2) * total)
+        one = np.asarray(told.max(axis=1) > (1.0 - limits.SINGLE_KINK**2) * total)
         places = np.concatenate([np.full((len(some), 1), -1), at, np.full((len(some), 1), -1)], axis=1)
         rows = np.nonzero(one)[0]
         before, a, b, after = (places[rows, gap[rows] + i] for i in range(4))
@@ -215,9 +192,9 @@ class _Search:
         return one
 
     def run(self, most: int) -> Breaks:
-        """Search until nothing is left to be asked, or `most` points have been."""
+        """Search until all intervals are settled, or `most` points have been evaluated."""
         points = self.points
-        for _ in range(ROUNDS):
+        for _ in range(limits.BREAK_STEPS):
             self._close()
             panel, a, b = self.open
             brackets = self.brackets
@@ -236,18 +213,18 @@ class _Search:
         return Breaks(panel, time, cost)
 
     def _close(self) -> None:
-        """Write down the brackets that are short enough, and drop those on which the gradient turned out smooth."""
+        """Record the brackets that are short enough, and drop those on which the gradient turned out smooth."""
         points, b = self.points, self.brackets
         length = points.time[b.right] - points.time[b.left]
-        smooth = points.change(b.left, b.right, self._drift(b)) < ALONE * b.jump
+        smooth = points.change(b.left, b.right, self._drift(b)) < limits.SINGLE_KINK * b.jump
         cost = 0.5 * length * points.change(b.left, b.right)
         rise = 0.5 * length * np.abs(points.speed[b.right] - points.speed[b.left]).max(axis=1, initial=0.0)
-        done = ~smooth & ((np.maximum(cost, rise) <= self.limit[b.panel]) | (length <= 4.0 * SHORTEST))
+        done = ~smooth & ((np.maximum(cost, rise) <= self.limit[b.panel]) | (length <= 4.0 * limits.SHORTEST_BRACKET))
         self.found.append((b.panel[done], 0.5 * (points.time[b.left] + points.time[b.right])[done], cost[done]))
         self.brackets = b[~(smooth | done)]
 
     def _drift(self, b: _Brackets) -> Array:
-        """How fast the gradient changes beside brackets, (n, numbers): what is smooth about it inside of them."""
+        """The rate of change of the gradient beside brackets, (n, numbers): its smooth part inside of them."""
         sides = 1.0 * (b.before >= 0) + (b.after >= 0)
         both = self.points.rate(b.before, b.left) + self.points.rate(b.right, b.after)
         return np.asarray(both / np.maximum(sides, 1.0)[:, None])
@@ -261,13 +238,13 @@ class _Search:
         known = (b.before >= 0) & (b.after >= 0)
         guess = np.where(known, curved, straight)
         width = np.where(known & ~b.missed, 0.1 * np.abs(curved - straight), 0.1 * length)
-        width = np.clip(width, SHORTEST, 0.1 * length)
+        width = np.clip(width, limits.SHORTEST_BRACKET, 0.1 * length)
         return np.maximum(guess - width, low + 0.2 * width), np.minimum(guess + width, high - 0.2 * width)
 
     def _meeting(self, bent: bool) -> Array:
-        """When both sides of each bracket meet: those of the column whose speed changes most.
+        """The time at which the extrapolations from both sides of each bracket meet, for the column that changes most.
 
-        With `bent` set the curvature is taken from the points outside.
+        With `bent` they are quadratic, with the curvature from the points outside.
         """
         points, b = self.points, self.brackets
         rows = np.arange(len(b.panel))
@@ -292,15 +269,15 @@ class _Search:
         return np.asarray(time[b.left] + part * length)
 
     def _halved(self, panel: Ints, a: Ints, middle: Ints, b: Ints) -> None:
-        """Sort stretches by what their middles say: smooth, with one kink on one half, or to be halved again."""
+        """Classify bisected intervals by their middles: smooth, with one kink on one half, or to be bisected again."""
         points = self.points
         whole, first, last = points.change(a, b), points.change(a, middle), points.change(middle, b)
         mean = 0.5 * (points.parts[a] + points.parts[b])
         uneven = np.abs(points.parts[middle] - mean).max(axis=1, initial=0.0)
         size = np.abs(mean).max(axis=1, initial=0.0)
-        rough = (uneven > EVEN * whole) & (uneven > NOISE * size)
+        rough = (uneven > limits.SMOOTH_GRADIENT * whole) & (uneven > limits.GRADIENT_ROUNDING * size)
         most, least = np.maximum(first, last), np.minimum(first, last)
-        one = rough & (least < ALONE * most)
+        one = rough & (least < limits.SINGLE_KINK * most)
         left = one & (first > last)
         right = one & ~left
         none = np.full(len(panel), -1)
@@ -317,10 +294,10 @@ class _Search:
         self.brackets = _Brackets.joined([self.brackets, new])
 
     def _again(self, panel: Ints, a: Ints, b: Ints) -> None:
-        """Halve stretches once more, where what changes on them matters for the panels that they belong to."""
+        """Bisect intervals again if the changes on them matter for their panels."""
         points = self.points
         matters = points.change(a, b) * self.panels.length[panel] > self.limit[panel]
-        matters &= points.time[b] - points.time[a] > SHORTEST
+        matters &= points.time[b] - points.time[a] > limits.SHORTEST_BRACKET
         panels, lefts, rights = self.open
         self.open = (
             np.concatenate([panels, panel[matters]]),
@@ -329,8 +306,8 @@ class _Search:
         )
 
     def _narrowed(self, brackets: _Brackets, low: Ints, high: Ints) -> None:
-        """Keep the part of each bracket on which the gradient changes most; look at the others again if they may have
-        kinks of their own."""
+        """Keep the part of each bracket on which the gradient changes most; bisect the others if they may have kinks of
+        their own."""
         points = self.points
         edges = np.stack([brackets.before, brackets.left, low, high, brackets.right, brackets.after])
         drift = self._drift(brackets)
@@ -342,29 +319,29 @@ class _Search:
         self.brackets = _Brackets.joined([self.brackets, new])
         for part, outside in ((0, (0, 1)), (1, None), (2, (4, 5))):
             a, b = edges[part + 1], edges[part + 2]
-            more = changes[part] > ALONE * changes.max(axis=0)
+            more = changes[part] > limits.SINGLE_KINK * changes.max(axis=0)
             if outside is not None:
                 more |= self._departs(a, b, edges[outside[0]], edges[outside[1]])
             more &= which != part
             self._again(brackets.panel[more], a[more], b[more])
 
     def _departs(self, a: Ints, b: Ints, c: Ints, d: Ints) -> Bools:
-        """Whether the gradient changes otherwise from a to b than it does from c to d, next to it, or that is unknown.
+        """Whether the gradient's rate of change from a to b differs from that from c to d, beside it, or is unknown.
 
-        Of the latter two one may be -1 for no point.
+        One of c and d may be -1 for no point.
         """
         points = self.points
         here = points.parts[b] - points.parts[a]
         there = points.rate(c, d) * (points.time[b] - points.time[a])[:, None]
         most = np.maximum(np.abs(here).max(axis=1), np.abs(there).max(axis=1))
-        return np.asarray((c < 0) | (d < 0) | (np.abs(here - there).max(axis=1) > DEPARTS * most))
+        return np.asarray((c < 0) | (d < 0) | (np.abs(here - there).max(axis=1) > limits.KINKED_GRADIENT * most))
 
 
 @cache
 def _leftovers(size: int) -> tuple[Array, Array]:
-    """What a polynomial leaves of values at the nodes of a rule, and each step between two nodes less that.
+    """The projection onto residuals of polynomial fits at the nodes of a rule, and the residuals of step functions.
 
-    Gives the projection (size, size), and such steps, (gaps, size) of length 1.
+    Returns the projection (size, size), and the residuals of a step in each gap between nodes, (gaps, size), of norm 1.
     """
     nodes = gauss(size).nodes
     smooth, _ = np.linalg.qr(np.polynomial.legendre.legvander(nodes, size - 4))

@@ -1,8 +1,8 @@
-"""Where a path passes a support vector of a narrow kernel: bumps that nodes would step over, seen from their centres.
+"""Where a path passes a support vector of a narrow kernel: bumps that quadrature nodes could miss, found analytically.
 
-Along a straight stretch the squared distance to a support vector is a parabola in time, so where a radial kernel is
-more than nothing is known beforehand. That is cut into cells of about the kernel's own width; the rest of the path, on
-which the kernel does nothing, stays in one piece.
+Along a straight line the squared distance to a support vector is a parabola in time, so the interval on which a radial
+kernel is not negligible is known beforehand. It is cut into cells of about the kernel's own width; the rest of the
+path, on which the kernel is negligible, stays in one piece.
 """
 
 from __future__ import annotations
@@ -11,36 +11,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import kernels
-from ..graph import Array, KernelMachine, Node
-from ..graph.kernel_machine import PROFILES, Factor
-from .paths import Ints
-from .roles import Roles
+from ... import kernels
+from ...graph import Array, KernelMachine, Node
+from ...graph.kernel_machine import PROFILES, Factor
+from .. import limits
+from ..paths import Ints
+from ..roles import Roles
 
 if TYPE_CHECKING:
     from .lines import Lines
     from .panels import Panels
 
-CELL = 2.0
-"""Length of a cell where distances are in units of the kernel: 12 nodes tell exp(-d * d) on it to 1e-12."""
-
-REACH = {"gaussian": 6.0, "exponential": 36.0, "matern32": 24.0, "matern52": 20.0, "rational": 12.0}
-"""Distances beyond which a kernel is as good as nothing, or, for the rational one, wide compared with a cell."""
-
-MOST = 1 << 22
-"""Distances held at once."""
-
-
-SAMPLES = 32
-"""Straight stretches that a panel is taken for where the kernel reads something that bends."""
-
 
 def bumps(roles: Roles, lines: Lines, panels: Panels) -> tuple[Ints, Array]:
-    """Panels to be cut where curves pass support vectors of narrow kernels, and the times, sorted by both."""
+    """The panels to cut, and the times, where curves pass support vectors of narrow kernels, sorted by both."""
     found: list[tuple[Ints, Array]] = [(np.zeros(0, np.int64), np.zeros(0))]
     grid = lines.grid
     for machine, factor in radial(roles.curves):
-        count = 1 if machine.source in lines.ends else SAMPLES
+        count = 1 if machine.source in lines.ends else limits.KERNEL_STRETCHES
         left = np.repeat(grid.left[panels.piece], count + 1)
         part = np.tile(np.arange(count + 1) / count, len(panels))
         known = {n: kernels.between_rows(values, left, part) for n, values in lines.ends.items()}
@@ -52,7 +40,7 @@ def bumps(roles: Roles, lines: Lines, panels: Panels) -> tuple[Ints, Array]:
 
 
 def kernel_lengths(roles: Roles, lines: Lines, panels: Panels) -> Array:
-    """How far panels go in units of the narrowest kernel that reads a line, (panels,)."""
+    """The length of panels in units of the narrowest kernel that reads a line, (panels,)."""
     out = np.zeros(len(panels))
     left = lines.grid.left[panels.piece]
     share = panels.length / (lines.grid.time[left + 1] - lines.grid.time[left])
@@ -73,20 +61,20 @@ def radial(nodes: tuple[Node, ...]) -> list[tuple[KernelMachine, Factor]]:
 def cells(machine: KernelMachine, factor: Factor, rows: Array) -> tuple[Ints, Array]:
     """Where to cut polylines through rows (n, points, width), for one factor of a kernel.
 
-    Gives the polyline and the part of the way, (cuts,) each, sorted: the edges of all cells that a support vector
-    reaches. Polylines that are no longer than two cells are left whole.
+    Returns the polyline and the position along it, from 0 to 1, (cuts,) each, sorted: the edges of all cells near a
+    support vector. Polylines that are no longer than two cells are not cut.
     """
     steps = np.diff(rows, axis=1) * factor.scale
     length = np.sqrt((steps * steps).sum(axis=2))
-    long = np.nonzero(np.isfinite(length).all(axis=1) & (length.sum(axis=1) > 2 * CELL))[0]
+    long = np.nonzero(np.isfinite(length).all(axis=1) & (length.sum(axis=1) > 2 * limits.KERNEL_CELL))[0]
     count = length.shape[1]
     line: list[Ints] = [np.zeros(0, np.int64)]
     part: list[Array] = [np.zeros(0)]
-    step = max(MOST // max(len(machine.support) * count, 1), 1)
+    step = max(limits.DISTANCES // max(len(machine.support) * count, 1), 1)
     for some in (long[i : i + step] for i in range(0, len(long), step)):
         first, way, each = rows[some, :-1].reshape(len(some) * count, -1), steps[some], length[some].ravel()
         stretch, begin, end = _reached(machine, factor, first, way.reshape(len(each), -1), each)
-        stretch, where = _edges(stretch, begin, end, np.maximum(np.ceil(each / CELL), 1).astype(np.int64))
+        stretch, where = _edges(stretch, begin, end, np.maximum(np.ceil(each / limits.KERNEL_CELL), 1).astype(np.int64))
         line.append(some[stretch // count])
         part.append((stretch % count + where) / count)
     return _sorted(np.concatenate(line), np.concatenate(part))
@@ -106,12 +94,14 @@ def _sorted(line: Ints, part: Array) -> tuple[Ints, Array]:
 def _reached(
     machine: KernelMachine, factor: Factor, first: Array, way: Array, length: Array
 ) -> tuple[Ints, Array, Array]:
-    """The parts of stretches on which support vectors are near, as parts of the way: (stretch, from, to)."""
+    """The intervals of straight lines near support vectors, as positions along the line: (line, from, to)."""
     support, start = machine.support * factor.scale, first * factor.scale
     direction = way / np.maximum(length, np.finfo(np.float64).tiny)[:, None]
-    along = direction @ support.T - (direction * start).sum(axis=1)[:, None]  # the way to the foot of each
+    along = direction @ support.T - (direction * start).sum(axis=1)[:, None]  # distance to the closest point
     square = (start * start).sum(axis=1)[:, None] - 2.0 * start @ support.T + (support * support).sum(axis=1)
-    left = REACH[factor.profile] ** 2 - (square - along * along)  # what is left of the reach beside the path
+    left = limits.KERNEL_REACH[factor.profile] ** 2 - (
+        square - along * along
+    )  # half-width of the interval within reach
     row, vector = np.nonzero(left > 0)
     half = np.sqrt(left[row, vector])
     begin, end = along[row, vector] - half, along[row, vector] + half
@@ -121,8 +111,8 @@ def _reached(
 
 
 def _edges(row: Ints, begin: Array, end: Array, count: Ints) -> tuple[Ints, Array]:
-    """The edges of cells, of which stretch i has count[i], that intervals (row, begin, end) of stretches touch."""
-    first = np.concatenate([[0], np.cumsum(count + 1)])  # the place of each stretch's first edge
+    """The edges of the cells, of which line i has count[i], that intervals (row, begin, end) of lines touch."""
+    first = np.concatenate([[0], np.cumsum(count + 1)])  # the index of each line's first edge
     low = np.clip(np.floor(begin * count[row]), 0, count[row]).astype(np.int64)
     high = np.clip(np.ceil(end * count[row]), 0, count[row]).astype(np.int64)
     marks = np.zeros(first[-1] + 1, np.int64)

@@ -1,7 +1,7 @@
-"""The head on segments: the only part of a model that is asked between every two jumps.
+"""The head on segments: the only part of a model that is evaluated between every two jumps.
 
-On a segment the trees are constant and curves and lines are smooth. The head is integrated there against the Legendre
-polynomials of the panel, which is all that the continuous credit needs to know of it.
+On a segment the trees are constant and curves and lines are smooth. The head's derivatives are integrated there against
+the Legendre polynomials of the panel, from which the continuous credit follows.
 """
 
 from __future__ import annotations
@@ -12,25 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Array, Node, TreeEnsemble
+from ...graph import Array, Node, TreeEnsemble
+from .. import limits
+from ..paths import Ints
+from ..roles import Levels, Roles, pull_back
+from ..roots import Bools, solve
+from .curve_kinks import may_pass
 from .jumps import Corners
-from .panels import Patch, may_pass
-from .paths import Ints
+from .patch import Patch
 from .program import HeadProgram, empty_table, head_program
-from .roles import Levels, Roles, pull_back
-from .roots import MARGIN, Bools, solve
 from .table import Rows, Table
-
-TURNS = 1 / 64
-"""Segments that are a smaller part of their panel than this are not looked at for turns."""
-
-SHORTEST = 1e-14
-"""Segments shorter than this in time are not divided any more."""
 
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Stretches of panels between jumps and kinks, in the order in which they were made.
+    """Parts of panels between jumps and kinks, in the order in which they were made.
 
     Attributes
     ----------
@@ -41,7 +37,7 @@ class Segments:
     left, right : (n,)
         The corner at each end, -1 for none.
     enter, leave : (n,)
-        The threshold crossing of a tree over something continuous at each end, -1 for none.
+        The threshold crossing of a tree over a continuous score at each end, -1 for none.
     """
 
     panel: Ints
@@ -69,7 +65,7 @@ class Segments:
 
     @classmethod
     def of(cls, patch: Patch, corners: Corners) -> Segments:
-        """The stretches of every panel between its corners. A corner at a panel's very end leaves an empty one."""
+        """The segments of every panel between its corners. A corner at a panel's very end leaves an empty one."""
         panels = patch.panels
         counts = panels.end - panels.begin + 1
         panel = np.repeat(np.arange(len(panels)), counts)
@@ -114,12 +110,12 @@ class Head:
     ) -> None:
         self.roles, self.patch, self.states = roles, patch, states
         self.narrow = None if table is None else NarrowHead.of(table, patch, states)
-        # what the head reads of trees and steps in every state, (states, columns); a table knows it already
+        # the head's inputs from trees and steps in every state, (states, columns); a table contains them already
         self.constants = constants if self.narrow is None else np.zeros((0, 0))
         self.unsure = patch.unsure.copy()
 
     def program(self) -> HeadProgram | None:
-        """The head as a program of the native core, if it knows all of its nodes."""
+        """The head as a program of the native core, if the core implements all of its nodes."""
         known, part = self.roles.programs, None if self.narrow is None else self.narrow.part
         key = None if part is None else part.node
         if key not in known:
@@ -145,8 +141,8 @@ class Head:
     ) -> dict[Node, Array]:
         """Values of nodes at times on panels, in states of the trees.
 
-        `held` are outputs of trees over something continuous, which else follow from what they read there; `doubts`
-        are added to what curves give.
+        `held` are outputs of trees over continuous scores, which are else computed from their inputs; `doubts` are
+        added to the values of curves.
         """
         known = self.patch.at(panel, time)
         for node, doubt in (doubts or {}).items():
@@ -157,10 +153,11 @@ class Head:
             known[node] = self.states[node][state]
         return self.roles.evaluate(wanted, {**known, **held} if held else known)
 
-    def held(self, segments: Segments) -> dict[Node, Array]:
-        """Outputs of the trees over something continuous, in the middle of each segment.
+    def held(self, segments: Segments, crossings: Crossings | None = None) -> dict[Node, Array]:
+        """Outputs of the trees over continuous scores, in the middle of each segment.
 
-        A segment without length stands where a threshold is met at the edge of a panel, on the side of equality.
+        An empty segment means that a threshold is met at the edge of a panel, on the side of equality: the value there
+        is set to the threshold, since an interpolated value may lie on either side of it.
         """
         out: dict[Node, Array] = {}
         point, middle = segments.high <= segments.low, 0.5 * (segments.low + segments.high)
@@ -169,7 +166,10 @@ class Head:
             if point.any():
                 numeric = np.unique(tree.feature[(tree.feature >= 0) & (tree.category_set < 0)])
                 inputs = inputs.copy()
-                inputs[np.ix_(point, numeric)] -= 2.0 * MARGIN * np.abs(inputs[np.ix_(point, numeric)])
+                inputs[np.ix_(point, numeric)] -= 2.0 * limits.LEVEL_MARGIN * np.abs(inputs[np.ix_(point, numeric)])
+                for i, number, column, level in [] if crossings is None else crossings.met(segments, point):
+                    if self.roles.head_levels[number].user is tree:
+                        inputs[i, column] = level
             out[tree] = tree.forward(inputs)
         return out
 
@@ -183,12 +183,12 @@ class Head:
     # ------------------------------------------------------------ kinks and thresholds inside segments
 
     def turns(self, segments: Segments) -> tuple[Ints, Array]:
-        """Segments on which a node may pass a level and pass it back, and when it turns in between, sorted by time.
+        """Segments on which a node may cross a level twice, and the time of the extremum in between, sorted by time.
 
-        A parabola through both ends and the middle tells. What is shorter than a small part of its panel hardly turns.
-        Panels whose curves are not known well enough to tell are marked in `unsure`.
+        A parabola through both ends and the middle decides. Very short segments are assumed to have no extremum. Panels
+        whose curves are not known well enough to decide are marked in `unsure`.
         """
-        long = (segments.high - segments.low) > TURNS * self.patch.panels.length[segments.panel]
+        long = (segments.high - segments.low) > limits.TURNING_SHARE * self.patch.panels.length[segments.panel]
         index = np.nonzero(long)[0]
         some = segments[index]
         held, nodes = self.held(some), tuple(levels.node for levels in self.roles.head_levels)
@@ -214,7 +214,7 @@ class Head:
         order = np.lexsort((time, segment))
         segment, time = segment[order], time[order]
         fresh = np.ones(len(order), np.bool_)
-        fresh[1:] = (segment[1:] != segment[:-1]) | (np.diff(time) > SHORTEST)
+        fresh[1:] = (segment[1:] != segment[:-1]) | (np.diff(time) > limits.SHORTEST_SEGMENT)
         return segment[fresh], time[fresh]
 
     def settle(self, segments: Segments, crossings: Crossings) -> Iterator[Settled]:
@@ -222,14 +222,14 @@ class Head:
         output = self.roles.output
         wanted = (output, *(levels.node for levels in self.roles.head_levels))
         while len(segments):
-            held = self.held(segments)
+            held = self.held(segments, crossings)
             first, last = (
                 self.at(wanted, segments.panel, segments.state, t, held) for t in (segments.low, segments.high)
             )
             whole = np.ones(len(segments), np.bool_)
             cuts: list[Cuts] = []
             for number, levels in enumerate(self.roles.head_levels):
-                index = np.nonzero(whole & (segments.high - segments.low > SHORTEST))[0]
+                index = np.nonzero(whole & (segments.high - segments.low > limits.SHORTEST_SEGMENT))[0]
                 tree = isinstance(levels.user, TreeEnsemble)
                 low, high = first[levels.node][index], last[levels.node][index]
                 closed = crossings.closed(number, segments[index], low, high) if tree else None
@@ -237,12 +237,13 @@ class Head:
                 segment = index[row]
                 if len(segment):
                     time = self._times(levels, segments, held, (first, last), segment, column, level)
-                    if not tree:
-                        # a kink at an edge cuts nothing; rounding may let a steep function seem to pass it there
-                        inside = (time > segments.low[segment]) & (time < segments.high[segment])
-                        segment, time, column = segment[inside], time[inside], column[inside]
+                    # a kink at an edge makes no cut; by rounding a steep function may seem to pass it there
+                    inside = (time > segments.low[segment]) & (time < segments.high[segment])
+                    inside = ~crossings.had(number, segments[segment], column, level, time) if tree else inside
+                    segment, column = segment[inside], column[inside]
+                    time, level = time[inside], level[inside]
                 if len(segment):
-                    cuts.append(Cuts(segment, time, np.full(len(segment), number if tree else -1), column))
+                    cuts.append(Cuts(segment, time, np.full(len(segment), number if tree else -1), column, level))
                     whole[segment] = False
             ends = {n: (first[n], last[n]) for n in self.roles.joints}
             settled = Settled(segments, first[output], last[output], ends, held)
@@ -256,7 +257,7 @@ class Head:
         self, levels: Levels, segments: Segments, held: dict[Node, Array],
         ends: tuple[dict[Node, Array], dict[Node, Array]], segment: Ints, column: Ints, level: Array,
     ) -> Array:  # fmt: skip
-        """When a column of a node of the head has a level, on segments where it passes it."""
+        """The times at which a column of a node of the head has a level, on segments where it passes it."""
         node = levels.node
 
         def function(index: Ints, time: Array) -> Array:
@@ -266,7 +267,9 @@ class Head:
             return values[np.arange(len(index)), column[index]] - level[index]
 
         at_low, at_high = (values[node][segment, column] - level for values in ends)
-        margin = MARGIN * np.maximum(np.maximum(np.abs(at_low + level), np.abs(at_high + level)), np.abs(level))
+        margin = limits.LEVEL_MARGIN * np.maximum(
+            np.maximum(np.abs(at_low + level), np.abs(at_high + level)), np.abs(level)
+        )
         early, late = np.abs(at_low) <= margin, np.abs(at_high) <= margin  # met at an edge: nothing to solve
         noise = 1e-13 * np.maximum(np.abs(at_low), np.abs(at_high)) + 2e-16 * np.abs(level)
         low, high = segments.low[segment], segments.high[segment]
@@ -275,14 +278,14 @@ class Head:
 
 
 class NarrowHead:
-    """A head of which a table knows all but the uppermost nodes, on one patch of panels."""
+    """A head that is tabulated but for its uppermost nodes, on one patch of panels."""
 
     def __init__(self, table: Table, states: Ints, steps: Array) -> None:
         self.part, self.states, self.rows = table.part, states, Rows(table, steps)
 
     @staticmethod
     def of(table: Table, patch: Patch, states: dict[Node, Array]) -> NarrowHead | None:
-        """Such a head, if the table tells it everywhere on the patch."""
+        """The narrow head, if the table covers all inputs on the patch; else None."""
         panels = patch.panels
         counts = panels.end - panels.begin + 1
         first = panels.begin + patch.lines.legs.path[panels.leg]
@@ -293,12 +296,12 @@ class NarrowHead:
         return NarrowHead(table, used, steps) if table.covers(low, high) else None
 
     def at(self, joints: dict[Node, Array], state: Ints) -> dict[Node, Array]:
-        """What the table tells, beside the joints."""
+        """The tabulated node's values, together with the joints."""
         score = joints[self.part.inputs[-1]][:, 0]
         return {**joints, self.part.node: self.rows.at(np.searchsorted(self.states, state), score)}
 
     def back(self, node: Node, cotangent: Array, values: dict[Node, Array], state: Ints) -> dict[Node, Array]:
-        """Pull a cotangent back to the one joint."""
+        """Pull a cotangent back to the only joint."""
         waiting = pull_back(self.part.above, {node: cotangent}, values)
         if self.part.node not in waiting:
             return {}
@@ -318,7 +321,7 @@ class Settled:
     ends : dict
         The joints at both ends.
     held : dict
-        What trees over something continuous give on the segment.
+        The outputs of trees over continuous scores on the segment.
     """
 
     segments: Segments
@@ -340,20 +343,17 @@ class Settled:
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Where segments are to be cut; `number` is the place of a tree's thresholds in `head_levels`, -1 for a kink."""
+    """Cuts of segments; `number` is the index of a tree's thresholds in `head_levels`, -1 for a kink."""
 
     segment: Ints
     time: Array
     number: Ints
     column: Ints
-
-
-TIMES = 2.0**30
-"""Equal multiples of 1 / TIMES are one time (spec, section 3)."""
+    level: Array
 
 
 class Crossings:
-    """Threshold crossings of trees over something continuous. Those of equal time are one, with several columns.
+    """Threshold crossings of trees over continuous scores. Those of equal time are one crossing of several columns.
 
     Their times are found by solving for the threshold, so they are rounded before they are compared: to the multiples
     of 2^-30 to which the times of tree splits are rounded, too.
@@ -362,10 +362,11 @@ class Crossings:
     def __init__(self) -> None:
         self.panel: list[int] = []
         self.time: list[float] = []
-        self.columns: list[list[tuple[int, int]]] = []  # (place in head_levels, column) of all that cross
+        self.columns: list[list[tuple[int, int]]] = []  # (index in head_levels, column) of all that cross
+        self.levels: list[list[float]] = []  # the thresholds that they cross
 
     def closed(self, number: int, segments: Segments, first: Array, last: Array) -> Bools:
-        """Where a threshold met at the lower of two ends, (n, width), still counts: no cut has been made there yet."""
+        """Where a threshold equal to the lower of two ends, (n, width), still counts: there is no cut there yet."""
         fresh = np.ones((2, *first.shape), np.bool_)
         for end, marks in enumerate((segments.enter, segments.leave)):
             for i in np.nonzero(marks >= 0)[0].tolist():
@@ -374,14 +375,31 @@ class Crossings:
                         fresh[end, i, column] = False
         return np.asarray(np.where(first <= last, fresh[0], fresh[1]))
 
+    def had(self, number: int, segments: Segments, column: Ints, level: Array, time: Array) -> Bools:
+        """Which crossings a segment already has at an end, (n,): around a threshold of 0, rounding adds others."""
+        out = np.zeros(len(time), np.bool_)
+        for marks, end in ((segments.enter, segments.low), (segments.leave, segments.high)):
+            for i in np.nonzero((marks >= 0) & (np.abs(time - end) * limits.TIMES < 1.0))[0].tolist():
+                known = zip(self.columns[marks[i]], self.levels[marks[i]], strict=True)
+                out[i] |= ((number, int(column[i])), float(level[i])) in known
+        return out
+
+    def met(self, segments: Segments, which: Bools) -> Iterator[tuple[int, int, int, float]]:
+        """The crossings at the ends of some segments: the segment, the index in head_levels, the column, the level."""
+        for i in np.nonzero(which)[0].tolist():
+            for mark in (segments.enter[i], segments.leave[i]):
+                if mark >= 0:
+                    for (number, column), level in zip(self.columns[mark], self.levels[mark], strict=True):
+                        yield i, number, column, level
+
     def cut(self, segments: Segments, cuts: list[Cuts]) -> Segments:
-        """Cut segments, and keep a record of the crossings at which they are cut."""
-        segment, time, number, column = (
-            np.concatenate([getattr(c, f) for c in cuts]) for f in ("segment", "time", "number", "column")
+        """The segments after cutting; records the crossings at which they are cut."""
+        segment, time, number, column, level = (
+            np.concatenate([getattr(c, f) for c in cuts]) for f in ("segment", "time", "number", "column", "level")
         )
         order = np.lexsort((time, segment))
-        segment, time, number, column = segment[order], time[order], number[order], column[order]
-        apart = np.diff(np.rint(time * TIMES)) != 0
+        segment, time, number, column, level = (v[order] for v in (segment, time, number, column, level))
+        apart = np.diff(np.rint(time * limits.TIMES)) != 0
         new = np.ones(len(order), np.bool_)
         new[1:] = (segment[1:] != segment[:-1]) | (number[1:] < 0) | (number[:-1] < 0) | apart
         mark = np.full(len(order), -1)
@@ -390,6 +408,8 @@ class Crossings:
                 self.panel.append(int(segments.panel[segment[i]]))
                 self.time.append(float(time[i]))
                 self.columns.append([])
+                self.levels.append([])
             mark[i] = len(self.time) - 1
             self.columns[-1].append((int(number[i]), int(column[i])))
+            self.levels[-1].append(float(level[i]))
         return segments.cut(segment[new], time[new], mark[new])

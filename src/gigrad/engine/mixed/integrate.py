@@ -1,65 +1,26 @@
 """The head integrated over the segments of a patch: moments for the continuous credit, scores beside the corners.
 
-The score's change over a segment is known from its ends, so what the quadrature of a segment loses is known too.
-Segments that lose too much get more nodes, then are halved.
+The score's change over a segment is known from its ends, so the error of the quadrature of a segment is known too.
+Inaccurate segments get more nodes, then are halved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import numpy as np
 
-from ..graph import Array, Node
-from .bumps import SAMPLES, cells, radial
+from ...graph import Array, Node
+from .. import limits
+from ..paths import Bools, Ints
+from ..quadrature import gauss
+from ..settings import Settings
+from .bumps import cells, radial
 from .crossings import share_out
+from .derivatives import EDGES, Inside, Missed, Slopes
 from .games import Sides
-from .head import SHORTEST, Crossings, Head, Segments, Settled
+from .head import Crossings, Head, Segments, Settled
 from .jumps import Corners
 from .moments import Moments
 from .native import native_moments, up_to_nodes
-from .paths import Bools, Ints
-from .quadrature import ROUNDING, gauss
-from .roles import Roles
-from .settings import Settings
-from .slopes import ORDERS
-
-ROUNDS = 40
-"""How often the segments that lose too much are halved."""
-
-MOST = 16
-"""How many times the first number of segments there may be at most: what is lost then is written down."""
-
-
-@dataclass(frozen=True, eq=False)
-class Slopes:
-    """The score's derivatives at the nodes of segments: by curves, (n, nodes, columns, k), and by each line."""
-
-    curves: Array
-    lines: dict[Node, Array]
-
-    def part(self, index: Ints) -> Slopes:
-        """Those of some of the segments."""
-        return Slopes(self.curves[index], {n: v[index] for n, v in self.lines.items()})
-
-    def by_joint(self, roles: Roles) -> Iterator[tuple[Node, Array]]:
-        """The derivatives by each joint, (n, nodes, width, k)."""
-        first = 0
-        for node in roles.joints:
-            if node in self.lines:
-                yield node, self.lines[node]
-            else:
-                yield node, self.curves[:, :, first : first + node.width]
-                first += node.width
-
-
-@dataclass(frozen=True, eq=False)
-class Inside:
-    """The score (n, nodes, k) and the joints (n, nodes, width) at the nodes of segments."""
-
-    score: Array
-    joints: dict[Node, Array]
 
 
 class Integral:
@@ -72,23 +33,23 @@ class Integral:
         self.tallest = np.zeros_like(allowed)  # the largest |score| seen on each panel
         # Between its kinks a head that is piecewise linear has one slope, which a single node gives.
         steady = np.inf if self.roles.steady_head else 5.0 * settings.tol**0.5
-        self.limits = (steady, max(steady, 0.6 * settings.tol**0.25), max(steady, 2.0 * settings.tol**0.125))
+        self.lengths = (steady, max(steady, 0.6 * settings.tol**0.25), max(steady, 2.0 * settings.tol**0.125))
 
     def run(self) -> Moments:
         """All moments of the patch; the sides of its corners are written to `sides`."""
         program = self.head.program() if self.settings.native else None
         if program is not None:
             found = native_moments(
-                self.head, program, self.corners, self.sides, self.allowed, self.limits, self.settings
+                self.head, program, self.corners, self.sides, self.allowed, self.lengths, self.settings
             )
             self.tallest = found.tallest
             return found.moments
         crossings, kept = Crossings(), list[Settled]()
         segments = self._first()
-        most = MOST * (len(segments) + len(self.patch.panels))
-        for turn in range(ROUNDS):
+        most = limits.SEGMENT_GROWTH * (len(segments) + len(self.patch.panels))
+        for turn in range(limits.SEGMENT_HALVINGS):
             again: list[Segments] = []
-            last = turn == ROUNDS - 1 or len(segments) > most
+            last = turn == limits.SEGMENT_HALVINGS - 1 or len(segments) > most
             for settled in self.head.settle(segments, crossings):
                 if turn == 0:
                     self._corners(settled)
@@ -107,8 +68,8 @@ class Integral:
         segments = self._bumps(Segments.of(self.patch, self.corners))
         if not self.roles.head_levels:
             return segments
-        # A level that is passed and passed back goes unseen at the ends: long segments are looked at in parts. What few
-        # nodes describe does not turn back often, and a kink that was missed shows in `rest`; a jump would not.
+        # A level that is crossed twice does not show at the ends: long segments are examined in parts. A curve that few
+        # nodes describe has few extrema, and a missed kink shows in `rest`; a missed jump would not.
         share = (segments.high - segments.low) / self.patch.panels.length[segments.panel]
         most = 8.0 if self.roles.head_trees else 0.8 * (self.patch.rule.size - 3)
         parts = np.ceil(most * share).astype(np.int64)
@@ -124,9 +85,11 @@ class Integral:
         """Cut segments where the head passes support vectors of narrow kernels."""
         for machine, factor in radial(self.roles.head):
             length = segments.high - segments.low
-            bends = (length > self.patch.panels.length[segments.panel] / SAMPLES) & bool(self.roles.curve_ends)
+            bends = (length > self.patch.panels.length[segments.panel] / limits.KERNEL_STRETCHES) & bool(
+                self.roles.curve_ends
+            )
             found = []
-            for some, count in ((np.nonzero(~bends)[0], 1), (np.nonzero(bends)[0], SAMPLES)):
+            for some, count in ((np.nonzero(~bends)[0], 1), (np.nonzero(bends)[0], limits.KERNEL_STRETCHES)):
                 cut, part = cells(machine, factor, self._polyline(segments[some], machine.source, count))
                 found.append((some[cut], segments.low[some[cut]] + length[some[cut]] * part))
             cut, time = (np.concatenate(parts) for parts in zip(*found, strict=True))
@@ -135,7 +98,7 @@ class Integral:
         return segments
 
     def _polyline(self, segments: Segments, node: Node, count: int) -> Array:
-        """A node of the head at so many equal steps along segments, (n, count + 1, width)."""
+        """The values of a node of the head at `count` equal steps along segments, (n, count + 1, width)."""
         time, each = _spread(segments, np.linspace(-1.0, 1.0, count + 1))
         held = {t: v[each] for t, v in self.head.held(segments).items()}
         values = self.head.at((node,), segments.panel[each], segments.state[each], time, held)[node]
@@ -153,6 +116,8 @@ class Integral:
         corner = segments.right[at]
         sides.before[corner] = settled.last[at]
         shared = sides.place[corner] >= 0
+        if self.roles.head_trees:
+            self._broken_corners(settled)
         at, place = at[shared], sides.place[corner[shared]]
         doubts = self.patch.split(self.patch.doubt[segments.panel[at]], {})
         for node, table in sides.joints.items():
@@ -160,24 +125,39 @@ class Integral:
             if node in doubts:
                 sides.doubts[node][place] = doubts[node]
 
+    def _broken_corners(self, settled: Settled) -> None:
+        """Set the sides of corners between two legs, which lie on no panel, from the ends of both legs."""
+        segments, corners = settled.segments, self.corners
+        corner = segments.state - self.patch.lines.legs.path[self.patch.panels.leg[segments.panel]]
+        for table, which, bare, time, scores in (
+            (self.sides.before, corner, (segments.right < 0) & (segments.leave < 0), segments.high, settled.last),
+            (self.sides.after, corner - 1, (segments.left < 0) & (segments.enter < 0), segments.low, settled.first),
+        ):
+            inside = np.nonzero(bare & (which >= 0) & (which < len(corners)))[0]
+            at = which[inside]
+            inside = inside[corners.broken[at] & (corners.time[at] == time[inside])]
+            table[which[inside]] = scores[inside]
+
     # ------------------------------------------------------------ quadrature
 
     def _quadrature(self, settled: Settled, last: bool) -> Segments:
-        """Add the integrals over segments; gives back the halves of those that must be looked at again."""
+        """Add the integrals over segments; returns the halves of those that are not accurate enough."""
         segments = settled.segments
+        if not len(segments):  # all of a batch were cut where the head's trees jump
+            return segments
         if self.roles.joints == self.roles.head_lines and sum(n.width for n in self.roles.joints) == 1:
             self._chords(settled)
             return segments[np.zeros(0, np.int64)]
-        order = np.searchsorted(self.limits, segments.high - segments.low)
+        order = np.searchsorted(self.lengths, segments.high - segments.low)
         ends = np.zeros((2, len(segments), *self.moments.sway.shape[1:]))  # the derivatives at first and last nodes
         bad = np.zeros(0, np.int64)
-        for number, size in enumerate(ORDERS):
+        for number, size in enumerate(limits.SEGMENT_NODES):
             index = np.nonzero(order == number)[0]  # empty ones too: a corner at the very end needs its slopes
             if len(index):
                 some = settled if len(index) == len(order) else settled.part(index)
-                slopes, inside = self._slopes(some, size)
+                slopes, inside = self._slopes(some, gauss(size).nodes)
                 ends[:, index] = slopes.curves[:, [0, -1]].swapaxes(0, 1)
-                final = last and size == ORDERS[-1]
+                final = last and size == limits.SEGMENT_NODES[-1]
                 if size == 1:
                     bad = index[self._steady(some, slopes, inside)]
                 else:
@@ -186,17 +166,17 @@ class Integral:
         steps = np.square(ends[1] - ends[0])
         steps[1:] += np.square(ends[0, 1:] - ends[1, :-1]) * (np.diff(segments.panel) == 0)[:, None, None]
         u = self.patch.local(segments.panel, segments.low)
-        # the square of a Legendre polynomial of high degree is about this, apart from its waves
+        # the square of a Legendre polynomial of high degree, averaged over its oscillations
         height = np.minimum(1.0, 0.64 / ((self.patch.rule.size + 0.5) * np.sqrt(np.maximum(1.0 - u * u, 1e-12))))
         _add_at(self.moments.sway, segments.panel, steps * height[:, None, None])
-        bad = np.nonzero(order == len(ORDERS))[0]
+        bad = np.nonzero(order == len(limits.SEGMENT_NODES))[0]
         middle = 0.5 * (segments.low + segments.high)
         return segments.cut(bad, middle[bad], np.full(len(bad), -1))
 
-    def _slopes(self, settled: Settled, size: int) -> tuple[Slopes, Inside]:
+    def _slopes(self, settled: Settled, nodes: Array) -> tuple[Slopes, Inside]:
         """The score's derivatives, and the score itself, at the nodes of a rule on every segment."""
-        segments, output, n = settled.segments, self.roles.output, len(settled.segments)
-        time, each = _spread(segments, gauss(size).nodes)
+        segments, output, n, size = settled.segments, self.roles.output, len(settled.segments), len(nodes)
+        time, each = _spread(segments, nodes)
         held = {t: v[each] for t, v in settled.held.items()}
         values = self.head.at((output,), segments.panel[each], segments.state[each], time, held)
         _, _, columns, k = self.moments.curves.shape
@@ -217,26 +197,26 @@ class Integral:
         return Slopes(curves, lines), Inside(values[output].reshape(n, size, k), joints)
 
     def _chords(self, settled: Settled) -> None:
-        """A head over one line: every column moves the score by its part of the line's way, whatever lies in between.
+        """A head over one line: the credit of a column is its part of the line's move, whatever the head's shape.
 
-        The slope of the chord is exact, where it is not a small difference of large numbers.
+        The slope of the chord is exact, unless it is a small difference of large numbers.
         """
         (node,) = self.roles.joints
-        slopes, _ = self._slopes(settled, 1)
+        slopes, _ = self._slopes(settled, gauss(1).nodes)
         low, high = settled.ends[node]
         way, rise, slope = high - low, settled.last - settled.first, slopes.lines[node][:, 0, 0]
         rest = rise - way * slope
         with np.errstate(divide="ignore", invalid="ignore"):
             chord = rise / way
-        better = (np.abs(rest) > ROUNDING * self._sizes(settled, slopes)) & np.isfinite(chord)
+        better = (np.abs(rest) > limits.ROUNDING * self._sizes(settled, slopes)) & np.isfinite(chord)
         slope = np.where(better, chord, slope)
         self.moments.add_segments(self.head, settled.segments, slopes.curves[:, 0], {node: slope[:, None]})
         _add_at(self.moments.lost, settled.segments.panel, np.where(better, 0.0, np.abs(rest)))
 
     def _steady(self, settled: Settled, slopes: Slopes, inside: Inside) -> Bools:
-        """Short segments: derivatives are taken as constant, the polynomials are integrated exactly.
+        """Short segments: derivatives are assumed constant, the polynomials are integrated exactly.
 
-        Adds those that lose little, and says which lose too much.
+        Adds the accurate ones, and returns which are not accurate enough.
         """
         rest, wander = settled.last - settled.first, inside.score[:, 0] - settled.first
         for node, slope in slopes.by_joint(self.roles):
@@ -257,7 +237,7 @@ class Integral:
     def _bent(self, settled: Settled, slopes: Slopes, inside: Inside, size: int, final: bool) -> Bools:
         """Longer segments: derivatives are interpolated from `size` nodes, the product is integrated exactly.
 
-        Adds those that lose little, or all where it is `final`, and says which lose too much.
+        Adds the accurate ones, or all if `final`, and returns which are not accurate enough.
         """
         segments = settled.segments
         rule = gauss((self.moments.curves.shape[1] + size) // 2)
@@ -268,9 +248,7 @@ class Integral:
         masses = Slopes(*_refined(slopes, refine, weight))
         panel = segments.panel[each]
         speeds = self.patch.slopes(panel, time)
-        gained = np.zeros(
-            (len(segments), len(rule.nodes), settled.first.shape[1])
-        )  # by way of each of the rule's nodes
+        gained = np.zeros((len(segments), len(rule.nodes), settled.first.shape[1]))  # through each of the rule's nodes
         for node, mass in masses.by_joint(self.roles):
             gained += np.einsum("nqw,nqwk->nqk", speeds[node].reshape(mass.shape[:3]), mass)
         rest = settled.last - settled.first - gained.sum(axis=1)
@@ -289,26 +267,50 @@ class Integral:
         return bad
 
     def _loses(self, settled: Settled, slopes: Slopes, rest: Array, wander: Array, final: bool) -> Bools:
-        """Which segments lose too much of the score's change; what the others lose is written down."""
+        """Which segments miss too much of the score's change; the losses of the others are added to the moments."""
         segments = settled.segments
         length = segments.high - segments.low
         limit = 0.25 * self.allowed[segments.panel] * np.maximum(length, 1 / 4096)[:, None]
-        doubtful = (np.abs(rest) > limit).any(axis=1)
-        if doubtful.any():  # what rounding makes of a segment no halving mends
-            limit = np.maximum(limit, ROUNDING * self._sizes(settled, slopes))
-        bad = (np.abs(rest) > limit).any(axis=1) & (length > SHORTEST)
+        missed = Missed.of(slopes, self._slopes(settled, EDGES)[0], self.roles)
+        most, first = np.abs(rest), 0
+        for node in self.roles.joints:
+            low, high = settled.ends[node]
+            beyond = missed.beyond[:, first : first + node.width] * np.abs(high - low)[:, :, None]
+            most, first = np.maximum(most, beyond.max(axis=1, initial=0.0)), first + node.width
+        doubtful = (most > limit).any(axis=1)
+        if doubtful.any():  # halving does not reduce rounding errors
+            limit = np.maximum(limit, limits.ROUNDING * self._sizes(settled, slopes))
+        bad = (most > limit).any(axis=1) & (length > limits.SHORTEST_SEGMENT)
         if final:
             bad[:] = False
         good = ~bad
+        self._add_off(segments[np.nonzero(good)[0]], missed.part(good))
         panel = segments.panel[good]
         _add_at(self.moments.lost, panel, np.abs(rest[good]))
         size = slopes.curves.shape[1]
         share = (length[good] / self.patch.panels.length[panel]) ** size
-        _add_at(self.moments.wander[ORDERS.index(size)], panel, wander[good] * share[:, None])
+        _add_at(self.moments.wander[limits.SEGMENT_NODES.index(size)], panel, wander[good] * share[:, None])
         return bad
 
+    def _add_off(self, segments: Segments, missed: Missed) -> None:
+        """Add the interpolation error of derivatives to the moments, as integrated with a column's part of the speed.
+
+        The even part of the error is orthogonal to all components of that part below degree n, and the odd one to those
+        below n - 1; on a segment these are smaller than on the panel by the ratio of lengths to that power. A constant
+        part is affected by the terms `beyond` alone.
+        """
+        n, panel, length = missed.nodes, segments.panel, segments.high - segments.low
+        number = limits.SEGMENT_NODES.index(n)
+        part = length / self.patch.panels.length[panel]
+        even = (length * part**n / (2.0 * n + 1.0))[:, None, None]
+        odd = (length * part ** (n - 1) * n / ((2.0 * n + 1.0) * (2.0 * n - 1.0)))[:, None, None]
+        off = self.moments.off
+        _add_at(off[number], panel, odd * missed.odd)
+        _add_at(off[len(limits.SEGMENT_NODES) + number], panel, even * missed.even)
+        _add_at(off[0], panel, length[:, None, None] * missed.beyond)
+
     def _sizes(self, settled: Settled, slopes: Slopes) -> Array:
-        """How large the numbers are that a segment's loss is the small difference of, (n, k)."""
+        """The size of the terms of which a segment's loss is a small difference, (n, k), for rounding."""
         out = np.abs(settled.first) + np.abs(settled.last)
         for node, slope in slopes.by_joint(self.roles):
             size = np.maximum(*(np.abs(v) for v in settled.ends[node]))
@@ -334,7 +336,7 @@ def _spread(segments: Segments, nodes: Array) -> tuple[Array, Ints]:
 
 
 def _add_at(table: Array, row: Ints, values: Array) -> None:
-    """`table[row] += values`, where rows may come more than once."""
+    """`table[row] += values`, where rows may occur more than once."""
     if not len(row):
         return
     flat = values.reshape(len(row), -1)

@@ -1,4 +1,4 @@
-"""Where the trees of a block of paths jump: corners, who crosses there, and what the trees give in between."""
+"""The jumps of the trees of a block of paths: corners, the columns that cross there, the trees' outputs in between."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
-from .. import kernels
-from ..graph import Array, Node, TreeEnsemble
-from .paths import Block, Bools, Chosen, Ints, Paths
-from .roles import Roles
+from ... import kernels
+from ...graph import Array, Node, TreeEnsemble
+from .. import limits
+from ..paths import Block, Bools, Chosen, Ints, Paths
+from ..roles import Roles
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,26 +55,19 @@ class Corners:
         return np.diff(self.offsets)
 
 
-FEW = 8
-"""So many columns that jump at once are players, whether they have an effect or not."""
-
-ASKED = 1 << 22
-"""How many numbers the model's steps may give at once where all starts and ends are asked."""
-
-
 @dataclass(frozen=True, eq=False)
 class EndValues:
-    """The score, the outputs of the trees and what the head reads at all starts and at all ends, asked once for all."""
+    """The score, the outputs of the trees and the head's inputs at all starts and ends, computed once."""
 
     at_starts: dict[Node, Array]
     at_ends: dict[Node, Array]
 
     @classmethod
     def of(cls, roles: Roles, paths: Paths | Chosen) -> EndValues:
-        """Ask the model, so many rows at a time that the layers of a wide net stay small."""
+        """Evaluate the model, in blocks of rows to bound the memory for the layers of a wide net."""
         wanted = (roles.output, *roles.trees, *roles.step_ends, *roles.joints)
         widths = sum(n.width for n in (*roles.lines, *roles.curves, *roles.steps, *roles.head))
-        step = max(ASKED // max(widths, 1), 1)
+        step = max(limits.ASKED_NUMBERS // max(widths, 1), 1)
 
         def ask(known: dict[Node, Array]) -> dict[Node, Array]:
             parts: list[dict[Node, Array]] = []
@@ -93,11 +87,11 @@ def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | N
     path = [np.repeat(np.arange(len(block)), np.diff(j.offsets)) for j in found] + [half_path]
     time = np.concatenate([j.time for j in found] + [np.full(len(half_path), 0.5)])
     column = np.concatenate([j.variable.astype(np.int64) for j in found] + [half_column])
-    owner = np.repeat(np.arange(len(path)), [len(p) for p in path])
     all_paths = np.concatenate(path)
     sorted_ = len(found) == 1 and not len(half_path)
-    order = np.arange(len(time)) if sorted_ else np.lexsort((column, time, all_paths))
-    all_paths, time, column, owner = all_paths[order], time[order], column[order], owner[order]
+    if not sorted_:
+        order = np.lexsort((column, time, all_paths))
+        all_paths, time, column = all_paths[order], time[order], column[order]
 
     new = np.ones(len(time), np.bool_)
     new[1:] = (all_paths[1:] != all_paths[:-1]) | (time[1:] != time[:-1])
@@ -106,9 +100,11 @@ def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | N
     corner_path, corner_time = all_paths[begin], time[begin]
     first = np.searchsorted(corner_path, np.arange(len(block) + 1))
     broken = np.zeros(len(begin), np.bool_)
-    broken[corner[owner == len(found)]] = True
-    position = np.empty(len(order), np.int64)  # where each entry of each list of jumps has gone
-    position[order] = corner
+    position = corner  # the corner of each entry of each list of jumps
+    if not sorted_:
+        position = np.empty(len(order), np.int64)
+        position[order] = corner
+        broken[position[len(position) - len(half_path) :]] = True
     trees: dict[Node, Array] = {}
     gone = 0
     exact = any(isinstance(s, TreeEnsemble) for s in roles.steps)
@@ -130,11 +126,11 @@ def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | N
 def _jumping(roles: Roles, block: Block) -> Bools:
     """Which columns of which paths change at once and may change a line or a curve, (paths, p).
 
-    Where there are many, those without effect are left out: columns of which every step that works on columns one by
-    one, or adds them up, makes the same on both sides.
+    If there are many, those without effect are left out: columns whose values at both ends give the same output of
+    every step that works on columns one by one or adds them up.
     """
     out = block.jumping & roles.moved_columns
-    many = np.nonzero(out.sum(axis=1) > FEW)[0]
+    many = np.nonzero(out.sum(axis=1) > limits.FEW_JUMPING)[0]
     path, column = np.nonzero(out[many])
     if not len(path):
         return out
@@ -152,7 +148,7 @@ def _jumping(roles: Roles, block: Block) -> Bools:
 
 
 def _distinct(corner: Ints, column: Ints, corners: int) -> tuple[Ints, Ints]:
-    """The columns of each corner, each once."""
+    """The distinct columns of each corner."""
     order = np.lexsort((column, corner))
     corner, column = corner[order], column[order]
     new = np.ones(len(corner), np.bool_)
@@ -171,15 +167,15 @@ def _summed(tree: TreeEnsemble, block: Block, ends: EndValues, path: Ints, corne
         change[:, k] = np.bincount(state[corner], weights=delta[:, k], minlength=len(change))
     change[first] = starts - np.concatenate([np.zeros((1, tree.width)), last[:-1]])
     out: Array = np.cumsum(change, axis=0)
-    # Rounding of one path must not reach the next: each begins at its own start, exactly.
+    # Rounding errors must not carry over from one path to the next: each begins exactly at its own start.
     out += np.repeat(starts - out[first], np.diff(np.append(first, len(out))), axis=0)
     return out
 
 
 def _walked(tree: TreeEnsemble, block: Block, ends: EndValues, path: Ints, time: Array, n_threads: int | None) -> Array:
-    """The trees' output in every state, walked anew: equal to the trees' own predictions to the last bit.
+    """The trees' output in every state, evaluated for each state: equal to the trees' own predictions to the last bit.
 
-    Needed below other trees, whose thresholds would notice a sum that is off by its rounding.
+    Needed below other trees, whose splits could change sides by the rounding of a running sum.
     """
     out = np.empty((len(path) + len(block), tree.width))
     first = np.searchsorted(path, np.arange(len(block))) + np.arange(len(block))

@@ -1,9 +1,9 @@
 """The piecewise-linear part of a model along straight paths: exact values, exact kinks, one pullback between kinks.
 
-A path is walked in legs, stretches on which no column jumps. On a leg every line is linear between the points of a
-grid; a ReLU layer adds a point wherever one of its units passes zero, and the layers above work on the finer grid. What
-lies below a layer keeps the coarser one, so that on the way back the pieces are added up before they are pulled through
-the matrices below.
+A path consists of legs, parts on which no column jumps. On a leg every line is linear between the points of a grid; a
+ReLU layer adds a point wherever one of its units passes zero, and the layers above use the finer grid. The nodes below
+a layer keep the coarser one, so that in the pullback the pieces are summed before they are multiplied by the matrices
+below.
 """
 
 from __future__ import annotations
@@ -13,22 +13,20 @@ from functools import cached_property
 
 import numpy as np
 
-from .. import kernels
-from ..graph import Affine, Array, Elementwise, Input, Node, PiecewiseLinear, Smooth
-from ..graph.functions import FUNCTIONS
+from ... import kernels
+from ...graph import Affine, Array, Elementwise, Input, Node, PiecewiseLinear, Smooth
+from ...graph.functions import FUNCTIONS
+from .. import limits
+from ..paths import Block, Bools, Ints
+from ..roles import Roles
+from ..roots import passed, passed_along
 from .active import ActiveRows
-from .paths import Block, Bools, Ints
-from .roles import Roles
-from .roots import passed, passed_along
 from .slopes import Fan
-
-CLOSEST = 1e-13
-"""Kinks closer than this share of their piece are one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Legs:
-    """Stretches of paths on which all columns move or stay.
+    """Parts of paths on which no column jumps.
 
     Attributes
     ----------
@@ -36,7 +34,7 @@ class Legs:
     low, high : (n,)
         Times.
     late : (n,)
-        Whether the columns that jump half-way have done so.
+        Whether the columns that jump half-way have jumped.
     """
 
     path: Ints
@@ -92,13 +90,13 @@ class Grid:
     def refine(self, piece: Ints, part: Array) -> tuple[Grid, Ints]:
         """Cut pieces at parts of their length; gives the finer grid, and the point of each cut (-1: too close)."""
         old = len(self.time)
-        keep = np.nonzero((part > CLOSEST) & (part < 1.0 - CLOSEST))[0]
+        keep = np.nonzero((part > limits.CLOSEST_KINKS) & (part < 1.0 - limits.CLOSEST_KINKS))[0]
         at = np.concatenate([np.arange(old), self.left[piece[keep]]])
         parts = np.concatenate([np.zeros(old), part[keep]])
         order = np.lexsort((parts, at))
         at, parts = at[order], parts[order]
         fresh = np.ones(len(at), np.bool_)
-        fresh[1:] = (at[1:] != at[:-1]) | (parts[1:] - parts[:-1] > CLOSEST)
+        fresh[1:] = (at[1:] != at[:-1]) | (parts[1:] - parts[:-1] > limits.CLOSEST_KINKS)
         place = np.full(len(part), -1)
         cut = order >= old
         place[keep[order[cut] - old]] = (np.cumsum(fresh) - 1)[cut]
@@ -120,9 +118,9 @@ class Hinges:
     point, unit : (n,)
         The point of the finer grid, and the unit.
     step, bend : (n,)
-        What changes there: the unit's slope by its input, and by time.
+        The change of the unit's derivative there, with respect to its input, and to time.
     slope : (pieces, units)
-        The units' slopes by their inputs where the pieces of the coarser grid begin.
+        The units' derivatives with respect to their inputs at the beginning of the pieces of the coarser grid.
     """
 
     level: int
@@ -136,17 +134,18 @@ class Hinges:
 class Lines:
     """The lines of a model on a block of paths, traced from the rows up."""
 
-    def __init__(self, roles: Roles, block: Block, legs: Legs) -> None:
+    def __init__(self, roles: Roles, block: Block, legs: Legs, nodes: tuple[Node, ...] | None = None) -> None:
+        """Trace all lines of a model, or only the given ones, with everything below them."""
         self.roles, self.block, self.legs = roles, block, legs
         n = len(legs)
         ends = np.stack([legs.low, legs.high], axis=1).ravel()
         self.grids = [Grid(np.arange(0, 2 * n + 1, 2), ends, np.arange(2 * n), np.zeros(2 * n))]
         self.level: dict[Node, int] = {}
         self.values: dict[Node, Array] = {}
-        self.middles: dict[Node, list[Array]] = {}  # what nodes read in the middle of their pieces
+        self.middles: dict[Node, list[Array]] = {}  # inputs of nodes in the middle of their pieces
         self.hinges: dict[Node, Hinges] = {}
-        self.active: dict[Node, ActiveRows] = {}  # layers over units with kinks of which most rest
-        for node in roles.lines:
+        self.active: dict[Node, ActiveRows] = {}  # layers over units with kinks of which most are zero
+        for node in roles.lines if nodes is None else nodes:
             self._trace(node)
 
     @property
@@ -165,7 +164,7 @@ class Lines:
             level = self._kinks(node, level)
         self.level[node] = level
         if node in self.hinges:
-            return  # the layer above knows a shorter way; others ask for values later
+            return  # the layer above has a faster method; other nodes compute values later
         if isinstance(node, Affine) and node.source in self.hinges:
             self.values[node] = self._bent(node, self.hinges[node.source])
         else:
@@ -180,7 +179,7 @@ class Lines:
             self.middles[node] = [0.5 * (v[left] + v[left + 1]) for v in inputs]
 
     def _kinks(self, node: Elementwise | PiecewiseLinear, level: int) -> int:
-        """Cut the grid where units of a node have kinks; gives the level of the grid that has them all."""
+        """Cut the grid where units of a node have kinks; returns the level of the grid that has them all."""
         grid, z = self.grids[level], self._lifted(node.source, level)
         if len(node.kinks) == 1:
             piece, unit, kink = passed_along(node.kinks[0], z, grid.left)
@@ -199,8 +198,8 @@ class Lines:
         slope = FUNCTIONS[node.name].slope
         step = (slope(after, node.parameter) - slope(before, node.parameter))[order]
         length = np.diff(grid.time)[grid.left[piece[order]]]
-        # Units without a kink inside are judged in the middle: one that starts or ends on its kink may lie on either
-        # side of it there, by rounding.
+        # The side of units without a kink inside is taken in the middle: one that starts or ends on its kink may lie on
+        # either side there, by rounding.
         judged = kernels.between_rows(z, grid.left, np.full(len(grid.left), 0.5))
         judged[piece[order], unit[order]] = before[order]
         bend = step * (after - before)[order] / length
@@ -208,7 +207,7 @@ class Lines:
         return level + 1
 
     def _bent(self, node: Affine, hinges: Hinges) -> Array:
-        """A layer over units with kinks: asked on the coarser grid, and its slope followed from kink to kink."""
+        """The values of a layer over units with kinks: computed on the coarser grid, and updated from kink to kink."""
         units = node.source
         grid = self.grids[hinges.level + 1]
         values, rows = units.forward(self._lifted(units.parents[0], hinges.level)), self.roles.transposed(node)
@@ -250,7 +249,7 @@ class Lines:
 
     @cached_property
     def head_ends(self) -> Array:
-        """The same of those that the head reads, side by side, (points, columns)."""
+        """The values of the lines that the head reads, concatenated, (points, columns)."""
         return np.concatenate([self.ends[n] for n in self.roles.head_lines], axis=1)
 
     def pull_back(self, cotangents: dict[Node, Array]) -> Array:
@@ -287,7 +286,7 @@ class Lines:
     def _unbent(self, node: Affine, hinges: Hinges, cotangent: Array) -> Array:
         """Pull a layer's cotangent back through the units with kinks below it, to what they read, on its grid.
 
-        A unit that does not change passes the sum over a whole coarse piece; one that does, what comes after its kink.
+        A unit without a kink passes the sum over a whole coarse piece; one with a kink, separate sums on each side.
         """
         fine = self.grids[hinges.level + 1]
         sums = kernels.sum_groups(cotangent, fine.first_pieces)
@@ -317,7 +316,7 @@ class Lines:
         """Pull a cotangent, one row for each piece of the node's grid or for those given, back to its parents."""
         if not isinstance(node, Smooth):
             raise TypeError(f"{type(node).__name__} has no pullback.")
-        if node not in self.values:  # units with kinks that are an output themselves: no layer above asked for them
+        if node not in self.values:  # units with kinks that are an output themselves: no layer above computed them
             self._evaluate(node)
         if node in self.middles:
             middles = self.middles[node] if piece is None else [m[piece] for m in self.middles[node]]
@@ -332,7 +331,7 @@ class Lines:
 
     @cached_property
     def fan(self) -> Fan | None:
-        """The layer of units that curves begin with, where pieces are many: worth a shorter way."""
+        """The layer of units at the beginning of the curves, if there are many pieces and its fast path pays."""
         return None if self.straight else Fan.of(self.roles)
 
     def _coarser(self, sums: Array, level: int, to: int) -> Array:

@@ -1,26 +1,24 @@
-"""What the integration of the head may lose of one column's credit, where it is the score's loss that is known.
+"""A bound on the error of one column's credit from the integration of the head, given the error of the score.
 
-On a segment the derivative of the score by a joint is interpolated, and off by d(t). The score's own change tells the
-integral of d times the joint's speed. A column is credited by its part of that speed, w(t), and loses the integral of
-`d w`: where columns move a joint to and fro, many times as much as the score. With D(t) the integral of d times the
-speed up to the time t, integration by parts gives at most
+On a segment the derivative of the score with respect to a joint is interpolated, with an error d(t). The score's own
+change shows the integral of d times the joint's speed. A column's credit has its part of that speed, w(t), and so the
+error is the integral of `d w`: if columns move a joint in opposite directions, many times that of the score. With D(t)
+the integral of d times the speed up to the time t, integration by parts bounds it by
 
     |D at the end| * |w / speed|  +  the largest |D| inside * the change of w / speed
 
-and since d is orthogonal to polynomials of fewer coefficients than a segment has nodes, only what w and the speed
-depart from those counts. That is what is added up here, over all joints by how much the score depends on them.
+and since d is orthogonal to polynomials with fewer coefficients than a segment has nodes, only the deviations of w and
+the speed from those count. These are summed here over all joints, weighted by the score's derivatives.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..graph import Array
+from ...graph import Array
+from .. import limits
 from .moments import Moments
-from .slopes import ORDERS, Parts
-
-SLOWEST = 1e-3
-"""No joint is taken to move by a smaller share of its parts than this."""
+from .slopes import Parts
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -30,9 +28,9 @@ class Losses:
 
     def __init__(self, panels: int, k: int) -> None:
         self.largest = np.zeros((panels, k))
-        self.total = np.zeros((1, panels, k))  # the coefficients of what all joints together move the score by
-        self.largest_turn, self.total_turn = np.zeros((2, len(ORDERS), panels, k))
-        self.off = np.zeros((panels, k))  # how far off the integrals of derivatives are, times the parts of speeds
+        self.total = np.zeros((1, panels, k))  # coefficients of the score's speed through all joints together
+        self.largest_turn, self.total_turn = np.zeros((2, len(limits.SEGMENT_NODES), panels, k))
+        self.off = np.zeros((panels, k))  # errors of the integrals of derivatives, times the parts of speeds
 
     def add_line(self, table: Array, largest: Array, total: Array) -> None:
         """Add a line, whose parts do not change: integrals of derivatives (panels, width, k), and the largest part of
@@ -52,16 +50,18 @@ class Losses:
 
     @property
     def moved(self) -> Array:
-        """How much all joints together move the score on each panel, (panels, k)."""
+        """The change of the score through all joints together on each panel, (panels, k)."""
         return np.asarray(np.abs(self.total[0]))
 
     def of(self, moments: Moments) -> Array:
-        """What may be lost of one column's credit, (panels, k)."""
-        # How fast the joints are where they do not turn back. What hardly moves has derivatives that hardly change, and
-        # what is lost there is rounding.
-        total = np.maximum(np.abs(self.total).sum(axis=0), _TINY + SLOWEST * (self.largest + self.largest_turn[0]))
+        """The bound on the error of one column's credit, (panels, k)."""
+        # The speed of the joints, bounded below. A joint that hardly moves has nearly constant derivatives, and its
+        # error is rounding.
+        total = np.maximum(
+            np.abs(self.total).sum(axis=0), _TINY + limits.SLOWEST_JOINT * (self.largest + self.largest_turn[0])
+        )
         share = np.maximum(1.0, self.largest / total)
         turn = (self.largest_turn + share * self.total_turn) / total
-        most = moments.lost + self.largest + self.largest_turn[0]  # all of it, where the speed is as good as none
+        most = moments.lost + self.largest + self.largest_turn[0]  # the whole, where the speed is nearly zero
         seen = np.minimum(moments.lost * share + (moments.wander * turn).sum(axis=0), most)
         return np.asarray(np.maximum(seen, self.off))

@@ -1,4 +1,4 @@
-"""What the continuous credit needs to know of the head on panels."""
+"""Moments of the head's derivatives on panels, from which the continuous credit is computed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import kernels
-from ..graph import Array, Node
-from .paths import Ints
-from .slopes import ORDERS
+from ... import kernels
+from ...graph import Array, Node
+from .. import limits
+from ..paths import Ints
 
 if TYPE_CHECKING:
     from .head import Head, Segments
@@ -18,26 +18,27 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """What the continuous credit needs to know of the head on each panel of a patch.
+    """Integrals of the head's derivatives on each panel of a patch, and bounds on their errors.
 
     Attributes
     ----------
     curves : (panels, order + 2, columns of all curve ends, k)
-        Integrals over the panel of the score's derivative by a curve times P_l.
+        Integrals over the panel of the score's derivative with respect to a curve, times P_l.
     lines : dict of (panels, width, k)
-        Integrals of the score's derivative by a line.
+        Integrals of the score's derivative with respect to a line.
     lost : (panels, k)
-        What the quadrature of the segments lost, and jumps that could not be shared out.
+        The error of the quadrature of the segments, and jumps that could not be credited.
     wander : (orders, panels, k)
-        How far the quadrature with so many nodes is from the score inside of segments, times the share of the panel
-        that a segment is to the power of its nodes: as much of a curve as a polynomial of that degree misses. What is
-        made up for before a segment ends is no loss of the score, but one of a column's credit where that column's part
-        in a curve's speed changes on the way.
+        The largest error of the running integral inside of segments, by number of nodes, times (segment length / panel
+        length) to the power of the nodes: the part of a curve that a polynomial of that degree misses. An error that
+        cancels before the segment ends is none of the score, but one of a column's credit if that column's part of a
+        curve's speed changes on the segment.
     sway : (panels, columns of all curve ends, k)
-        How much the derivative by a curve varies on the panel, as a sum of squares: what an error of that curve, which
-        looks like a Legendre polynomial of high degree, costs.
-    off : (panels, columns of all curve ends and lines, k)
-        How far off the integrals of the derivatives by each joint are; zero where only the core could tell.
+        The variation of the derivative with respect to a curve on the panel, as a sum of squares: the effect of an
+        error of that curve in the form of a Legendre polynomial of high degree.
+    off : (2 orders, panels, columns of all curve ends and lines, k)
+        The interpolation error, from n nodes, of the derivatives with respect to each joint: the factor for the part of
+        a column's speed of degree n - 1 and more; then the factor for degree n and more.
     """
 
     curves: Array
@@ -49,20 +50,20 @@ class Moments:
 
     @classmethod
     def zero(cls, head: Head) -> Moments:
-        """Nothing yet."""
+        """Moments of zero."""
         roles, panels, k = head.roles, len(head.patch.panels), head.roles.output.width
         columns = sum(n.width for n in roles.curve_ends)
         return cls(
             np.zeros((panels, head.patch.rule.size + 2, columns, k)),
             {n: np.zeros((panels, n.width, k)) for n in roles.head_lines},
             np.zeros((panels, k)),
-            np.zeros((len(ORDERS), panels, k)),
+            np.zeros((len(limits.SEGMENT_NODES), panels, k)),
             np.zeros((panels, columns, k)),
-            np.zeros((panels, sum(n.width for n in roles.joints), k)),
+            np.zeros((2 * len(limits.SEGMENT_NODES), panels, sum(n.width for n in roles.joints), k)),
         )
 
     def add_points(self, head: Head, panel: Ints, time: Array, curves: Array, lines: dict[Node, Array]) -> None:
-        """Add masses at points: of the derivatives by curves, (n, columns, k), and by lines, (n, width, k) each."""
+        """Add point masses of the derivatives by curves, (n, columns, k), and by lines, (n, width, k) each."""
         panels, degrees, columns, k = self.curves.shape
         if columns:
             mass = curves.reshape(len(panel), -1)

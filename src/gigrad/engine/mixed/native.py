@@ -7,16 +7,16 @@ from functools import cache
 
 import numpy as np
 
-from .. import kernels
-from ..graph import Array
+from ... import kernels
+from ...graph import Array
+from .. import limits
+from ..quadrature import gauss, legendre
+from ..settings import Settings
 from .games import Sides
 from .head import Head
 from .jumps import Corners
 from .moments import Moments
 from .program import HeadProgram
-from .quadrature import gauss, legendre
-from .settings import Settings
-from .slopes import ORDERS
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,10 +33,10 @@ def native_moments(
     corners: Corners,
     sides: Sides,
     allowed: Array,
-    limits: tuple[float, ...],
+    lengths: tuple[float, ...],
     settings: Settings,
 ) -> NativeMoments:
-    """All moments of a patch; the sides of its corners are written to `sides`, doubtful panels to `head.unsure`."""
+    """All moments of a patch; writes the score beside its corners to `sides`, uncertain panels to `head.unsure`."""
     roles, patch, panels = head.roles, head.patch, head.patch.panels
     grid, head_lines = patch.lines.grid, roles.head_lines
     left = grid.left[panels.piece]
@@ -50,7 +50,7 @@ def native_moments(
         [panels.begin, panels.end, state, row, left],
         (patch.coefficients, patch.steepness, patch.doubt),
         lines, corners.time, sides.place, head.constants, allowed,
-        segment_rules(patch.rule.size + 2), np.array(limits), table, sides.before, sides.after,
+        segment_rules(patch.rule.size + 2), np.array(lengths), table, sides.before, sides.after,
         kernels.threads(settings.n_threads),
     )  # fmt: skip
     head.unsure |= found.unsure.astype(np.bool_)
@@ -71,20 +71,19 @@ def native_moments(
 def segment_rules(degrees: int) -> list[tuple[Array, ...]]:
     """The rules of segments on panels with so many moments, as `kernels.head_moments` takes them."""
     out: list[tuple[Array, ...]] = []
-    for size in ORDERS:
+    for size in limits.SEGMENT_NODES:
         rule, finer = gauss(size), gauss((degrees + size) // 2)
         refine = np.polynomial.legendre.legvander(finer.nodes, size - 1) @ rule.to_coefficients
-        # the rule through the nodes and both ends, less the rule itself
-        nodes = np.concatenate([rule.nodes, [-1.0, 1.0]])
-        whole = np.linalg.solve(np.polynomial.legendre.legvander(nodes, size + 1).T, 2.0 * np.eye(size + 2)[0])
-        embedded = whole - np.append(rule.weights, [0.0, 0.0])
-        out.append((rule.nodes, finer.nodes, finer.weights, refine, up_to_nodes(size, finer.size), embedded))
+        ends = np.polynomial.legendre.legvander(np.array([-1.0, 1.0]), size - 1) @ rule.to_coefficients
+        highest = rule.to_coefficients[[-2, -1] if size > 2 else [-1, -1]]  # with two nodes the first is the mean
+        ends = np.concatenate([ends, highest])
+        out.append((rule.nodes, finer.nodes, finer.weights, refine, up_to_nodes(size, finer.size), ends))
     return out
 
 
 @cache
 def up_to_nodes(size: int, finer: int) -> Array:
-    """The matrix (size, finer) that turns what each node of a finer rule adds to an integral into the integrals from -1
+    """The matrix (size, finer) from the contributions of a finer rule's nodes to an integral to the integrals from -1
     to the nodes of the rule with `size` nodes."""
     nodes, rule = gauss(size).nodes, gauss(finer)
     basis = legendre(nodes, finer + 1)

@@ -1,4 +1,4 @@
-"""The way back from curves to the lines below them: weighted sums over the nodes of panels, and what they may lack."""
+"""Pullback from curves to the lines below them: weighted sums over the nodes of panels, and their truncation errors."""
 
 from __future__ import annotations
 
@@ -7,27 +7,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import kernels
-from ..graph import Affine, Array, Elementwise, Node
-from .paths import Ints
-from .roles import Roles, pull_back
+from ... import kernels
+from ...graph import Affine, Array, Elementwise, Node
+from .. import limits
+from ..paths import Ints
+from ..roles import Roles, pull_back
 
 if TYPE_CHECKING:
-    from .panels import Patch
-
-ORDERS = (1, 2, 4, 8)
-"""Nodes on a segment of the head: an interpolant is orthogonal to what it misses up to that degree."""
-
-SUMS = 8
-"""Units that more sums than this read are pulled back by a matrix product."""
+    from .patch import Patch
 
 
 @dataclass(frozen=True, eq=False)
 class Fan:
-    """A layer of smooth units over the one line that curves read, and the few sums that are all that reads the units.
+    """A layer of smooth units over the only line that curves read, and the few linear outputs that read the units.
 
-    A net of ReLU layers with a smooth one on top ends so, and its units are asked on every piece of a path: they are
-    followed one row at a time from line to sums and back, without tables of all of them in between.
+    A net of ReLU layers ends so if the last layer is smooth. Its units are evaluated on every piece of a path: one row
+    at a time, from line to outputs and back, without arrays of all units.
     """
 
     line: Node
@@ -37,7 +32,7 @@ class Fan:
 
     @classmethod
     def of(cls, roles: Roles) -> Fan | None:
-        """The fan that curves begin with, if they do."""
+        """The fan at the beginning of the curves, if there is one."""
         users: dict[Node, list[Node]] = {}
         for node in (*roles.curves, *roles.head):
             for parent in node.parents:
@@ -49,12 +44,17 @@ class Fan:
         if not isinstance(units, Elementwise) or units.name not in kernels.UNITS or units is roles.output:
             return None
         sums = users.get(units, [])
-        if len(sums) != 1 or not isinstance(sums[0], Affine) or sums[0].width > SUMS or sums[0] not in roles.curves:
+        if (
+            len(sums) != 1
+            or not isinstance(sums[0], Affine)
+            or sums[0].width > limits.FAN_SUMS
+            or sums[0] not in roles.curves
+        ):
             return None
         return cls(lines[0], units, sums[0], tuple(n for n in roles.curves if n not in (units, sums[0])))
 
     def at(self, rows: Array, left: Ints, part: Array) -> dict[Node, Array]:
-        """The units and their sums where the line has gone `part` of the way from row `left` to the next, (n,) each."""
+        """The units and their outputs where the line is `part` of the way from row `left` to the next, (n,) each."""
         units, sums = kernels.units_at(self.units.name, rows, left, part, self.sums.weight)
         sums += self.sums.bias
         return {self.units: units, self.sums: sums}
@@ -62,21 +62,23 @@ class Fan:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """How fast the columns of the rows move one column of a curve on panels: its speed, taken apart.
+    """The contributions (parts) of the columns of the rows to the speed of one column of a curve on panels.
 
-    Where lines have kinks the columns are too far away: there the speed of the curve, and the size that a sum of its
-    parts has when their signs are as likely as not, stand for all of them.
+    Where lines have kinks these are too expensive: there the speed of the curve, and the root of the sum of squares of
+    its parts, replace them.
 
     Attributes
     ----------
     last : (up to 4, panels, columns)
         Sizes of the highest coefficients of the parts.
     largest : (panels,)
-        The largest part, as it is on the average.
+        The largest part, in the mean over the panel.
     total : (order, panels)
-        The coefficients of the sum of all.
+        The coefficients of the sum of all parts.
     largest_turn, total_turn : (orders, panels)
-        How much these depart from a polynomial of no more than `ORDERS[i]` coefficients.
+        The deviation of these from a polynomial of at most `limits.SEGMENT_NODES[i]` coefficients.
+    largest_seen : (2 orders, panels)
+        The components of the largest part of degree `limits.SEGMENT_NODES[i] - 1` or more, then of one degree more.
     """
 
     last: Array
@@ -84,23 +86,31 @@ class Parts:
     total: Array
     largest_turn: Array
     total_turn: Array
+    largest_seen: Array
 
     @classmethod
     def of(cls, parts: Array, total: Array) -> Parts:
-        """From the coefficients of all degrees: of the parts, (order, panels, columns), and of their sum."""
-        sizes, totals = np.abs(parts), np.abs(total)
-        from_degree = [min(order, len(sizes) - 1) for order in ORDERS]
-        return cls(
-            sizes[-4:],
-            sizes[0].max(axis=1, initial=0.0),
-            total,
-            np.stack([sizes[degree:].sum(axis=0).max(axis=1, initial=0.0) for degree in from_degree]),
-            np.stack([totals[degree:].sum(axis=0) for degree in from_degree]),
-        )
+        """The parts from their Legendre coefficients, (order, panels, columns), and those of their sum."""
+        sizes = np.abs(parts)
+        above = np.cumsum(sizes[::-1], axis=0)[::-1].max(axis=2, initial=0.0)
+        return cls._found(sizes[-4:], sizes[0].max(axis=1, initial=0.0), above, total)
+
+    @classmethod
+    def at_nodes(cls, rows: Array, to_coefficients: Array) -> Parts:
+        """The parts from their values at the nodes of panels, (panels, nodes, columns), by the native core."""
+        return cls._found(*kernels.speed_parts(rows, to_coefficients))
+
+    @classmethod
+    def _found(cls, last: Array, largest: Array, above: Array, total: Array) -> Parts:
+        """`above` (order, panels) has components of each degree or more: of the largest part."""
+        total_above = np.cumsum(np.abs(total)[::-1], axis=0)[::-1]
+        high = [min(order, len(total)) - 1 for order in limits.SEGMENT_NODES]
+        from_degree = [min(order, len(total) - 1) for order in limits.SEGMENT_NODES]
+        return cls(last, largest, total, above[from_degree], total_above[from_degree], above[high + from_degree])
 
 
 def pulled(patch: Patch, curve: Node, column: int, weight: Array) -> tuple[dict[Node, Array], Parts]:
-    """The derivatives of one column of a curve by the lines below it.
+    """The derivatives of one column of a curve with respect to the lines below it.
 
     Parameters
     ----------
@@ -137,7 +147,7 @@ def _pulled_through_fan(
     _, total, squares = found[0]
     length, order = patch.panels.length, patch.rule.size
     total, sizes = total / length, np.stack([np.abs(total), np.sqrt(squares)], axis=2) / length[None, :, None]
-    if order > 4:  # lower degrees were not asked for: they fall from the speed of the curve to those that were
+    if order > 4:  # lower degrees were not computed: interpolated between the curve's speed and the known ones
         values = patch.values[curve][:, column].reshape(len(length), -1)
         speed = np.abs(values[:, -1] - values[:, 0]) / length + sizes.max(axis=(0, 2))
         share = (np.arange(order - 4) / (order - 4))[:, None, None]
@@ -148,12 +158,11 @@ def _pulled_through_fan(
 
 def _parts(patch: Patch, gradient: dict[Node, Array]) -> Parts:
     order, panels = patch.rule.size, patch.panels
-    found = {n: np.matmul(patch.rule.to_coefficients, slope) for n, slope in gradient.items()}
     if patch.lines.straight:
-        flat = {n: v.reshape(len(panels) * order, -1) for n, v in found.items()}
+        flat = {n: v.reshape(len(panels) * order, -1) for n, v in gradient.items()}
         rows = patch.lines.pull_rows(np.repeat(panels.leg, order), flat)
-        parts = rows.reshape(len(panels), order, -1).transpose(1, 0, 2)
-        return Parts.of(parts, parts.sum(axis=2))
+        return Parts.at_nodes(rows.reshape(len(panels), order, -1), patch.rule.to_coefficients)
+    found = {n: np.matmul(patch.rule.to_coefficients, slope) for n, slope in gradient.items()}
     total, squares = np.zeros((2, order, len(panels)))
     for n, values in found.items():
         values *= (patch.line_moves[n] / panels.length[:, None])[:, None]

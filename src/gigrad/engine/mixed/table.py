@@ -1,9 +1,9 @@
 """A wide head that reads few numbers, tabulated: one continuous score, and a few outputs of trees.
 
 A net of a thousand units over two scores is a smooth function of two numbers, however wide it is. Between every two
-jumps it would be asked several times; as a Legendre series over the box that paths live in, it is asked a few hundred
-times for all paths together. A series is used only where it tells the head's values to rounding: where it does not, or
-would cost more than it saves, the head itself is asked.
+jumps it would be evaluated several times; for a Legendre series over the box that contains the paths, it is evaluated a
+few hundred times for all paths together. A series is used only if it reproduces the head to rounding: if it does not,
+or would cost more than it saves, the head itself is evaluated.
 """
 
 from __future__ import annotations
@@ -14,51 +14,28 @@ from math import prod
 
 import numpy as np
 
-from .. import kernels
-from ..graph import Array, Node, Opaque, Smooth, needed
+from ... import kernels
+from ...graph import Array, Node, Opaque, Smooth, needed
+from .. import limits
+from ..paths import Ints
+from ..quadrature import gauss, legendre
+from ..roles import Roles, levels_of
 from .jumps import EndValues
-from .paths import Ints
-from .quadrature import gauss, legendre
-from .roles import Roles, levels_of
 
-WIDE = 64
-"""A head of fewer units is as quick as a series."""
-
-AXES = 3
-"""A part that reads more numbers is not tabulated."""
-
-SIZES = (8, 12, 16, 24, 32, 48, 64)
-"""How many nodes an axis of the box may have."""
-
-POINTS = 1 << 13
-"""How often the head may be asked for one table."""
-
-FINER = dict(pairwise((*SIZES, POINTS + 1)))
-"""The next larger size of an axis; beyond the last, more than a table may have."""
-
-CONVERGED = 1e-13
-"""The last coefficients must be below this share of the largest value."""
-
-TESTED = 48
-"""At how many further points the series is held against the head."""
-
-ROOM = 0.2
-"""By what share of its width a box reaches beyond what was seen, at either side."""
-
-TRIES = 4
-"""How often a table may be made anew because a path left its box."""
+FINER = dict(pairwise((*limits.TABLE_NODES, limits.TABLE_POINTS + 1)))
+"""Size of an axis -> the next larger one; after the last, a size larger than a table may have."""
 
 
 @dataclass(frozen=True, eq=False)
 class Narrow:
-    """A smooth part of a head that is the only way from what the head reads to the output.
+    """A smooth part of a head through which the output depends on all of the head's inputs.
 
     Attributes
     ----------
     node : Node
-        Where the part ends.
+        The output of the part.
     inputs : tuple of Node
-        What it reads: steps first, the one continuous score last.
+        Its inputs: steps first, the one continuous score last.
     above : list of Node
         The head without the part.
     """
@@ -69,22 +46,22 @@ class Narrow:
 
     @classmethod
     def of(cls, roles: Roles) -> Narrow | None:
-        """The largest such part of a head, if it is wide enough to be worth a table and reads few numbers."""
+        """The largest such part of a head, if it is wide enough for a table to pay and reads few numbers."""
         inputs = (*roles.step_ends, *roles.joints)
-        few = sum(n.width for n in roles.joints) == 1 and sum(n.width for n in inputs) <= AXES
+        few = sum(n.width for n in roles.joints) == 1 and sum(n.width for n in inputs) <= limits.TABLE_AXES
         if not few or roles.head_trees:
             return None
         for node in reversed(roles.head):
             above, below = needed((roles.output,), {node}), needed((node,), set(inputs))
             alone = not {p for n in above for p in n.parents} & {*inputs, *below} - {node}
             smooth = all(isinstance(n, Smooth) and not isinstance(n, Opaque) and levels_of(n) is None for n in below)
-            if alone and smooth and sum(n.width for n in below) >= max(WIDE, 8 * node.width):
+            if alone and smooth and sum(n.width for n in below) >= max(limits.TABLE_WIDTH, 8 * node.width):
                 return cls(node, inputs, above)
         return None
 
 
 class Table:
-    """The values of a narrow part over a box: made when they are worth it, and anew when a path leaves the box."""
+    """The values of a narrow part over a box: computed when that pays, and again when a path leaves the box."""
 
     def __init__(self, roles: Roles, part: Narrow, ends: EndValues) -> None:
         self.roles, self.part = roles, part
@@ -94,12 +71,12 @@ class Table:
         self.seen_low, self.seen_high = seen.min(axis=0), seen.max(axis=0)
         self.low = self.high = np.full(seen.shape[1], np.nan)  # the box; none yet
         self.coefficients: Array = np.zeros(0)
-        self.size = [SIZES[0]] * seen.shape[1]  # what the next table will need, at least
+        self.size = [limits.TABLE_NODES[0]] * seen.shape[1]  # the least sizes of the next table
         self.expected, self.tries = 0, 0
 
     @staticmethod
     def of(roles: Roles, ends: EndValues) -> Table | None:
-        """A table for a head, if it has a part that is worth one."""
+        """A table for a head, if it has a part for which one pays."""
         part = Narrow.of(roles)
         return None if part is None or not len(ends.at_ends[roles.output]) else Table(roles, part, ends)
 
@@ -109,40 +86,42 @@ class Table:
         return bool(np.isfinite(self.low).all())
 
     def expect(self, queries: int) -> None:
-        """Say how often the head is about to be asked: a table may cost as much, and no more."""
+        """Add to the expected number of head evaluations, which limits the cost of the table."""
         self.expected += queries
 
     def settle(self, times: int) -> None:
-        """Make the table if so many times what was expected so far is to come. It changes no more after that.
+        """Compute the table if it pays for `times` times the evaluations expected so far; it is final after that.
 
-        Others may then be walked in any order, at the same time, and get the same numbers.
+        Later blocks may then be computed in any order, concurrently, with the same results.
         """
         self.expected *= times
         if not self.made and times:
             self.covers(self.seen_low, self.seen_high)
-        self.tries = TRIES
+        self.tries = limits.TABLE_TRIES
 
     def covers(self, low: Array, high: Array) -> bool:
-        """Whether the table tells the part where its inputs lie from `low` to `high` (axes,); it is made if need be."""
+        """Whether the table covers inputs from `low` to `high` (axes,); it is computed if necessary."""
         if (self.low <= low).all() and (high <= self.high).all():
             return True
-        if self.tries >= TRIES or not (np.isfinite(low).all() and np.isfinite(high).all()):
+        if self.tries >= limits.TABLE_TRIES or not (np.isfinite(low).all() and np.isfinite(high).all()):
             return False
         self.seen_low, self.seen_high = np.minimum(self.seen_low, low), np.maximum(self.seen_high, high)
         width = self.seen_high - self.seen_low
-        room = np.maximum(ROOM * width, 1e-3 * np.maximum(np.abs(self.seen_low), np.abs(self.seen_high)) + 1e-9)
+        room = np.maximum(
+            limits.TABLE_ROOM * width, 1e-3 * np.maximum(np.abs(self.seen_low), np.abs(self.seen_high)) + 1e-9
+        )
         return self._make(self.seen_low - room, self.seen_high + room)
 
     def _make(self, low: Array, high: Array) -> bool:
-        """Ask for as many nodes as each axis needs; gives back whether that was enough."""
-        while prod(self.size) <= min(self.expected, POINTS):
+        """Compute a table with as many nodes as each axis needs; returns whether it is accurate."""
+        while prod(self.size) <= min(self.expected, limits.TABLE_POINTS):
             self.expected -= prod(self.size)
             values = self._on_grid(low, high)
             coefficients = values
             for axis, size in enumerate(self.size):
                 turned = np.tensordot(gauss(size).to_coefficients, coefficients, axes=(1, axis))
                 coefficients = np.moveaxis(turned, 0, axis)
-            limit = CONVERGED * float(np.abs(values).max())
+            limit = limits.TABLE_CONVERGED * float(np.abs(values).max())
             last = [np.abs(np.take(coefficients, [-2, -1], axis)).max() for axis in range(len(self.size))]
             if max(last) <= limit:
                 self.low, self.high, self.coefficients = low, high, coefficients
@@ -154,10 +133,10 @@ class Table:
                 break
             self.size = [FINER[n] if tail > limit else n for n, tail in zip(self.size, last, strict=True)]
         else:
-            if prod(self.size) <= POINTS:
+            if prod(self.size) <= limits.TABLE_POINTS:
                 return False  # not yet: more may be expected later
         self.low = self.high = np.full(len(low), np.nan)
-        self.tries = TRIES
+        self.tries = limits.TABLE_TRIES
         return False
 
     def _on_grid(self, low: Array, high: Array) -> Array:
@@ -167,11 +146,11 @@ class Table:
         return self._ask(points).reshape(*self.size, -1)
 
     def _holds(self, limit: float) -> bool:
-        """Whether the series gives the head's own values between its nodes."""
-        share = np.random.default_rng(0).random((TESTED, len(self.low)))
+        """Whether the series reproduces the head's own values between its nodes."""
+        share = np.random.default_rng(0).random((limits.TABLE_TESTED, len(self.low)))
         points = self.low + share * (self.high - self.low)
         rows = Rows(self, points[:, :-1])
-        return bool(np.abs(rows.at(np.arange(TESTED), points[:, -1]) - self._ask(points)).max() <= limit)
+        return bool(np.abs(rows.at(np.arange(limits.TABLE_TESTED), points[:, -1]) - self._ask(points)).max() <= limit)
 
     def _ask(self, points: Array) -> Array:
         """The part itself at inputs (n, axes), (n, width)."""
@@ -182,7 +161,7 @@ class Table:
 
 
 class Rows:
-    """A table for some outputs of trees: what is left are series in the continuous score alone."""
+    """A table for given outputs of trees: one series in the continuous score for each."""
 
     def __init__(self, table: Table, steps: Array) -> None:
         self.middle, self.scale = 0.5 * (table.low + table.high), 2.0 / (table.high - table.low)

@@ -55,9 +55,11 @@ inline std::vector<Segment> without_turns(Settler& settler, const std::vector<Se
 }
 
 // The stretches of panels between their corners. A corner at a panel's very end leaves an empty one.
-inline std::vector<Segment> first_segments(const PanelsView& view, Settler& settler, size_t begin, size_t end,
-                                           uint8_t* unsure) {
+inline std::vector<Segment> between_corners(const PanelsView& view, size_t begin, size_t end) {
     std::vector<Segment> out;
+    size_t corners = 0;
+    for (size_t p = begin; p < end; ++p) corners += static_cast<size_t>(view.end[p] - view.begin[p]);
+    out.reserve(corners + (end - begin));
     for (size_t p = begin; p < end; ++p) {
         double low = view.low[p];
         int64_t left = -1;
@@ -68,6 +70,13 @@ inline std::vector<Segment> first_segments(const PanelsView& view, Settler& sett
         }
         out.push_back({p, view.state[p] + (view.end[p] - view.begin[p]), low, view.high[p], left, -1});
     }
+    return out;
+}
+
+// The same, short enough for every kink of the head to be seen at their ends.
+inline std::vector<Segment> first_segments(const PanelsView& view, Settler& settler, size_t begin, size_t end,
+                                           uint8_t* unsure) {
+    std::vector<Segment> out = between_corners(view, begin, end);
     return settler.turn() ? without_turns(settler, in_parts(view, out), unsure) : out;
 }
 

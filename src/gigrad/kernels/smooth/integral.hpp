@@ -11,23 +11,26 @@ constexpr size_t SIZES = 4;                                // rules with 1, 2, 4
 constexpr int ROUNDS = 40;                                 // how often segments are halved
 constexpr size_t MOST_SEGMENTS = 16;                       // times the first number of them
 constexpr double ROUNDING = 16.0 * 2.220446049250313e-16;  // errors below this share of their terms are rounding
-constexpr size_t TASK = 512;                               // segments that are worked on together, about
+constexpr double SEEN_NOISE = 2.5e-4;  // rounding that is a larger share of what is allowed is avoided
+constexpr size_t TASK = 512;           // segments that are worked on together, about
 
 // Gauss's rule on a segment, and how to go on from its nodes to those of a finer one, which integrates the product with
 // the panel's Legendre polynomials exactly.
 struct SegmentRule {
     size_t size = 0, finer = 0;
     const double *nodes = nullptr, *finer_nodes = nullptr, *finer_weights = nullptr;
-    const double* refine = nullptr;    // (finer, size) values at the finer nodes from those at the nodes
-    const double* up_to = nullptr;     // (size, finer) integrals up to the nodes from what each finer node adds
-    const double* embedded = nullptr;  // (size + 2,) what a rule with both ends besides, the last two, differs by
+    const double* refine = nullptr;  // (finer, size) values at the finer nodes from those at the nodes
+    const double* up_to = nullptr;   // (size, finer) integrals up to the nodes from what each finer node adds
+    const double* ends =
+        nullptr;  // (4, size) values at both ends, and the last two coefficients, from those at the nodes
 };
 
 // What the continuous credit needs to know, as the engine's Moments; all begin at zero.
 struct HeadMoments {
     double *curves, *lines;        // (panels, order + 2, C, k), (panels, L, k)
     double *lost, *wander, *sway;  // (panels, k), (SIZES, panels, k), (panels, C, k)
-    double* off;                   // (panels, joints, k) how far off integrals of derivatives are
+    double* off;                   // (2 SIZES, panels, joints, k) how far off interpolated derivatives are, for the
+                                   // degrees n - 1 and above of what they are multiplied by, then for n and above
     double* tallest;               // (panels, k) the largest |score|
     uint8_t* unsure;               // (panels,)
     double *before, *after;        // (corners, k) the score on either side of corners
@@ -55,10 +58,13 @@ public:
           settler_(program, view, points_),
           k_(program.outputs),
           joints_(program.joints),
-          degrees_(view.order + 2) {}
+          degrees_(view.order + 2),
+          one_line_(view.curves == 0 && program.joints == 1),
+          steady_(std::isinf(limits[0])) {}
 
     // Adds the moments of the panels begin .. end-1.
     void run(size_t begin, size_t end, SharedJoints& shared) {
+        if (one_line_) return run_along_line(begin, end, shared);
         std::vector<Segment> open = first_segments(view_, settler_, begin, end, out_.unsure);
         const size_t most = MOST_SEGMENTS * (open.size() + (end - begin));
         for (int round = 0; round < ROUNDS && !open.empty(); ++round) {
@@ -80,6 +86,8 @@ private:
     HeadPoints points_;
     Settler settler_;
     const size_t k_, joints_, degrees_;
+    const bool one_line_;
+    const bool steady_;  // whether derivatives are constant between kinks: any length has one node
 
     // The settled segments of a round, and what is known of each.
     std::vector<Segment> list_;
@@ -123,7 +131,7 @@ private:
                                               limits_.begin());
     }
 
-    void settle_some(const std::vector<Segment>& open, size_t begin, std::vector<Passing>& found) {
+    void settle_some(std::vector<Segment>& open, size_t begin, std::vector<Passing>& found) {
         const size_t n = std::min(POINTS / 2, open.size() - begin), had = found.size();
         for (size_t i = 0; i < n; ++i) {
             points_.set(i, open[begin + i], open[begin + i].low);
@@ -131,10 +139,10 @@ private:
         }
         points_.load_ends(n);
         points_.forward(2 * n);
-        settler_.find(&open[begin], n, begin, found);
+        if (!one_line_) settler_.find(&open[begin], n, begin, found);
         std::array<bool, POINTS> cut{};
         for (size_t i = had; i < found.size(); ++i) cut[found[i].segment - begin] = true;
-        const size_t width = view_.curves == 0 && joints_ == 1 ? 0 : joints_ * k_;  // chords need no slopes at the ends
+        const size_t width = one_line_ || steady_ ? 0 : joints_ * k_;  // where slopes at the ends tell nothing new
         slopes_.resize(joints_ * k_ * POINTS);
         if (width > 0) keep_slopes(2 * n);
         std::array<size_t, POINTS> kept;
@@ -195,7 +203,6 @@ private:
     // ------------------------------------------------------------ quadrature
 
     void quadrature(bool last) {
-        if (view_.curves == 0 && joints_ == 1) return chords();
         begin_slope_.assign(list_.size() * view_.curves * k_, 0.0);
         end_slope_ = begin_slope_;
         std::vector<size_t> some;
@@ -239,25 +246,62 @@ private:
             }
     }
 
-    // A head over one line: every column moves the score by its part of the line's way, whatever lies in between. The slope
-    // of the chord is exact, where it is not a small difference of large numbers.
-    void chords() {
-        std::vector<size_t> some(list_.size());
-        for (size_t i = 0; i < some.size(); ++i) some[i] = i;
-        for (size_t begin = 0; begin < some.size(); begin += POINTS) {
-            const size_t n = std::min(POINTS, some.size() - begin);
-            ask(&some[begin], n, rules_[0]);
-            for (size_t i = 0; i < n; ++i)
-                for (size_t o = 0; o < k_; ++o) {
-                    const size_t at = begin + i;
-                    const double way = to_[at] - from_[at], rise = last_[at * k_ + o] - first_[at * k_ + o];
-                    const double slope = slopes_[o * POINTS + i], rest = rise - way * slope, chord = rise / way;
-                    const bool better = std::fabs(rest) > ROUNDING * size_of(at, i, 0, o) && std::isfinite(chord);
-                    out_.lines[list_[at].panel * k_ + o] += (better ? chord : slope) * list_[at].length();
-                    if (!better) out_.lost[list_[at].panel * k_ + o] += std::fabs(rest);
-                }
+    // A head over one line: every column moves the score by its part of the line's way, whatever lies in between, kinks
+    // too. The slope of the chord is exact, where it is not a small difference of large numbers.
+    void run_along_line(size_t begin, size_t end, SharedJoints& shared) {
+        std::vector<Segment> open = between_corners(view_, begin, end);
+        std::vector<Passing> none;
+        list_.clear(), first_.clear(), last_.clear(), from_.clear(), to_.clear();
+        for (size_t at = 0; at < open.size(); at += POINTS / 2) settle_some(open, at, none);
+        write_corners(shared);
+        double fastest = 0.0;
+        for (size_t p = begin; p < end; ++p) {
+            const double* from = view_.line_rows + view_.left[p];
+            fastest = std::max(fastest, std::fabs(from[1] - from[0]) / view_.piece_length[p]);
         }
-        number_.assign(list_.size(), 0);  // none is to be halved
+        std::vector<size_t> doubtful;
+        for (size_t at = 0; at < list_.size(); ++at)
+            if (!add_chords(at, fastest)) doubtful.push_back(at);
+        for (size_t at = 0; at < doubtful.size(); at += POINTS)
+            add_slopes(&doubtful[at], std::min(POINTS, doubtful.size() - at));
+    }
+
+    // Adds the chords of a segment, unless their rounding may be seen; what it is counts as lost. Where the line is slow,
+    // columns move it to and fro, each about as fast as the line is at its fastest: their rounding is as much larger.
+    bool add_chords(size_t at, double fastest) {
+        const Segment& s = list_[at];
+        const double way = to_[at] - from_[at], size = std::max(std::fabs(from_[at]), std::fabs(to_[at]));
+        const double share = std::max(1.0, fastest * s.length() / std::fabs(way));
+        const auto noise = [&](size_t o, double chord) {
+            return 0.25 * ROUNDING * share *
+                   (std::fabs(first_[at * k_ + o]) + std::fabs(last_[at * k_ + o]) + std::fabs(chord) * size);
+        };
+        for (size_t o = 0; o < k_; ++o) {
+            const double chord = (last_[at * k_ + o] - first_[at * k_ + o]) / way;
+            const double limit = SEEN_NOISE * view_.allowed[s.panel * k_ + o] * std::max(s.length(), 1.0 / 4096.0);
+            if (!(noise(o, chord) <= limit)) return false;
+        }
+        for (size_t o = 0; o < k_; ++o) {
+            const double chord = (last_[at * k_ + o] - first_[at * k_ + o]) / way;
+            out_.lines[s.panel * k_ + o] += chord * s.length();
+            out_.lost[s.panel * k_ + o] += noise(o, chord);
+        }
+        return true;
+    }
+
+    // Adds n segments whose lines may hardly move: by the slope in the middle, where the chord says the same but for
+    // rounding.
+    void add_slopes(const size_t* some, size_t n) {
+        ask(some, n, rules_[0]);
+        for (size_t i = 0; i < n; ++i)
+            for (size_t o = 0; o < k_; ++o) {
+                const size_t at = some[i];
+                const double way = to_[at] - from_[at], rise = last_[at * k_ + o] - first_[at * k_ + o];
+                const double slope = slopes_[o * POINTS + i], rest = rise - way * slope, chord = rise / way;
+                const bool better = std::fabs(rest) > ROUNDING * size_of(at, i, 0, o) && std::isfinite(chord);
+                out_.lines[list_[at].panel * k_ + o] += (better ? chord : slope) * list_[at].length();
+                if (!better) out_.lost[list_[at].panel * k_ + o] += std::fabs(rest);
+            }
     }
 
     // Short segments: derivatives are taken as constant, the polynomials are integrated exactly.
@@ -374,42 +418,82 @@ private:
                 to[d * columns + c] += row_product(basis + d * POINTS, &mass[c * n], n);
     }
 
-    // Whether a segment loses little enough of the score's change; what it loses is written down. If not, the next rule
-    // is to be tried. `point` is its first point of the last run.
+    // Whether a segment loses little enough; what it loses is written down. If not, the next rule is to be tried. `point`
+    // is its first point of the last run.
     bool accept(size_t at, size_t point, size_t number, const std::vector<double>& rest,
                 const std::vector<double>& wander, bool final) {
         const Segment& s = list_[at];
         const double length = s.length();
+        // whether the derivatives at both ends are those inside, and may differ from the ones at nodes
+        const bool ends = !steady_ && !s.whole && !s.low_kink && !s.high_kink;
+        if (ends) miss(at, point, number);
         bool bad = false;
         for (size_t o = 0; o < k_; ++o) {
             const double limit = 0.25 * view_.allowed[s.panel * k_ + o] * std::max(length, 1.0 / 4096.0);
-            if (std::fabs(rest[o]) > limit && std::fabs(rest[o]) > ROUNDING * size_of(at, point, number, o)) bad = true;
+            double most = std::fabs(rest[o]);
+            for (size_t j = 0; j < joints_ && ends; ++j)
+                most = std::max(
+                    most, missed_[j * k_ + o].beyond * std::fabs(to_[at * joints_ + j] - from_[at * joints_ + j]));
+            if (most > limit && most > ROUNDING * size_of(at, point, number, o)) bad = true;
         }
         if (bad && length > SHORTEST && !final) {
             number_[at] = static_cast<uint8_t>(number + 1);
             return false;
         }
-        double share = length / view_.length(s.panel);
+        const double part = length / view_.length(s.panel);
+        double share = part;
         for (size_t power = 0; power < number; ++power)
             share *= share;  // to the power of the number of nodes: 1, 2, 4, 8
         for (size_t o = 0; o < k_; ++o) {
             out_.lost[s.panel * k_ + o] += std::fabs(rest[o]);
             out_.wander[(number * view_.panels + s.panel) * k_ + o] += wander[o] * share;
         }
-        if (!s.whole && !s.low_kink && !s.high_kink) add_off(at, point, rules_[number]);
+        if (ends) add_off(s, number, share, part > 0.0 ? share / part : 1.0);
         return true;
     }
 
-    // The score's change does not tell what cancels between joints, nor between columns that move a joint to and fro. How
-    // far off the integral of each derivative is, is told by a rule that knows both ends besides.
-    void add_off(size_t at, size_t point, const SegmentRule& rule) {
-        const Segment& s = list_[at];
+    // The score's change does not tell what cancels between joints, nor between columns that move a joint to and fro. The
+    // derivatives at both ends do: what n nodes miss is about P_n(u) (a + b u), with u from -1 to 1 on the segment, and
+    // coefficients go on to fall as they do from the last ones to that: what is beyond is of degree 2 n.
+    struct Missed {
+        double a, b, beyond;
+    };
+
+    void miss(size_t at, size_t point, size_t number) {
+        const SegmentRule& rule = rules_[number];
         const size_t width = joints_ * k_;
-        const double half = 0.5 * s.length(), *low = &low_slope_[at * width], *high = &high_slope_[at * width];
+        const double sign = rule.size == 1 ? -1.0 : 1.0;
+        const double *low = &low_slope_[at * width], *high = &high_slope_[at * width];
+        missed_.resize(width);
         for (size_t c = 0; c < width; ++c) {
-            double off = rule.embedded[rule.size] * low[c] + rule.embedded[rule.size + 1] * high[c];
-            for (size_t q = 0; q < rule.size; ++q) off += rule.embedded[q] * slopes_[c * POINTS + point + q];
-            out_.off[s.panel * width + c] += std::fabs(half * off);
+            const double* slopes = &slopes_[c * POINTS + point];
+            const double first = sign * (low[c] - row_product(rule.ends, slopes, rule.size));
+            const double last = high[c] - row_product(rule.ends + rule.size, slopes, rule.size);
+            Missed& m = missed_[c];
+            m = {std::fabs(0.5 * (last + first)), std::fabs(0.5 * (last - first)), 0.0};
+            if (number == 0) continue;
+            const double here = std::max(m.a, m.b),
+                         before = std::max(std::fabs(row_product(rule.ends + 2 * rule.size, slopes, rule.size)),
+                                           std::fabs(row_product(rule.ends + 3 * rule.size, slopes, rule.size)));
+            const double rate = here < before ? here / before : 1.0;
+            m.beyond = 0.5 * here * std::pow(rate, rule.size == 2 ? 2.0 : 0.5 * static_cast<double>(rule.size));
+        }
+    }
+
+    // Of a column's part in a joint's speed `a` sees the degree n, and `b` the degree n - 1 at least, of which a segment has
+    // as much as its share of the panel to that power. A part that does not change sees what is beyond alone.
+    void add_off(const Segment& s, size_t number, double share, double less) {
+        const size_t width = joints_ * k_;
+        const double n = static_cast<double>(rules_[number].size);
+        const double even = s.length() * share / (2.0 * n + 1.0),
+                     odd = s.length() * less * n / ((2.0 * n + 1.0) * (2.0 * n - 1.0));
+        double* off = out_.off + (number * view_.panels + s.panel) * width;
+        double* off_even = off + SIZES * view_.panels * width;
+        double* beyond = out_.off + s.panel * width;
+        for (size_t c = 0; c < width; ++c) {
+            off[c] += odd * missed_[c].b;
+            off_even[c] += even * missed_[c].a;
+            beyond[c] += s.length() * missed_[c].beyond;
         }
     }
 
@@ -448,6 +532,7 @@ private:
     }
 
     std::vector<double> integrals_, change_;  // (POINTS,), (C, k, POINTS)
+    std::vector<Missed> missed_;              // (joints, k)
 };
 
 }  // namespace gigrad

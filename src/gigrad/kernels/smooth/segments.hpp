@@ -61,7 +61,7 @@ public:
     }
 
     void joints(size_t n, size_t doubtful) {
-        locate(n);
+        if (view_.curves > 0) locate(n);
         series(view_.coefficients, n, [&](size_t c) { return machine_.value(c); });
         for (size_t i = doubtful; i < n; ++i)
             for (size_t c = 0; c < view_.curves; ++c) machine_.value(c)[i] += view_.doubt[panel_[i] * view_.curves + c];
@@ -86,6 +86,7 @@ public:
     // The same for the two ends of n segments, points i and n + i: where one begins as the one before it ends, what moves is
     // worked out once.
     void load_ends(size_t n) {
+        if (view_.curves == 0) return load(2 * n);  // lines cost less than to look for twins
         std::array<size_t, POINTS> same, from;
         same[0] = 0;
         for (size_t i = 1; i < n; ++i)

@@ -50,9 +50,10 @@ public:
     bool turn() const { return turn_; }
 
     // Kinks on segments i of `list`, whose two ends are points i and n + i of the last run, are added to `out`. Only the
-    // first step that has a kink on a segment counts: what lies above it bends there too.
-    void find(const Segment* list, size_t n, size_t first, std::vector<Passing>& out) {
-        std::array<bool, POINTS> cut{};
+    // first step that has a kink on a segment counts: what lies above it bends there too. A segment that has a kink at one
+    // of its ends alone is whole; derivatives at that end may be those on the other side.
+    void find(Segment* list, size_t n, size_t first, std::vector<Passing>& out) {
+        std::array<bool, POINTS> cut{}, touched{};
         size_t seen = out.size();
         for (const size_t s : kinked_) {
             const Step& step = program_.steps[s];
@@ -62,6 +63,7 @@ public:
                 for (size_t i = 0; i < n; ++i) {
                     if (cut[i] || list[i].whole || (cell && cell[i] == cell[n + i]) || list[i].length() <= SHORTEST)
                         continue;
+                    touched[i] = touched[i] || cell || (z[i] > 0.0) != (z[n + i] > 0.0);
                     passed_levels(step, z[i], z[n + i], [&](double level) {
                         const double a = z[i] - level, b = z[n + i] - level;
                         const double noise = 1e-13 * std::max(std::fabs(a), std::fabs(b)) + 2e-16 * std::fabs(level);
@@ -71,6 +73,7 @@ public:
             }
             for (; seen < out.size(); ++seen) cut[out[seen].segment - first] = true;
         }
+        for (size_t i = 0; i < n; ++i) list[i].whole = list[i].whole || (touched[i] && !cut[i]);
     }
 
     // The times at which levels are passed on segments of `list`, and puts them in order.

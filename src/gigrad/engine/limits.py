@@ -1,0 +1,277 @@
+"""Every constant of the engine, in one place, by what it decides.
+
+Those of speed and memory were measured at half and at twice their values: `benchmarks/limits.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+# ------------------------------------------------------------
+# Accuracy: what is rounding, what is one time, how cautious an estimate is. They follow from float64, not from clocks.
+
+SUM_ROUNDING = 1e-13
+"""The rounding error of sums, relative to their terms."""
+
+JUMP_HALVINGS = 40
+"""After as many a path of length 1 is 1e-12 long, and what still changes on it has jumped."""
+
+UNCHANGED = 1e-9
+"""A change below this share of the largest value is rounding."""
+
+NEVER_SAMPLED = 12
+"""Corners of up to so many players are never sampled (`kernels/link/corner_policy.hpp`)."""
+
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
+"""Errors below this share of the numbers that they come from are rounding."""
+
+LEVEL_MARGIN = 1e-12
+"""A level closer than this to an end of a bracket, relative to the values there, counts as not passed inside of it."""
+
+SPEED_NOISE = 1e-15
+"""The rounding error of the speed of a score at a threshold, relative to the largest sizes of its parts."""
+
+STILL = 1e-10
+"""A score slower than this, beside the same, stands still at the threshold: its direction is taken from beside it."""
+
+REST_REACH = 2.0**-20
+"""How far beside, as a share of the panel: extrapolated from there and from half of it, the direction is off by the
+square of this, and by the noise of a speed that is about as small, 1e-9; at 2^-10 the first is 1e-6."""
+
+REST_LOSS = 1e-7
+"""By how much of a jump the shares that are extrapolated so are off, at most: 5e-9 was the worst of 360 products of
+columns that start at 0 and end at 1e-3 to 1e3."""
+
+REST_AGREES = 1.25
+"""How many times as large the parts of the speed may be, beside it, at half of that distance: parts that cancel each
+other are twice as large there, parts that vanish together as large."""
+
+SHORT_MOVE = 0.05
+"""Where a score moves less than this the chord's slope loses digits: the mean of slopes inside is the better number."""
+
+SMOOTH_GRADIENT = 0.1
+"""A gradient is smooth where its middle departs from the mean of both ends by less than this share of its change."""
+
+SINGLE_KINK = 0.25
+"""A change counts as one kink if the rest of its interval has a smaller share of it than this."""
+
+KINKED_GRADIENT = 0.3
+"""A gradient has a kink where its rate of change departs by more than this share from the one beside."""
+
+SHORTEST_BRACKET = 1e-13
+"""No bracket around a kink of an opaque function is made shorter than this in time."""
+
+GRADIENT_ROUNDING = 1e-12
+"""Changes of the gradient below this share of its size are rounding."""
+
+KERNEL_CELL = 2.0
+"""Length of a cell, in units of the kernel's width: 12 nodes interpolate exp(-d * d) on it to 1e-12."""
+
+KERNEL_REACH = {"gaussian": 6.0, "exponential": 36.0, "matern32": 24.0, "matern52": 20.0, "rational": 12.0}
+"""Distances beyond which a kernel is negligible, or, for the rational one, wide compared with a cell."""
+
+KERNEL_STRETCHES = 32
+"""The number of straight lines that approximate a panel if the kernel's input is curved."""
+
+TURNING_SHARE = 1 / 64
+"""Segments that are a smaller part of their panel than this are not searched for extrema."""
+
+SHORTEST_SEGMENT = 1e-14
+"""Segments shorter than this in time are not divided any more."""
+
+TIMES = 2.0**30
+"""Equal multiples of 1 / TIMES are one time (spec, section 3)."""
+
+CLOSEST_KINKS = 1e-13
+"""Kinks closer than this share of their piece are one."""
+
+SLOWEST_JOINT = 1e-3
+"""No joint is taken to move by a smaller share of its parts than this."""
+
+FINEST_ERROR = 1e-12
+"""The smallest error that is aimed at, relative to the largest score on a path."""
+
+PANEL_ROUNDING = 1e-13
+"""What rounding may make of one panel, as a share of the numbers that are added up there."""
+
+KINK_SHARE = 1e-4
+"""The error allowed for the uncertain time of a kink of an opaque function, as a share of the path's tolerance."""
+
+CAUTION = 3.0
+"""Safety factor: error estimates from the decay of Legendre coefficients are multiplied by this."""
+
+GAP_CAUTION = 2.0
+"""How often what is missing from the sum counts in the error of a mixed ensemble: columns may cancel in it. Counted
+once, it was too small by 1.05 in 2 of 18,700 random compositions; counted three times, it warns of rounding alone
+where a kernel machine's terms cancel (scores of 1e-4 at tol 1e-9)."""
+
+SAMPLED_CAUTION = 3.0
+"""Safety factor of the difference between n and n / 2 intervals (`loosely`). With 1 the error was too small for 17 of
+776 rows of random ensembles, by up to 3.4: under an ECDF whose knots are close the error falls slowly."""
+
+SAMPLED_SHARE = 0.25
+"""What panels may lose where layers are asked at a few times, as a share of what is allowed: the rest is for that."""
+
+SAMPLED_STEADY = 0.25
+"""Derivatives of the parts of an interval share a direction where their sum has more than this share of the sum of
+their squares; four equal ones have 4, four at right angles 1."""
+
+SAMPLED_ASKED = 2
+"""How often layers are asked in an interval. The paper's ensemble at 16 intervals is off by 7e-4 of the largest credit;
+asked once each by 1.4e-3, four times by 2.6e-4 at twice the cost."""
+
+SAMPLED_LAYERS = 2
+"""Of so many layers of units all kinks are found; of later ones those between points at which they are asked."""
+
+TABLE_CONVERGED = 1e-13
+"""The last coefficients of a tabulated head must be below this share of its largest value."""
+
+TABLE_TESTED = 48
+"""At how many further points a tabulated head is held against the head itself."""
+
+# ------------------------------------------------------------
+# Speed: which of two exact ways is taken. Any value gives the same answers within the tolerance.
+
+ACTIVE_WIDTH = 128
+"""Layers of fewer units, below or above, are multiplied as they are. Without this the paper's ensemble takes 1.16 times
+as long (`benchmarks/results/limits.md`)."""
+
+ACTIVE_STRETCH = 128
+"""How many points of a leg are multiplied at once, roughly; legs with fewer than twice as many are not sorted."""
+
+TRACED_WEIGHTS = 1 << 13
+"""Layers of more weights than this, over two or more layers of units with kinks, are multiplied by NumPy's BLAS for all
+paths of a block at once: 128 x 128 takes 0.93 of the core's time there, 256 x 256 0.59."""
+
+SAMPLED_UNITS = 24
+"""Beyond one interval for so many units with kinks, following every kink costs less: of 2,000 units 64 intervals, with
+the 32 that they are compared with, take two thirds of its time."""
+
+SAMPLED_ERROR = 0.6
+"""The estimate at n intervals, as a share of the score, times n * n: what the first number of intervals goes by. On the
+paper's ensemble it is 0.2 to 1; too small a number costs a walk more, too large a one its own time."""
+
+LOOSE_PATHS = 128
+"""Paths whose rows are judged together: errors of paths have either sign, and four blocks of 32 would add up to twice
+as much."""
+
+ALONE_NUMBERS = 1 << 20
+"""A path whose lines hold more numbers than this is computed alone: with others it would not fit in the caches."""
+
+BREAK_POINTS = 2048
+"""Points at which an opaque function is evaluated in one call: more would not fit in the caches."""
+
+SMALL_GAME = 8
+"""Corners of up to this many players are done many at once; larger ones are worth a game of their own."""
+
+FEW_JUMPING = 8
+"""So many columns that jump at once are players, whether they have an effect or not."""
+
+WIDEST_LINE = 64
+"""Lines of more columns than this are taken to be moved by one column of the rows each."""
+
+PANEL_NODES = 12
+"""Panels that need more nodes than this are halved."""
+
+FIRST_DIGITS = {True: 2 / 3, False: 0.85}
+"""What share of the digits wanted the first panels aim at, where lines are straight and where they have kinks."""
+
+FIRST_NODES = ((0.01, 2), (0.04, 3), (0.12, 5), (0.3, 8), (np.inf, PANEL_NODES))
+"""Nodes of a first panel up to each length, where nothing else is known."""
+
+NARROW_CURVES = 16
+"""Curves of no more columns than this in all are evaluated on every segment, as a part of the head."""
+
+SEGMENT_NODES = (1, 2, 4, 8)
+"""Nodes on a segment of the head: an interpolant is orthogonal to what it misses up to that degree."""
+
+FAN_SUMS = 8
+"""Units that more sums than this read are pulled back by a matrix product. With all of them pulled back so, the paper's
+ensemble takes 1.20 times as long."""
+
+NODES_BETWEEN_KINKS = 6
+"""Nodes of the panels between kinks of an opaque function."""
+
+TABLE_WIDTH = 64
+"""A head of fewer units is as quick as a series. Without tables the paper's ensemble takes 1.50 times as long."""
+
+TABLE_AXES = 3
+"""A head that reads more numbers is not tabulated."""
+
+TABLE_NODES = (8, 12, 16, 24, 32, 48, 64)
+"""How many nodes an axis of a table may have."""
+
+TABLE_ROOM = 0.2
+"""By what share of its width the box of a table reaches beyond what was seen, at either side."""
+
+# ------------------------------------------------------------
+# Memory: how many numbers are held at once.
+
+LISTED_STARTS = 1024
+"""Paths whose jumps are listed at once: it bounds the table of credits of their corners."""
+
+SCORED_POINTS = 20_000
+"""Points of paths at which the score is computed in one block."""
+
+LEAF_PAIRS = 1 << 12
+"""Pairs of trees with linear leaves that are done at once."""
+
+SCORE_BLOCK = 1 << 20
+"""How many numbers the moves of the paths that are done at once may have."""
+
+BLOCK_NUMBERS = 1 << 25
+"""How many numbers the lines of a block of paths may hold, roughly."""
+
+BREAK_NUMBERS = 1 << 24
+"""Numbers that all points of a search for kinks may hold; what has not been found then stays in its panel."""
+
+DISTANCES = 1 << 22
+"""Distances between points of paths and support vectors that are held at once."""
+
+COALITIONS = 1 << 16
+"""The largest number of coalitions that are evaluated in one block."""
+
+CROSSING_BLOCK = 2048
+"""How many threshold crossings of scores are shared out at once: a few megabytes beside some hundred joints."""
+
+LOOSE_NUMBERS = 1 << 18
+"""Units times intervals of all paths that are asked together: products of 500 rows are as fast as any."""
+
+ASKED_NUMBERS = 1 << 22
+"""The largest number of intermediate values in one block when all starts and ends are evaluated."""
+
+BATCH_NUMBERS = 1 << 21
+"""How many numbers a batch of panels may hold at once, roughly."""
+
+# ------------------------------------------------------------
+# Work: how often something is tried before its loss is counted in `error`.
+
+FIRST_RETRIED = 16
+"""Rows that do not add up and are recomputed first; if that helps none of them, the others are not recomputed."""
+
+PROBED_PATHS = 8
+"""Paths on which an opaque function is compared with its gradient before anything is explained."""
+
+BREAK_STEPS = 64
+"""Steps of the search for kinks of an opaque function, at most."""
+
+BREAK_POINTS_EACH = 512
+"""Points that a panel is expected to need, where panels are searched for kinks together."""
+
+SEGMENT_HALVINGS = 40
+"""How often the segments that lose too much are halved."""
+
+SEGMENT_GROWTH = 16
+"""The largest number of segments, as a multiple of the initial one: beyond it the loss is counted as error."""
+
+RETRIES = 2
+"""How often paths that were not accurate enough are recomputed."""
+
+PANEL_GROWTH = 16
+"""Panels are refined up to this many times their first number, and 64 a leg."""
+
+TABLE_POINTS = 1 << 13
+"""The largest number of head evaluations for one table."""
+
+TABLE_TRIES = 4
+"""How often a table may be recomputed because a path left its box."""

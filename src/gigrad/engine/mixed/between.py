@@ -1,0 +1,323 @@
+"""The continuous credit between the corners of a block of paths, panel by panel, until every panel is accurate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ... import kernels
+from ...graph import Array, Node, Opaque
+from ...kernels.stopping import check_stopped
+from .. import limits
+from ..paths import Block, Bools, Ints
+from ..roles import Roles
+from .breaks import find_breaks
+from .bumps import bumps
+from .curve_kinks import curve_kinks
+from .games import CornerPlayers, Sides
+from .head import Head
+from .jumps import Corners
+from .line_parts import LineParts
+from .lines import Legs, Lines
+from .panel_credit import PanelCredit, credit_alone, credit_by_head
+from .panels import Panels, first_orders, first_panels
+from .patch import Patch
+from .traced import lines_of
+
+if TYPE_CHECKING:
+    from .walk import Plan
+
+Trace = Callable[[Legs], Lines]
+"""The lines of a block on its legs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Between:
+    """The continuous credit of a block of paths, between its corners.
+
+    Attributes
+    ----------
+    legs : Legs
+        The parts of paths without jumps of columns that continuous parts read.
+    credit : (legs, p, k)
+    sides : Sides
+        The score on both sides of every corner.
+    error, tallest : (paths, k)
+        Estimated error, and the largest |score| seen.
+    """
+
+    legs: Legs
+    credit: Array
+    sides: Sides
+    error: Array
+    tallest: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """The inputs of the computation of panels.
+
+    Attributes
+    ----------
+    states : dict of (states, width)
+        The outputs of trees and steps between corners; `constants` has them concatenated.
+    sides : Sides
+        Filled in as the head is integrated: the score beside every corner.
+    allowed : (paths, k)
+        The error that each path may have.
+    """
+
+    plan: Plan
+    block: Block
+    corners: Corners
+    states: dict[Node, Array]
+    constants: Array
+    legs: Legs
+    lines: Lines
+    line_parts: LineParts
+    sides: Sides
+    allowed: Array
+    careful: bool
+
+    @property
+    def roles(self) -> Roles:
+        return self.plan.roles
+
+    @property
+    def rough(self) -> bool:
+        """Whether a curve is an opaque function, known only by its values and gradients."""
+        return any(isinstance(n, Opaque) for n in self.roles.curves)
+
+    def path(self, panels: Panels) -> Ints:
+        """The path of each panel."""
+        return self.legs.path[panels.leg]
+
+
+class Totals:
+    """The sums over all panels accepted so far."""
+
+    def __init__(self, inputs: Inputs, tallest: Array) -> None:
+        k, legs = inputs.roles.output.width, inputs.legs
+        pieces = len(inputs.lines.grid.left)
+        self.sums = {n: np.zeros((k, pieces, n.width)) for n in inputs.roles.line_ends}
+        self.error = np.zeros((len(inputs.block), k))
+        self.tallest = tallest.copy()
+        self.lost, self.moved = np.zeros((2, len(legs), k))
+        self.panels = 0
+
+    def add(self, inputs: Inputs, panels: Panels, found: PanelCredit, good: Ints | slice) -> None:
+        """Add the credit of the panels `good`."""
+        for node, table in found.sums.items():
+            for output, sums in enumerate(self.sums[node]):
+                kernels.add_rows(sums, panels.piece[good], table[output, good])
+        kernels.add_rows(self.error, inputs.path(panels)[good], found.error[good])
+        kernels.add_rows(self.lost, panels.leg[good], found.lost[good])
+        kernels.add_rows(self.moved, panels.leg[good], found.moved[good])
+
+    def floor(self, inputs: Inputs, path: Ints, tall: Array) -> Array:
+        """The error allowed on panels of some paths, (n, k), at least the rounding of the score.
+
+        `tall` (n, k) are sizes of the score on the panels: it may be far larger inside of a path than at its ends.
+        """
+        if tall.any():
+            np.maximum.at(self.tallest, path, tall)
+        return np.maximum(
+            inputs.allowed[path], np.maximum(limits.PANEL_ROUNDING * self.tallest[path], np.finfo(np.float64).tiny)
+        )
+
+
+def between_corners(
+    plan: Plan,
+    block: Block,
+    corners: Corners,
+    players: CornerPlayers,
+    states: dict[Node, Array],
+    allowed: Array,
+    tallest: Array,
+    careful: bool,
+    trace: Trace | None,
+) -> Between:
+    """The continuous credit of a block of paths; the arguments are those of `walk` and its intermediate results."""
+    roles, k = plan.roles, plan.roles.output.width
+    broken = np.zeros(len(block), np.bool_)
+    broken[corners.path[corners.broken]] = True
+    legs = Legs.of(len(block), broken, plan.edges)
+    if not roles.joints:  # trees alone: constant in between
+        nothing = np.zeros((len(legs), roles.source.width, k))
+        return Between(legs, nothing, Sides.of_steps(roles, corners, states), np.zeros((len(block), k)), tallest)
+
+    none = np.zeros((len(corners) + len(block), 0))
+    constants = np.concatenate([none, *(states[n] for n in roles.step_ends)], axis=1)
+    lines = lines_of(roles, block, legs, plan.settings) if trace is None else trace(legs)
+    sides = Sides.empty(roles, corners, players)
+    parts = LineParts(lines)
+    inputs = Inputs(plan, block, corners, states, constants, legs, lines, parts, sides, allowed, careful)
+    totals = Totals(inputs, tallest)
+
+    # Panels that are not accurate enough are refined and integrated again, up to a maximal number of panels.
+    panels = _first(inputs)
+    if plan.table is not None:
+        plan.table.expect(3 * (len(corners) + len(panels)))
+    most = limits.PANEL_GROWTH * (len(panels) + 64 * len(legs))
+    while len(panels):
+        again: list[Panels] = []
+        orders = np.unique(panels.order).tolist()
+        for order in orders:
+            narrow = plan.table is not None and plan.table.made
+            same = panels if len(orders) == 1 else panels[panels.order == order]
+            again += [integrate(inputs, totals, some, order, most) for some in _batches(inputs, same, order, narrow)]
+        panels = Panels.joined(again)
+
+    # Pull the score's derivatives with respect to lines back to the columns, leg by leg.
+    credit = np.zeros((len(legs), roles.source.width, k))
+    for output in range(k):
+        credit[:, :, output] = lines.pull_back({n: s[output] for n, s in totals.sums.items()})
+    kernels.add_rows(totals.error, legs.path, totals.lost * _to_and_fro(inputs, totals, credit))
+    return Between(legs, credit, sides, totals.error, totals.tallest)
+
+
+def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: int) -> Panels:
+    """Integrate panels of one order and add the accurate ones to `totals`; returns the others, refined."""
+    check_stopped()
+    plan, corners, legs = inputs.plan, inputs.corners, inputs.legs
+    patch = Patch.of(plan.roles, inputs.lines, panels, order, inputs.rough, inputs.careful)
+    again: list[Panels] = []
+    if plan.roles.curve_levels:
+        kinks = curve_kinks(patch)
+        patch = replace(patch, unsure=kinks.unsure)
+        if len(kinks.panel):
+            again.append(panels.cut(kinks.panel, kinks.time, corners, legs))
+            whole = _all_but(kinks.panel, len(panels))
+            if not whole.any():
+                return again[0]
+            patch = patch.part(np.nonzero(whole)[0])
+            panels = patch.panels
+    path = inputs.path(panels)
+    allowed = totals.floor(inputs, path, _heights(plan.roles, patch, order))
+    if plan.roles.head:
+        head = Head(plan.roles, patch, inputs.states, inputs.constants, plan.table)
+        if (
+            head.narrow is None
+            and len(panels) > 1
+            and _numbers(inputs, panels, order, False).sum() > 2 * limits.BATCH_NUMBERS
+        ):
+            # without a table these panels are too many for the head itself
+            parts = _batches(inputs, panels, order, narrow=False)
+            return Panels.joined(again + [integrate(inputs, totals, some, order, most) for some in parts])
+        found = credit_by_head(head, corners, inputs.sides, inputs.line_parts, allowed, plan.settings)
+        allowed = totals.floor(inputs, path, found.tallest)
+    else:
+        found = credit_alone(patch, check=inputs.careful or inputs.lines.straight)
+    bad = _too_far_off(inputs, panels, (found.error / allowed).max(axis=1))
+    # The share of a short panel may lie below rounding. Halving only makes that worse: slopes are differences of
+    # values at nodes, over ever shorter distances.
+    bad &= (found.error > limits.PANEL_ROUNDING * (totals.tallest[path] + found.sizes(patch))).any(axis=1)
+    bad = (bad | found.unsure) & (panels.length > 1e-9)
+    totals.panels += len(panels)
+    if totals.panels > most:  # stop refining; the loss is counted as error
+        bad[:] = False
+    totals.add(inputs, panels, found, np.nonzero(~bad)[0] if bad.any() else slice(None))
+    if inputs.rough and order >= limits.NODES_BETWEEN_KINKS and bad.any():
+        parts_, bad = _broken(inputs, totals, patch, bad, allowed)
+        again.append(parts_)
+    again.append(panels[bad].finer(corners, legs) if bad.any() else panels[:0])
+    return Panels.joined(again)
+
+
+def _first(inputs: Inputs) -> Panels:
+    """The initial panels: one for each piece of the lines, cut at narrow kernels and where curvature is large."""
+    roles, lines, corners, legs = inputs.roles, inputs.lines, inputs.corners, inputs.legs
+    panels = first_panels(lines, corners)
+    if not roles.curves:
+        return panels
+    cut, time = bumps(roles, lines, panels)
+    if len(cut):
+        panels = Panels.joined([panels[_all_but(cut, len(panels))], panels.cut(cut, time, corners, legs)])
+    parts, order = first_orders(roles, lines, panels, inputs.plan.settings.tol)
+    cut = np.repeat(np.arange(len(panels)), parts - 1)
+    step = np.arange(len(cut)) - np.searchsorted(cut, cut) + 1
+    time = panels.low[cut] + panels.length[cut] * step / parts[cut]
+    panels = panels.with_order(order)
+    return Panels.joined([panels[parts == 1], panels.cut(cut, time, corners, legs)])
+
+
+def _all_but(some: Ints, count: int) -> Bools:
+    out = np.ones(count, np.bool_)
+    out[some] = False
+    return out
+
+
+def _batches(inputs: Inputs, panels: Panels, order: int, narrow: bool) -> Iterator[Panels]:
+    """Batches of consecutive panels that fit in memory."""
+    batch = np.cumsum(_numbers(inputs, panels, order, narrow)) // limits.BATCH_NUMBERS
+    edges = np.concatenate([[0], np.nonzero(np.diff(batch))[0] + 1, [len(panels)]])
+    return (panels[a:b] for a, b in pairwise(edges.tolist()) if b > a)
+
+
+def _numbers(inputs: Inputs, panels: Panels, order: int, narrow: bool) -> Array:
+    """The approximate memory of each panel, in numbers; `narrow` if a table replaces most of the head."""
+    roles, table = inputs.roles, inputs.plan.table
+    head = table.part.above if narrow and table is not None else roles.head
+    on_nodes = order * sum(n.width for n in (*roles.curves, *roles.line_ends))
+    on_segments = 4 * sum(n.width for n in (*head, *roles.joints, *roles.step_ends))
+    return np.asarray(on_nodes + on_segments * (panels.end - panels.begin + 1.0))
+
+
+def _heights(roles: Roles, patch: Patch, order: int) -> Array:
+    """The largest |score| at the nodes of each panel, (panels, k), where the score is a curve itself; else 0."""
+    if roles.output not in patch.values:
+        return np.zeros((len(patch.panels), roles.output.width))
+    values = np.abs(patch.values[roles.output])
+    return np.asarray(values.reshape(len(patch.panels), order, -1).max(axis=1))
+
+
+def _too_far_off(inputs: Inputs, panels: Panels, error: Array) -> Bools:
+    """Which panels to refine, for errors (n,) as multiples of those allowed for their whole paths.
+
+    The most accurate of each row's panels are accepted, as many as fit in half of the row's tolerance; the other half
+    is left for the refined panels.
+    """
+    path, block = inputs.path(panels), inputs.block
+    row, weight = block.row[path], block.weight[path]
+    share = weight * np.maximum(panels.length, 1 / 256)
+    if (np.bincount(row, weight * error) <= 0.5 * np.bincount(row, share)).all():
+        return np.zeros(len(error), np.bool_)
+    order = np.lexsort((error, row))
+    row, share = row[order], share[order]
+    first = np.concatenate([[True], row[1:] != row[:-1]])
+    begin = np.nonzero(first)[0]
+    number = np.cumsum(first) - 1
+    total = np.cumsum((weight * error)[order])
+    total -= np.concatenate([[0.0], total[begin[1:] - 1]])[number]
+    bad = np.zeros(len(order), np.bool_)
+    bad[order] = total > 0.5 * np.add.reduceat(share, begin)[number]
+    return bad
+
+
+def _broken(inputs: Inputs, totals: Totals, patch: Patch, bad: Bools, allowed: Array) -> tuple[Panels, Bools]:
+    """The bad panels on which kinks are found, cut there, and which are still bad."""
+    exact = bool(inputs.roles.head) or not inputs.lines.straight  # the effect of a kink's uncertain time is unknown
+    limit = np.zeros(len(bad)) if exact else limits.KINK_SHARE * allowed.min(axis=1)
+    found = find_breaks(patch, np.nonzero(bad)[0], limit)
+    if not exact:
+        cost = np.repeat(found.cost[:, None], inputs.roles.output.width, axis=1)
+        kernels.add_rows(totals.error, inputs.path(patch.panels)[found.panel], cost)
+    parts = patch.panels.cut(found.panel, found.time, inputs.corners, inputs.legs)
+    return parts.with_order(np.full(len(parts), limits.NODES_BETWEEN_KINKS)), bad & _all_but(found.panel, len(bad))
+
+
+def _to_and_fro(inputs: Inputs, totals: Totals, credit: Array) -> Array:
+    """A bound on the ratio of one column's loss to the score's loss on a leg, (legs, k).
+
+    Where lines have kinks, their speed was not split by columns. The credits of the columns show by how much the sum of
+    their sizes exceeds the size of their sum.
+    """
+    if inputs.lines.straight:
+        return np.ones_like(totals.lost)
+    largest = np.abs(credit).max(axis=1, initial=0.0)
+    moved = np.maximum(totals.moved, np.finfo(np.float64).tiny)
+    return np.asarray(np.clip(largest / moved, 1.0, 1.0 / limits.SLOWEST_JOINT))

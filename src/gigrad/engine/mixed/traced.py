@@ -1,0 +1,141 @@
+"""Lines computed by the native core: everything from the first units with kinks upward.
+
+Nodes below the first kinks are linear on a leg, and are evaluated at its two ends in Python (`Lines`). `Lines` does all
+of it for nets that the core does not implement, and is the oracle in tests of the core.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ... import kernels
+from ...graph import Affine, Array, Concat, Elementwise, Node, PiecewiseLinear, Select, Sum
+from ...graph.functions import FUNCTIONS
+from .. import limits
+from ..paths import Block
+from ..roles import Roles
+from ..settings import Settings
+from .lines import Grid, Legs, Lines
+
+_UNITS = frozenset({"relu", "leaky_relu", "abs"})
+_NO_WEIGHT, _NO_BIAS = np.zeros((0, 0)), np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class LineProgram:
+    """A net of the native core, and its inputs.
+
+    Attributes
+    ----------
+    straight : tuple of Node
+        Lines without kinks: those that the net reads, those that are ends, and the nodes below them.
+    read : tuple of Node
+        Those of them that are the inputs of the net, concatenated.
+    """
+
+    straight: tuple[Node, ...]
+    read: tuple[Node, ...]
+    native: Any
+
+
+def line_program(roles: Roles) -> LineProgram | None:
+    """The program of a model's lines from the first kinks upward; None without kinks, or if the core lacks a node."""
+    depth: dict[Node, int] = {}  # number of layers with kinks up to and including each node
+    for node in roles.lines:
+        depth[node] = max((depth[p] for p in node.parents), default=0) + _has_kinks(node)
+    above = [n for n in roles.lines if depth[n]]
+    straight = tuple(n for n in roles.lines if not depth[n])
+    if not above or any(_dear(n, depth) for n in above):
+        return None
+    wanted = {p for n in above for p in n.parents} | set(roles.line_ends)
+    read = tuple(n for n in straight if n in wanted)
+    place = {n: i for i, n in enumerate((*read, *above))}
+    steps: list[tuple[Any, ...]] = [("straight", n.width, [], _NO_WEIGHT, _NO_BIAS, [], []) for n in read]
+    for node in above:
+        step = _step(node, place)
+        if step is None:
+            return None
+        steps.append(step)
+    return LineProgram(straight, read, kernels.LineNet(steps, [place[n] for n in roles.line_ends]))
+
+
+def _has_kinks(node: Node) -> bool:
+    return isinstance(node, (Elementwise, PiecewiseLinear)) and bool(node.kinks)
+
+
+def _dear(node: Node, depth: dict[Node, int]) -> bool:
+    """Whether a node is a large layer that is multiplied at many points of a leg: BLAS does that faster.
+
+    A layer over the first units is multiplied at the two ends of a leg alone.
+    """
+    if not isinstance(node, Affine) or node.weight.size <= limits.TRACED_WEIGHTS:
+        return False
+    return depth[node] > 1 or not _has_kinks(node.source)
+
+
+def _step(node: Node, place: dict[Node, int]) -> tuple[Any, ...] | None:
+    """A node in the form that `kernels.LineNet` takes."""
+    at = [place[p] for p in node.parents]
+    if isinstance(node, Affine):
+        return "affine", node.width, at, np.ascontiguousarray(node.weight), node.bias, [], []
+    if isinstance(node, Elementwise) and node.name in _UNITS:
+        slopes = FUNCTIONS[node.name].slope(np.array([-1.0, 0.0, 1.0]), node.parameter).tolist()
+        return "units", node.width, at, _NO_WEIGHT, _NO_BIAS, slopes, []
+    if isinstance(node, Sum):
+        return "sum", node.width, at, _NO_WEIGHT, _NO_BIAS, [], []
+    if isinstance(node, (Select, Concat)):
+        columns = [(i, j) for i, p in enumerate(node.parents) for j in range(p.width)]
+        if isinstance(node, Select):
+            columns = [columns[j] for j in node.columns]
+        return "gather", node.width, at, _NO_WEIGHT, _NO_BIAS, [], columns
+    return None
+
+
+class TracedLines(Lines):
+    """The lines of a model on a block of paths, computed by the native core."""
+
+    def __init__(self, roles: Roles, block: Block, legs: Legs, program: LineProgram, n_threads: int) -> None:
+        super().__init__(roles, block, legs, program.straight)
+        self.program, self.n_threads = program, n_threads
+        rows = np.concatenate([self.values[n] for n in program.read], axis=1)
+        self.traced = found = kernels.trace_lines(program.native, legs.low, legs.high, rows, n_threads)
+        self._finest = Grid(found.offsets, found.time, np.arange(len(found.time)), np.zeros(len(found.time)))
+
+    @property
+    def grid(self) -> Grid:
+        """The finest grid: nothing has a kink inside its pieces."""
+        return self._finest
+
+    @property
+    def straight(self) -> bool:
+        return len(self.traced.time) == 2 * len(self.legs)
+
+    @cached_property
+    def ends(self) -> dict[Node, Array]:
+        """Values on the finest grid of the lines that others read."""
+        edges = np.cumsum([0, *(n.width for n in self.roles.line_ends)]).tolist()
+        parts = zip(self.roles.line_ends, edges[:-1], edges[1:], strict=True)
+        return {n: np.ascontiguousarray(self.traced.ends[:, a:b]) for n, a, b in parts}
+
+    def pull_back(self, cotangents: dict[Node, Array]) -> Array:
+        """Credit of every column on every leg, (legs, p): see `Lines.pull_back`."""
+        pieces = len(self.grid.left)
+        parts = [cotangents.get(n, np.zeros((pieces, n.width))) for n in self.roles.line_ends]
+        back = self.traced.pull_back(np.concatenate(parts, axis=1), self.n_threads)
+        edges = np.cumsum([n.width for n in self.program.read])[:-1]
+        by_node = dict(zip(self.program.read, np.split(back, edges, axis=1), strict=True))
+        return self.pull_rows(np.arange(len(self.legs)), by_node)
+
+
+def lines_of(roles: Roles, block: Block, legs: Legs, settings: Settings) -> Lines:
+    """The lines of a block of paths, by the native core if it implements them and they have kinks."""
+    program = roles.line_program if settings.native else None
+    if program is not None:
+        traced = TracedLines(roles, block, legs, program, kernels.threads(settings.n_threads))
+        if not traced.straight:
+            return traced
+    return Lines(roles, block, legs)

@@ -1,0 +1,103 @@
+"""Layers of units with kinks along legs, stretches of paths on which what they read is straight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _native
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+LineNet = _native.LineNet
+"""Steps (operation, width, steps read, weight, bias, slopes of units below, at and above 0, columns), and the ends."""
+
+
+@dataclass(frozen=True, eq=False)
+class TracedLegs:
+    """The ends of a net on legs, from kink to kink.
+
+    Attributes
+    ----------
+    offsets : (legs + 1,)
+        The points of leg i are offsets[i] .. offsets[i + 1] - 1.
+    time : (points,)
+    ends : (points, columns of all ends)
+    """
+
+    net: Any
+    trace: Any
+    offsets: Ints
+    time: Array
+    ends: Array
+
+    def pull_back(self, cotangent: Array, n_threads: int) -> Array:
+        """Derivatives by straight columns, (legs, columns), from those by the ends, (pieces, columns of all ends)."""
+        return _native.pull_lines_back(self.net, self.trace, np.ascontiguousarray(cotangent), n_threads)
+
+
+def trace_lines(net: Any, low: Array, high: Array, rows: Array, n_threads: int) -> TracedLegs:
+    """Follow a net along legs from `low` to `high` (legs,), whose straight columns are `rows` (2 legs, columns)."""
+    return TracedLegs(net, *_native.trace_lines(net, low, high, np.ascontiguousarray(rows), n_threads))
+
+
+def piece_corners(offsets: Ints, time: Array, begin: Ints, end: Ints, corner_time: Array) -> tuple[Ints, Ints]:
+    """The first corner, and the one after the last, on each piece between neighbouring times of a leg.
+
+    Leg i has the times `time[offsets[i]:offsets[i + 1]]` and the corners `begin[i]` to `end[i] - 1`. A corner at an
+    edge belongs to the piece that begins there.
+    """
+    return _native.piece_corners(offsets, time, begin, end, corner_time)
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalKinks:
+    """Where units with a kink at zero pass it, in order of interval and time.
+
+    Attributes
+    ----------
+    first : (intervals + 1,)
+        The kinks of interval k are first[k] .. first[k + 1] - 1.
+    unit, time : (n,)
+    rate : (n,)
+        How fast what the unit reads moves there.
+    """
+
+    first: Ints
+    unit: Ints
+    time: Array
+    rate: Array
+
+    @classmethod
+    def none(cls, intervals: int) -> IntervalKinks:
+        """No kinks."""
+        return cls(np.zeros(intervals + 1, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))
+
+
+def interval_kinks(
+    values: Array, left: Ints, time: Array, below: IntervalKinks, bend: Array, rows: Array
+) -> IntervalKinks:
+    """The kinks of units that read `values` (points, units), on the intervals from point left[k] to the next.
+
+    In between the values are linear but for the kinks `below`, at which the slopes of the units below change by `bend`
+    in time; `rows` (units below, units) are the weights of what the units read.
+    """
+    return IntervalKinks(*_native.interval_kinks(values, left, time, below.first, below.unit, below.time, bend, rows))
+
+
+def late_products(
+    slope: Array, rows: Array, kinks: IntervalKinks, late: Array, above: IntervalKinks, late_above: Array, step: Array
+) -> Array:
+    """For each kink, its unit's row of `rows` (units, columns) times an integral from it to its interval's end, (n,).
+
+    The integral is of what the columns above pass on: `slope` (intervals, columns) where the intervals begin, and
+    `step` more from each of the kinks `above` on. `late` and `late_above` are what is left of the interval after each
+    kink, by the measure that is integrated over.
+    """
+    return _native.late_products(
+        slope, rows, kinks.first, kinks.unit, kinks.time, late, above.first, above.unit, above.time, late_above, step
+    )

@@ -1,0 +1,55 @@
+// Products of small matrices, in one order of additions on any machine: a BLAS call for a handful of points of one path
+// would cost more than the product.
+#pragma once
+
+#include "smooth/rows.hpp"
+
+namespace gigrad {
+
+constexpr size_t TILE_ROWS = 4, TILE_COLUMNS = 8;
+
+// out (TILE_ROWS, TILE_COLUMNS of width) += a (TILE_ROWS, inner) times rows (inner, TILE_COLUMNS of width).
+GIGRAD_WIDE inline void multiply_tile(const double* __restrict a, size_t inner, const double* __restrict rows,
+                                      size_t width, double* __restrict out) {
+    double sum[TILE_ROWS][TILE_COLUMNS];
+    for (size_t i = 0; i < TILE_ROWS; ++i)
+        for (size_t j = 0; j < TILE_COLUMNS; ++j) sum[i][j] = out[i * width + j];
+    for (size_t k = 0; k < inner; ++k) {
+        const double* row = rows + k * width;
+        for (size_t i = 0; i < TILE_ROWS; ++i) {
+            const double factor = a[i * inner + k];
+            for (size_t j = 0; j < TILE_COLUMNS; ++j) sum[i][j] += factor * row[j];
+        }
+    }
+    for (size_t i = 0; i < TILE_ROWS; ++i)
+        for (size_t j = 0; j < TILE_COLUMNS; ++j) out[i * width + j] = sum[i][j];
+}
+
+// out (n, width) += a (n, inner) times rows (inner, width); `columns` (width, inner) is the same matrix transposed.
+inline void add_matrix_product(const double* a, size_t n, size_t inner, const double* rows, const double* columns,
+                               size_t width, double* out) {
+    if (width < TILE_COLUMNS) {
+        for (size_t i = 0; i < n; ++i)
+            for (size_t j = 0; j < width; ++j)
+                out[i * width + j] += row_product(a + i * inner, columns + j * inner, inner);
+        return;
+    }
+    size_t i = 0;
+    for (; i + TILE_ROWS <= n; i += TILE_ROWS) {
+        size_t j = 0;
+        for (; j + TILE_COLUMNS <= width; j += TILE_COLUMNS)
+            multiply_tile(a + i * inner, inner, rows + j, width, out + i * width + j);
+        for (size_t r = i; r < i + TILE_ROWS && j < width; ++r)
+            for (size_t k = 0; k < inner; ++k) {
+                const double factor = a[r * inner + k];
+                for (size_t c = j; c < width; ++c) out[r * width + c] += factor * rows[k * width + c];
+            }
+    }
+    for (; i < n; ++i)
+        for (size_t k = 0; k < inner; ++k) {
+            const double factor = a[i * inner + k];
+            if (factor != 0.0) add_row(out + i * width, factor, rows + k * width, width);  // half of all units rest
+        }
+}
+
+}  // namespace gigrad
