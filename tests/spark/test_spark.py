@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,6 @@ if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
 ROWS = 200_000
 NAMES = ("age", "income", "debt.to.income", "purpose")
 LABELS = ("car", "house", "other")
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    from gigrad.spark import local_session
-
-    session = local_session(2)
-    session.sparkContext.setLogLevel("OFF")
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 20_000)
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="module")
@@ -98,8 +87,8 @@ def test_a_failing_task_is_done_again(
     spark: Any, explainer: gig.Explainer, folder: Path, local: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every task fails at its first attempt, after it has given some rows."""
-    from gigrad import spark as module
     from gigrad.batch.tasks import credit_task
+    from gigrad.spark import workers
 
     flags = tmp_path / "flags"
     flags.mkdir()
@@ -121,7 +110,7 @@ def test_a_failing_task_is_done_again(
             return task
 
     frame = spark.read.parquet(str(folder))
-    found = module._mapped(frame, explainer, FailsOnce(), module._Results("fail"))
+    found = workers.mapped(frame, explainer, FailsOnce(), workers.Results("fail"))
     rows = pa.Table.from_batches(found.toArrow().to_batches()).sort_by("loan")
     assert len(list(flags.iterdir())) > 0
     assert rows.cast(local.schema).equals(local)
@@ -201,8 +190,55 @@ def test_reasons_by_spark_leave_the_ledger_that_others_do(
     for path in (tmp_path / "s", *(tmp_path / "s").iterdir(), tmp_path / "s.jsonl"):
         assert path.stat().st_mode & 0o077 == 0, "for its owner alone"
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".")]
-    done = testing.CliRunner().invoke(app, [*line, "--engine", "spark", "-o", "n", "--summary", "s.json"])
-    assert (done.exit_code, "--summary is for --engine local" in done.stderr) == (3, True)
+
+
+def test_jobs_by_spark_say_how_they_went_and_are_not_done_twice(
+    spark: Any, explainer: gig.Explainer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gigrad.cli.app import app
+
+    explainer.save(tmp_path / "e.gig")
+    rows = table(300, seed=5).to_pydict()
+    rows["loan"][10], rows["loan"][40], rows["loan"][50] = None, 3, 3
+    rows["debt.to.income"][7] = float("inf")
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table(rows), tmp_path / "in" / "a.parquet")
+    monkeypatch.chdir(tmp_path)
+
+    def called(*more: str) -> Any:
+        return testing.CliRunner().invoke(app, ["explain", "e.gig", "in", "--id", "loan", *more])
+
+    def summary(name: str) -> Any:
+        return json.loads((tmp_path / name).read_text())
+
+    job = ("--engine", "spark", "--on-error", "skip", "-o", "out", "--summary", "s.json", "--skip-if-done")
+    done = called(*job)
+    assert done.exit_code == 0, done.stderr
+    assert "1 rows have none and 2 repeat an earlier one." in done.stderr
+    assert called("--on-error", "skip", "-o", "l.parquet", "--summary", "l.json", "-q").exit_code == 0
+    by_spark, local = summary("s.json"), summary("l.json")
+    for key in ("status", "rows", "written", "rejected", "data", "kind", "versions", "fingerprints"):
+        assert by_spark[key] == local[key], key
+    assert (by_spark["status"], by_spark["rows"], by_spark["written"], by_spark["rejected"]) == ("done", 300, 299, 1)
+    assert by_spark["accuracy"] == local["accuracy"] | {"worst_row": None}
+    assert by_spark["ids"] == local["ids"] | {"examples": []}
+    assert (by_spark["skipped"], by_spark["rejects"]) == (False, "out.rejects")
+    assert by_spark["run"] != local["run"], "rows stand in another order"
+    told = testing.CliRunner().invoke(app, ["info", "out"])
+    assert "300 read, 1 rejected" in told.stdout
+    before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").iterdir()}
+    done = called(*job)
+    assert (done.exit_code, "done already, 299 lines from 300 rows" in done.stderr) == (0, True), done.stderr
+    assert before == {p: p.stat().st_mtime_ns for p in (tmp_path / "out").iterdir()}
+    assert summary("s.json")["skipped"] is True
+    other = called("--engine", "spark", "-o", "out", "--skip-if-done", "--on-error", "null", "--summary", "s.json")
+    assert (other.exit_code, "exists already" in other.stderr) == (5, True), "another job has another result"
+    assert summary("s.json")["status"] == "failed"
+    done = called("--engine", "spark", "--on-error", "skip", "-o", "new", "--ids", "fail", "--summary", "n.json")
+    assert (done.exit_code, summary("n.json")["error"]) == (3, "InputError")
+    assert not (tmp_path / "new").exists()
+    done = called("--engine", "spark", "--on-error", "skip", "-o", "new", "--ids", "allow", "--summary", "n.json")
+    assert (done.exit_code, summary("n.json")["ids"], "have none" in done.stderr) == (0, None, False)
 
 
 def test_the_command_line_with_spark(
