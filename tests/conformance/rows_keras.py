@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,8 +105,74 @@ def several_codes() -> Fitted:
     return library.Model(x, out), rng.integers(0, 6, (60, 2)).astype(float)
 
 
-ROWS = (
-    *(sequential(name, "any", lambda nn, name=name: [nn.Dense(6, activation=name), nn.Dense(1)])
+def attention() -> Fitted:
+    """A small transformer: attention over steps, a residual, a normalisation."""
+    library = keras()
+    layers = library.layers
+    x = library.Input((4,))
+    steps = layers.Dense(3)(layers.Reshape((2, 2))(x))
+    mixed = layers.MultiHeadAttention(2, 2)(steps, steps)
+    joined = layers.LayerNormalization(epsilon=0.1)(layers.Add()([steps, mixed]))
+    return library.Model(
+        x, layers.Dense(1, activation="sigmoid")(layers.GlobalAveragePooling1D()(joined))
+    ), data.numbers()
+
+
+def own_model() -> Fitted:
+    library = keras()
+    base: Any = library.Model
+
+    class Net(base):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.last = library.layers.Dense(5, activation="tanh"), library.layers.Dense(1)
+
+        def call(self, x: Any) -> Any:
+            return self.last(self.first(x)) * library.ops.sin(x[:, :1])
+
+    model = Net()
+    model(data.numbers()[:2].astype(np.float32))
+    return model, data.numbers()
+
+
+def masked() -> Fitted:
+    library = keras()
+    layers = library.layers
+    x = library.Input((3,), dtype="int32")
+    out = layers.Dense(1)(layers.GRU(2)(layers.Embedding(4, 2, mask_zero=True)(x)))
+    return library.Model(x, out), np.random.default_rng(6).integers(0, 4, (60, 3)).astype(float)
+
+
+def lookups() -> Fitted:
+    """Text and whole numbers as labels; Keras has such layers on TensorFlow alone."""
+    import pytest
+
+    library = keras()
+    if library.config.backend() != "tensorflow":
+        pytest.skip("Keras runs StringLookup and IntegerLookup on TensorFlow alone, and this process has another")
+    layers = library.layers
+    job, branch = library.Input((1,), name="job", dtype="string"), library.Input((1,), name="branch", dtype="int64")
+    amount = library.Input((1,), name="amount")
+    parts = [
+        layers.Flatten()(layers.Embedding(5, 2)(layers.StringLookup(vocabulary=["clerk", "smith", "baker"])(job))),
+        layers.IntegerLookup(vocabulary=[10, 20, 35], output_mode="one_hot")(branch),
+        amount,
+    ]
+    hidden = layers.Dense(4, activation="relu")(layers.Concatenate()(parts))
+    model = library.Model([job, branch, amount], layers.Dense(1, activation="sigmoid")(hidden))
+    import pandas as pd
+
+    rng = np.random.default_rng(5)
+    columns = {"job": rng.choice(["clerk", "smith", "other"], 60), "branch": rng.choice([10, 20, 77], 60)}
+    return model, pd.DataFrame({**columns, "amount": data.numbers()[:60, 0]})
+
+
+def activated(name: str, nn: Any) -> list[Any]:
+    return [nn.Dense(6, activation=name), nn.Dense(1)]
+
+
+KNOWN = (
+    *(sequential(name, "any", partial(activated, name))
       for name in ACTIVATIONS),
     sequential("BatchNormalization, Dropout", "binary", lambda nn: [
         nn.BatchNormalization(), nn.Dense(6, use_bias=False), nn.BatchNormalization(scale=False), nn.Activation("relu"),
@@ -123,4 +190,21 @@ ROWS = (
     row("Functional", "any", "shared layers, models inside, all joins", branches),
     row("Functional", "several targets", "two outputs", two_outputs),
     row("Functional", "regression", "one embedding of several columns", several_codes),
+    Row("Keras", "tensorflow", "Functional", "binary", "StringLookup, IntegerLookup on text and numbers", lookups),
 )  # fmt: skip
+ON_TORCH = (
+    sequential("Conv1D, pooling", "any", lambda nn: [
+        nn.Reshape((4, 1)), nn.Conv1D(3, 2, activation="tanh"), nn.AveragePooling1D(2), nn.Flatten(), nn.Dense(1)]),
+    sequential("LSTM", "binary", lambda nn: [nn.Reshape((2, 2)), nn.LSTM(3), nn.Dense(1, activation="sigmoid")]),
+    sequential("GRU, Bidirectional", "multiclass", lambda nn: [
+        nn.Reshape((2, 2)), nn.Bidirectional(nn.GRU(2)), nn.Dense(3, activation="softmax")]),
+    sequential("EinsumDense, Dense over steps", "any", lambda nn: [
+        nn.EinsumDense("ab,bc->ac", 4), nn.Reshape((2, 2)), nn.Dense(3, activation="elu"), nn.Flatten(), nn.Dense(1)]),
+    sequential("Lambda", "any", lambda nn: [nn.Lambda(lambda x: x**3), nn.Dense(1)]),
+    row("Functional", "binary", "MultiHeadAttention, any other layer or operation, through autograd", attention),
+    row("Functional", "regression", "an embedding with a mask before a recurrent layer", masked),
+    row("Model", "any", "a class of its own, through autograd", own_model),
+)  # fmt: skip
+"""Layers that are explained through autograd, which is exact on the torch backend alone."""
+
+ROWS = (*KNOWN, *(ON_TORCH if os.environ.get("KERAS_BACKEND", "torch") == "torch" else ()))

@@ -1,7 +1,7 @@
 """`.keras` files, read without Keras: a zip of the configuration in JSON and the weights in HDF5.
 
-A hostile file can ask for much: links in HDF5 that lead to other files, arrays that unfold to more than the memory
-holds, layers that run code. Nothing of the kind is followed: a file holds plain arrays, no larger than itself.
+A hostile file may contain HDF5 links to other files, arrays that decompress to more than the memory, or layers that run
+code. All of these are refused: a file holds plain arrays, no larger than itself.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from ...importers.keras import read_network
 from ...importers.keras.values import Weights
 
 _CONFIG, _WEIGHTS = "config.json", "model.weights.h5"
+_WORDS = "/vocabulary.txt"  # of a lookup that was adapted: assets/layers/string_lookup/vocabulary.txt
 _LARGEST = {_CONFIG: 1 << 26, _WEIGHTS: 1 << 33}
 
 
 def load_keras(path: Path) -> Graph:
-    """The graph of the model in a `.keras` file. It has no witness, for Keras is not asked."""
+    """The graph of the model in a `.keras` file. It has no witness, since Keras is not used."""
     members = _members(path)
     try:
         content = json.loads(members[_CONFIG])
@@ -47,7 +48,7 @@ def load_keras(path: Path) -> Graph:
             f"{path} holds a {module}.{kind}; Sequential and functional Keras models are read. Build it as "
             "keras.Model(inputs, outputs) and save it again."
         )
-    weights = _weights(path, members[_WEIGHTS], config)
+    weights = _weights(path, members, config)
     built = content.get("build_config") or {}
     return read_network(
         kind, {**config, "build_input_shape": config.get("build_input_shape") or built.get("input_shape")}, weights
@@ -61,7 +62,10 @@ def _members(path: Path) -> dict[str, bytes]:
             for name, info in found.items():
                 if info.file_size > min(_LARGEST[name], 1000 * (path.stat().st_size + 1000)):
                     raise CorruptModelError(f"{path} must not hold a {name} of {info.file_size} bytes.")
-            return {name: _bounded(archive, info, path) for name, info in found.items()}
+            words = {info.filename: info for info in archive.infolist() if info.filename.endswith(_WORDS)}
+            if sum(info.file_size for info in words.values()) > _LARGEST[_CONFIG]:
+                raise CorruptModelError(f"{path} must not hold vocabularies of more than {_LARGEST[_CONFIG]} bytes.")
+            return {name: _bounded(archive, info, path) for name, info in (found | words).items()}
     except KeyError as error:
         raise CorruptModelError(
             f"{path} must be a zip with {_CONFIG} and {_WEIGHTS}, as model.save('net.keras') of Keras 3 writes; "
@@ -74,7 +78,7 @@ def _members(path: Path) -> dict[str, bytes]:
 
 
 def _bounded(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> bytes:
-    """The bytes of a member, and no more than it says it has."""
+    """The bytes of a member of the zip, at most as many as it declares."""
     with archive.open(info) as member:
         data = member.read(info.file_size + 1)
     if len(data) != info.file_size:
@@ -85,11 +89,12 @@ def _bounded(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> byt
 # ---------------------------------------------------------------- weights
 
 
-def _weights(path: Path, data: bytes, config: Mapping[str, Any]) -> Weights:
+def _weights(path: Path, members: Mapping[str, bytes], config: Mapping[str, Any]) -> Weights:
     h5py = require("h5py", "keras")
+    data = members[_WEIGHTS]
     try:
         with h5py.File(io.BytesIO(data), "r") as file:
-            return _of_model(file, config, _Reader(h5py, len(data)))
+            return _of_model(file, config, _Reader(h5py, len(data)), members, "assets")
     except (OSError, KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
         if isinstance(error, CorruptModelError):
             raise
@@ -108,7 +113,7 @@ class _Reader:
         if link is None:
             return None
         if not isinstance(link, self._h5py.HardLink):
-            raise CorruptModelError(f"The weights of a Keras model must lie in its file; {name!r} leads elsewhere.")
+            raise CorruptModelError(f"The weights of a Keras model must be in its file; {name!r} links elsewhere.")
         return group[name]
 
     def array(self, data: Any) -> Array:
@@ -116,14 +121,17 @@ class _Reader:
             raise CorruptModelError("The weights of a Keras model must be plain arrays of numbers in its file.")
         self._left -= data.nbytes
         if self._left < 0:
-            raise CorruptModelError("The weights of a Keras model must not unfold to more than the file's own size.")
+            raise CorruptModelError("The weights of a Keras model must not decompress to more than the file's size.")
         return np.asarray(data[()], np.float64)
 
 
-def _of_model(group: Any, config: Mapping[str, Any], reader: _Reader) -> Weights:
-    """The weights of a model's layers. Keras calls them by their class, numbered in the order of the layers."""
+def _of_model(
+    group: Any, config: Mapping[str, Any], reader: _Reader, members: Mapping[str, bytes], folder: str
+) -> Weights:
+    """The weights of a model's layers, which Keras names by their class, numbered in the order of the layers."""
     layers: dict[str, list[Array]] = {}
     models: dict[str, Weights] = {}
+    words: dict[str, list[Any]] = {}
     used: Counter[str] = Counter()
     inside = reader.get(group, "layers")
     for layer in config["layers"]:
@@ -131,9 +139,12 @@ def _of_model(group: Any, config: Mapping[str, Any], reader: _Reader) -> Weights
         name = str(layer["config"]["name"])
         place = kind if not used[kind] else f"{kind}_{used[kind]}"
         used[kind] += 1
+        asset = f"{folder}/layers/{place}"
+        if asset + _WORDS in members:
+            words[name] = _vocabulary(members[asset + _WORDS], kind, name)
         found = None if inside is None else reader.get(inside, place)
         if found is None:
-            continue  # a layer without variables; one that needs some says so when it is built
+            continue  # a layer without variables; one that needs some raises when it is built
         variables = reader.get(found, "vars")
         if variables is not None and str(variables.attrs.get("name", name)) != name:
             raise CorruptModelError(
@@ -141,11 +152,21 @@ def _of_model(group: Any, config: Mapping[str, Any], reader: _Reader) -> Weights
                 f"of {variables.attrs['name']!r}."
             )
         if "layers" in layer["config"]:
-            models[name] = _of_model(found, layer["config"], reader)
+            models[name] = _of_model(found, layer["config"], reader, members, asset)
         elif variables is not None:
             keys = sorted(variables.keys(), key=int)
             layers[name] = [reader.array(reader.get(variables, key)) for key in keys]
-    return Weights(layers, models)
+    return Weights(layers, models, words)
+
+
+def _vocabulary(data: bytes, kind: str, name: str) -> list[Any]:
+    """The labels of a lookup, one a line."""
+    try:
+        lines = data.decode("utf-8").split("\n")
+        return [int(line) for line in lines] if kind == "integer_lookup" else list(lines)
+    except ValueError:
+        what = "whole numbers" if kind == "integer_lookup" else "text in UTF-8"
+        raise CorruptModelError(f"The vocabulary of the layer {name!r} must be {what}, one a line.") from None
 
 
 def _snake(name: str) -> str:

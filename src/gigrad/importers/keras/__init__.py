@@ -1,78 +1,122 @@
 """Keras 3 models, from their configuration and weights: objects of any backend, and `.keras` files without Keras.
 
     __init__.py   the graph of a model object, and its own predictions
-    network.py    the configuration of a Sequential or functional model, walked from its inputs to its outputs
-    layers.py     what becomes of each layer
-    values.py     what flows between layers: numbers, or columns that are read as codes
+    inputs.py     the inputs of a model, and rows in the form that it takes
+    network.py    a Sequential or functional model, traversed from its inputs to its outputs
+    layers.py     the node of each kind of layer; lookups.py: of those that read labels
+    autograd.py   other layers, and subclassed models, as functions with a gradient; doubled.py: in float64
+    walk.py       the state of one traversal, and the layer that is being applied
+    values.py     the values between layers: numbers, or columns that are read as codes
 
-Keras computes in float32, and on torch it has no true float64; nodes built from the weights do. So the graph is held
-to the model's own predictions up to float32 rounding, which is carried through the net from layer to layer.
+Keras computes in float32, and on torch and JAX it has no true float64; nodes built from the weights do, and so do
+functions evaluated through autograd (`doubled.py`). A graph of nodes alone is compared with the model's own predictions
+up to float32 rounding, which is propagated through the net layer by layer; one with functions, with the whole model in
+float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from ..._io.tables import Rows
-from ...errors import NotFittedError, UnsupportedModelError
-from ...graph import Affine, Array, Graph, Witness, topological
-from ..common.codes import on_codes
-from ..common.links import SINGLE
+from ...errors import InputError, NotFittedError, UnsupportedModelError
+from ...graph import Affine, Array, Column, Graph, Input, Opaque, TreeEnsemble, Witness, topological
+from ...graph.witness import LOW_PRECISION
+from ..common.codes import coded, on_codes, with_codes
+from ..common.links import SINGLE, plain_outputs
 from ..common.rounding import NodeScale, sum_units
-from .network import read_network
+from ..torch.call import InHalves, Largest, TorchValue
+from .inputs import Given, are_named, as_taken, column_names, shape_without_rows
+from .network import Read, read_network
 from .values import Weights
+from .walk import NotByLayers
 
-__all__ = ["import_keras", "read_network"]
+__all__ = ["function_of", "import_keras", "is_keras", "read_network"]
 
 
 def import_keras(model: Any) -> Graph:
-    """The graph of a keras.Sequential or functional keras.Model; its output is the score.
+    """The graph of a Keras model; its output is the score.
 
-    The margin is what comes before a last sigmoid or softmax.
+    The margin is the input of a last sigmoid or softmax.
     """
-    kind = type(model)
-    if not kind.__module__.startswith("keras.") or kind.__name__ not in ("Sequential", "Functional"):
-        raise UnsupportedModelError(
-            f"Keras models must be Sequential or functional to be imported; {kind.__name__} is a class of its own, "
-            "whose call method can do anything. Build it as keras.Model(inputs, outputs), or, on the torch backend, "
-            'explain it through autograd: gigrad.function(module, "autograd", columns=...).'
-        )
     if not model.built:
         raise NotFittedError("This Keras model has no weights yet; call it on some rows, and train it.")
-    config = model.get_config()
-    read = read_network(kind.__name__, {**config, "build_input_shape": _input_shape(model, config)}, _weights(model))
-    own = on_codes(_Own(model, read.widths, read.names), read.graph.columns)
-    node = read.graph.score
-    inner = [n for n in topological(node) if isinstance(n, Affine)]
-    units = (sum_units(1) + sum(sum_units(n.weight.shape[1]) for n in inner)) * _SINGLE_UNITS
-    scale = NodeScale(read.graph.input, node)
-    witness = Witness(node, own, read.graph.label, rtol=units, atol=units * 1e-3, scale=scale)
-    return read.with_witness(witness)
+    if not _is_read(model):
+        return _whole(model)
+    try:
+        read = read_network(type(model).__name__, _config(model), _weights(model))
+    except NotByLayers:
+        return _whole(model)
+    if not any(isinstance(n, Opaque) for n in topological(read.graph.score)):
+        return read.with_witness(_witness_of_nodes(model, read))
+    if read.masks:  # they pass from layer to layer beside the numbers
+        return replace(_whole(model), output_names=read.graph.output_names)
+    return read.with_witness(_witness_of_functions(model, read.graph, read.inputs))
 
 
-_SINGLE_UNITS = SINGLE / 2.0**-53
+def is_keras(model: Any) -> bool:
+    """Whether something is a model or a layer of Keras 3."""
+    return any(cls.__module__.startswith("keras.") and cls.__name__ == "Layer" for cls in type(model).__mro__)
 
 
-def _input_shape(model: Any, config: Mapping[str, Any]) -> Any:
-    return config.get("build_input_shape") or getattr(model, "input_shape", None)
+def _is_read(model: Any) -> bool:
+    """Whether a model does what its configuration says: a subclass may do otherwise."""
+    return type(model).__module__.startswith("keras.") and type(model).__name__ in ("Sequential", "Functional")
+
+
+def _config(model: Any) -> Mapping[str, Any]:
+    """The configuration of a model, in which every layer has its name; NotByLayers where Keras cannot tell it."""
+    try:
+        with warnings.catch_warnings():  # that a lambda is unsafe in a file
+            warnings.filterwarnings("ignore", message="The object being serialized includes a `lambda`")
+            config = model.get_config()
+    except (NotImplementedError, TypeError, ValueError) as error:
+        raise NotByLayers(str(error)) from None
+    config = _named(model, config)
+    return {**config, "build_input_shape": config.get("build_input_shape") or getattr(model, "input_shape", None)}
+
+
+def _named(model: Any, config: Mapping[str, Any]) -> dict[str, Any]:
+    """The same configuration with the names of layers that do not tell theirs, also in models inside."""
+    live = {layer.name: layer for layer in model.layers}
+    listed = list(config["layers"])
+    if type(model).__name__ == "Sequential":  # without its InputLayer
+        first = len(listed) - len(model.layers)
+        listed[first:] = [
+            {**entry, "name": layer.name} for entry, layer in zip(listed[first:], model.layers, strict=True)
+        ]
+    for i, entry in enumerate(listed):
+        name = entry.get("name") or entry["config"]["name"]
+        inner = live.get(name)
+        within = _named(inner, entry["config"]) if inner is not None and _is_read(inner) else entry["config"]
+        listed[i] = {**entry, "config": {**within, "name": name}}
+    return {**config, "layers": listed}
 
 
 def _weights(model: Any) -> Weights:
-    """The variables of every layer, in the order in which Keras saves them, and those of models inside by name."""
+    """The variables of every layer, in the order in which Keras saves them, and those of nested models by name."""
     found: dict[str, list[Array]] = {}
     inner: dict[str, Weights] = {}
+    known: dict[str, list[Any]] = {}
     for layer in model.layers:
-        if hasattr(layer, "layers"):
+        if _is_read(layer):
             inner[layer.name] = _weights(layer)
             continue
+        if not type(layer).__module__.startswith("keras."):
+            continue
+        if hasattr(layer, "get_vocabulary"):
+            known[layer.name] = [v.item() if isinstance(v, np.generic) else v for v in layer.get_vocabulary()]
         store: dict[str, Any] = {}
         layer.save_own_variables(store)
         found[layer.name] = [_as_array(store[key]) for key in sorted(store, key=int)]
-    return Weights(found, inner)
+    live = {each.name: each for each in getattr(model, "operations", model.layers)}
+    return Weights(found, inner, known, live)
 
 
 def _as_array(variable: Any) -> Array:
@@ -81,26 +125,122 @@ def _as_array(variable: Any) -> Array:
     return np.asarray(ops.convert_to_numpy(variable), np.float64)
 
 
+# ---------------------------------------------------------------- whole models as functions
+
+
+def _whole(model: Any) -> Graph:
+    """The graph of a whole model as one function of the columns that it is known to read."""
+    inputs = _inputs(model)
+    names = column_names(inputs)
+    return function_of(model, tuple(Column(name, missing=False) for name in names), are_named(inputs))
+
+
+def function_of(model: Any, columns: tuple[Column, ...], named: bool = False) -> Graph:
+    """The graph of a model as one function with a gradient."""
+    from .autograd import opaque, probed
+
+    label = type(model).__name__
+    inputs = _inputs(model, len(columns))
+    call = _call(model, inputs)
+    found = probed(call, label, columns)
+    columns = tuple(
+        coded(c, range(found.sizes[j])) if j in found.sizes and c.kind == "number" else c for j, c in enumerate(columns)
+    )
+    source = Input(len(columns))
+    node = opaque(call, label, with_codes(source, columns), sum(int(np.prod(shape)) for shape in found.shapes))
+    graph = Graph(columns, source, node, node, plain_outputs(node.width), named=named, label=str(model.name))
+    return replace(graph, witnesses=(_witness_of_functions(model, graph, inputs),))
+
+
+def _inputs(model: Any, width: int | None = None) -> tuple[Given, ...]:
+    """The inputs of a model; `width` is the number of columns, if the caller says so."""
+    if not _is_read(model):
+        return (Given("x", (_own_width(model) if width is None else width,)),)
+    inputs = tuple(Given(str(t.name), shape_without_rows(t.shape), str(t.dtype)) for t in model.inputs)
+    size = sum(g.size for g in inputs)
+    if width not in (None, size):
+        raise InputError(f"{model.name} reads {size} columns; got the names of {width}.")
+    return inputs
+
+
+def _own_width(model: Any) -> int:
+    """The number of columns of a model with a `call` of its own."""
+    shape = (model.get_build_config() or {}).get("input_shape")
+    try:
+        (width,) = shape_without_rows(shape)
+    except (TypeError, ValueError):
+        raise UnsupportedModelError(
+            f"How many columns a {type(model).__name__} reads cannot be told, for its call method is its own, and it "
+            f'was built for {shape}; say so: gigrad.function(model, "autograd", columns=...), with their number or '
+            "names."
+        ) from None
+    return width
+
+
+def _call(model: Any, inputs: tuple[Given, ...]) -> Any:
+    """A call of the whole model."""
+    from .autograd import Place, call_of
+
+    places = [Place(i) for i in range(len(inputs))]
+    return call_of(model, [_asked(model, inputs, places)], {}, [g.shape for g in inputs], [g.whole for g in inputs])
+
+
+def _asked(model: Any, inputs: tuple[Given, ...], parts: list[Any]) -> Any:
+    """What a model with these inputs is called with: one thing, a list, or a dict."""
+    if isinstance(getattr(model, "input", None) if _is_read(model) else None, dict):
+        return dict(zip((g.name for g in inputs), parts, strict=True))
+    return parts[0] if len(parts) == 1 else parts
+
+
+# ---------------------------------------------------------------- the model's own predictions
+
+
+def _witness_of_nodes(model: Any, read: Read) -> Witness:
+    node = read.graph.score
+    inner = [n for n in topological(node) if isinstance(n, Affine)]
+    units = (sum_units(1) + sum(sum_units(n.weight.shape[1]) for n in inner)) * _SINGLE_UNITS
+    own, scale = _Own(model, read.inputs, read.graph.columns), NodeScale(read.graph.input, node)
+    return Witness(node, own, read.graph.label, rtol=units, atol=units * 1e-3, scale=scale)
+
+
+_SINGLE_UNITS = SINGLE / 2.0**-53
+
+
+def _witness_of_functions(model: Any, graph: Graph, inputs: tuple[Given, ...]) -> Witness:
+    """The model's own predictions, and those of the whole of it in float64, which the graph must reproduce."""
+    own, node, label = _Own(model, inputs, graph.columns), graph.score, graph.label
+    if any(isinstance(n, TreeEnsemble) for n in topological(node)):  # bins of numbers in float32 are others in float64
+        return Witness(node, own, label, rtol=LOW_PRECISION, scale=_LargestOwn(own))
+    # The model as it is when it is asked: one that was trained on in the meantime is not the one of the graph.
+    value = TorchValue(lambda x: _call(model, inputs)(x), label)
+    exact, scale = (on_codes(ask, graph.columns) for ask in (InHalves(value, label), Largest(value)))
+    return Witness(node, own, label, scale=scale, exact=exact)
+
+
 @dataclass(frozen=True)
 class _Own:
-    """What the model itself gives for rows, in float32; `widths` are the columns of each input, in order."""
+    """The model's own prediction, in its own precision."""
 
     model: Any
-    widths: tuple[int, ...]
-    names: tuple[str, ...]
+    inputs: tuple[Given, ...]
+    columns: tuple[Column, ...]
 
     def __call__(self, rows: Rows) -> Array:
         from keras import ops
 
-        edges = np.cumsum(self.widths)[:-1]
-        parts: list[Any] = []
-        for part, tensor in zip(np.split(rows.matrix, edges, axis=1), self.model.inputs, strict=True):
-            kind = np.int64 if "int" in str(tensor.dtype) else np.float32
-            parts.append(part.astype(kind).reshape((len(rows), *tensor.shape[1:])))
-        given: Any = parts[0] if len(parts) == 1 else parts
-        if isinstance(getattr(self.model, "input", None), dict):
-            given = dict(zip(self.names, parts, strict=True))
-        out = self.model(given, training=False)
-        several = list(out.values()) if isinstance(out, dict) else out if isinstance(out, (list, tuple)) else [out]
+        parts: list[Any] = [*as_taken(rows.matrix, self.columns, self.inputs)]
+        given = {"training": False} if "training" in signature(self.model.call).parameters else {}
+        out = self.model(_asked(self.model, self.inputs, parts), **given)
+        several = list(out.values()) if isinstance(out, Mapping) else out if isinstance(out, (list, tuple)) else [out]
         flat = [np.asarray(ops.convert_to_numpy(o), np.float64).reshape(len(rows), -1) for o in several]
         return np.concatenate(flat, axis=1)
+
+
+@dataclass(frozen=True)
+class _LargestOwn:
+    """The largest prediction on the rows at hand."""
+
+    own: Callable[[Rows], Array]
+
+    def __call__(self, rows: Rows) -> Array:
+        return np.full(len(rows), np.abs(self.own(rows)).max(initial=0.0))

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import UnsupportedModelError
 from ...graph import Affine, Elementwise, LogSoftmax, Node, PiecewiseLinear, Product, Softmax, Sum
+from .walk import NotAsNodes
 
 
 def scaled(node: Node, factor: float, shift: float = 0.0) -> Node:
@@ -58,8 +58,8 @@ def activated(node: Node, name: Any, layer: str) -> Node:
         return node
     if isinstance(name, Mapping):
         name = name.get("config") if name.get("class_name") == "function" else name.get("class_name")
-    if name not in ACTIVATIONS:
-        raise UnsupportedModelError(
+    if not isinstance(name, str) or name not in ACTIVATIONS:
+        raise NotAsNodes(
             f"The activation {str(name)!r} of the layer {layer!r} of this Keras model is not imported. Imported are "
             f"{', '.join(sorted(ACTIVATIONS))}."
         )

@@ -1,75 +1,25 @@
-"""What becomes of each layer of a Keras model. A layer that is not listed is refused by name."""
+"""The node for each kind of Keras layer. A layer that is not listed is used by its gradient, or refused by name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ...errors import CorruptModelError, UnsupportedModelError
-from ...graph import Affine, Array, Elementwise, Input, Node, PiecewiseLinear, Product, Sum
+from ...errors import CorruptModelError
+from ...graph import Affine, Array, Elementwise, Node, PiecewiseLinear, Product, Sum
 from .activations import activated, scaled
-from .values import Bins, Value, Weights, binned, looked_up, numbers, side_by_side
+from .lookups import looked_up_labels
+from .values import Bins, Value, side_by_side
+from .walk import Config, Layer, NotAsNodes, Walk
 
-__all__ = ["Walk", "Weights", "apply"]
-
-Config = Mapping[str, Any]
-
-
-@dataclass
-class Walk:
-    """One walk through a model: the columns that are codes as far as known, and those found on the way."""
-
-    source: Input
-    codes: Mapping[int, int]
-    found: dict[int, int] = field(default_factory=dict)
-
-    def numbers(self, value: Value) -> Node:
-        return numbers(value, self.source, self.codes)
-
-    def tables(self, value: Value, table: Array, layer: str) -> list[Node]:
-        """Rows of a table, looked up by each code of a value."""
-        if value.codes:
-            if any(bins.size > len(table) for bins in value.codes):
-                raise CorruptModelError(f"The layer {layer!r} has {len(table)} codes, fewer than the bins it reads.")
-            return [binned(self.source, bins, table[: bins.size]) for bins in value.codes]
-        if value.node is not None or not value.raw:
-            raise UnsupportedModelError(
-                f"The layer {layer!r} reads codes, which must be a column of the table or come from a Discretization "
-                "layer; here another layer computes them."
-            )
-        for j in value.raw:
-            self.found[j] = min(self.found.get(j, len(table)), len(table))
-        return [looked_up(self.source, j, table[: self.codes.get(j, len(table))]) for j in value.raw]
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A layer being applied: its name, configuration and weights."""
-
-    kind: str
-    name: str
-    config: Config
-    weights: Sequence[Array]
-
-    def weight(self, index: int, shape: tuple[int, ...]) -> Array:
-        if index >= len(self.weights) or self.weights[index].shape != shape:
-            got = self.weights[index].shape if index < len(self.weights) else "none"
-            raise CorruptModelError(
-                f"The layer {self.name!r} ({self.kind}) must have weights of shape {shape}; it has {got}."
-            )
-        if not np.isfinite(self.weights[index]).all():
-            raise CorruptModelError(f"The layer {self.name!r} ({self.kind}) must have finite weights.")
-        return self.weights[index]
-
-    def refuse(self, what: str) -> UnsupportedModelError:
-        return UnsupportedModelError(f"The layer {self.name!r} ({self.kind}) of this Keras model {what}.")
+__all__ = ["apply"]
 
 
 def apply(kind: str, name: str, config: Config, weights: Sequence[Array], values: Sequence[Value], walk: Walk) -> Value:
-    """What a layer gives for the values it reads."""
+    """The output of a layer for its input values."""
     layer = Layer(kind, name, config, weights)
     if kind in _UNCHANGED:
         return _one(values, layer)
@@ -77,31 +27,34 @@ def apply(kind: str, name: str, config: Config, weights: Sequence[Array], values
         return _OF_ONE[kind](layer, _one(values, layer), walk)
     if kind in _OF_SEVERAL:
         return _OF_SEVERAL[kind](layer, values, walk)
-    raise UnsupportedModelError(
-        f"The layer {name!r} of this Keras model is a {kind}, which is not imported{_INSTEAD.get(kind, '')}. Imported "
-        f"are {', '.join(sorted({*_UNCHANGED, *_OF_ONE, *_OF_SEVERAL}))}. On the torch backend a model can be "
-        'explained through autograd: gigrad.function(f, "autograd", columns=...), in float64.'
+    if kind in _JUMPS:
+        raise layer.refuse(_JUMPS[kind])
+    raise NotAsNodes(
+        f"The layer {name!r} of this Keras model is a {kind}, which is not read from its configuration. Those read are "
+        f"{', '.join(sorted({*_UNCHANGED, *_OF_ONE, *_OF_SEVERAL}))}."
     )
 
 
-_INSTEAD = {
-    "Lambda": ": it runs any code",
-    "StringLookup": ": give the net integer codes, which an Embedding or CategoryEncoding reads",
-    "IntegerLookup": ": give the net codes that begin with 0, which an Embedding or CategoryEncoding reads",
-    "Hashing": ": give the net integer codes, which an Embedding or CategoryEncoding reads",
+_JUMPS = {
+    "Hashing": "makes codes of labels in a way that cannot be read; use StringLookup or IntegerLookup, or give the net "
+    "integer codes, which an Embedding reads",
+    "Masking": "leaves out the steps that equal a number exactly, a jump which no gradient sees; give the net a column "
+    "that says how many steps count, or codes to an Embedding with mask_zero=True",
 }
 
 
 def _one(values: Sequence[Value], layer: Layer) -> Value:
     if len(values) != 1:
-        raise CorruptModelError(f"The layer {layer.name!r} ({layer.kind}) reads one thing; it is given {len(values)}.")
+        raise CorruptModelError(f"The layer {layer.name!r} ({layer.kind}) must have one input; it has {len(values)}.")
     return values[0]
 
 
 def _row(layer: Layer, value: Value) -> int:
     """The number of columns of a value that must be a row of numbers."""
     if len(value.shape) > 1:
-        raise layer.refuse(f"must read a row of numbers to be imported, and reads the shape {value.shape}; flatten it")
+        raise layer.not_as_nodes(
+            f"must read a row of numbers to be imported, and reads the shape {value.shape}; flatten it"
+        )
     return value.size
 
 
@@ -109,7 +62,7 @@ def _made(node: Node) -> Value:
     return Value((node.width,), node)
 
 
-# ---------------------------------------------------------------- layers that read one thing
+# ---------------------------------------------------------------- layers with one input
 
 
 def _dense(layer: Layer, value: Value, walk: Walk) -> Value:
@@ -136,7 +89,7 @@ def _relu(layer: Layer, value: Value, walk: Walk) -> Value:
     node = walk.numbers(value)
     slope, start = float(slope or 0.0), float(start or 0.0)
     if start != 0.0 and slope != 1.0:
-        raise layer.refuse("has a threshold at which it jumps, which is no test on one column")
+        raise layer.refuse("has a threshold at which it jumps, which is not a split on one column")
     if top is None:
         node = Elementwise(node, "leaky_relu", slope) if slope else Elementwise(node, "relu")
     elif slope:
@@ -166,14 +119,14 @@ def _prelu(layer: Layer, value: Value, walk: Walk) -> Value:
 
 def _softmax(layer: Layer, value: Value, walk: Walk) -> Value:
     if layer.config.get("axis", -1) not in (-1, 1, [-1], [1]):
-        raise layer.refuse("must be taken over the columns to be imported")
+        raise layer.not_as_nodes("must be taken over the columns to be imported")
     return _elementwise(layer, value, walk, "softmax")
 
 
 def _batch_norm(layer: Layer, value: Value, walk: Walk) -> Value:
     width, config = _row(layer, value), layer.config
     if config.get("axis", -1) not in (-1, 1, [-1], [1]):
-        raise layer.refuse("must have axis=-1 to be imported")
+        raise layer.not_as_nodes("must have axis=-1 to be imported")
     kept = iter(range(4))
     gamma = layer.weight(next(kept), (width,)) if config.get("scale", True) else np.ones(width)
     beta = layer.weight(next(kept), (width,)) if config.get("center", True) else np.zeros(width)
@@ -188,7 +141,7 @@ def _layer_norm(layer: Layer, value: Value, walk: Walk) -> Value:
     """(x - mean) / sqrt(variance + epsilon) over the columns of the row, then scaled."""
     width, config = _row(layer, value), layer.config
     if config.get("axis", -1) not in (-1, 1, [-1], [1]) or config.get("rms_scaling"):
-        raise layer.refuse("must have axis=-1 and no rms_scaling to be imported")
+        raise layer.not_as_nodes("must have axis=-1 and no rms_scaling to be imported")
     centred = Affine(walk.numbers(value), np.eye(width) - 1.0 / width, np.zeros(width))
     spread = Affine(Elementwise(centred, "square"), np.full((1, width), 1.0 / width),
                     np.array([float(config["epsilon"])]))  # fmt: skip
@@ -236,6 +189,7 @@ def _reshape(layer: Layer, value: Value, walk: Walk) -> Value:
 def _embedding(layer: Layer, value: Value, walk: Walk) -> Value:
     size, width = int(layer.config["input_dim"]), int(layer.config["output_dim"])
     parts = walk.tables(value, layer.weight(0, (size, width)), layer.name)
+    walk.masks |= bool(layer.config.get("mask_zero"))
     return Value((*value.shape, width), side_by_side(parts))
 
 
@@ -270,12 +224,18 @@ def _discretization(layer: Layer, value: Value, walk: Walk) -> Value:
     return codes if mode == "int" else _encoded(layer, codes, walk, len(edges) + 1, mode)
 
 
-# ---------------------------------------------------------------- layers that read several things
+def _lookup(layer: Layer, value: Value, walk: Walk) -> Value:
+    codes, size = looked_up_labels(layer, value, walk)
+    mode = layer.config.get("output_mode", "int")
+    return codes if mode == "int" else _encoded(layer, codes, walk, size, mode)
+
+
+# ---------------------------------------------------------------- layers with several inputs
 
 
 def _concatenate(layer: Layer, values: Sequence[Value], walk: Walk) -> Value:
     if layer.config.get("axis", -1) not in (-1, 1):
-        raise layer.refuse("must join columns (axis=-1) to be imported")
+        raise layer.not_as_nodes("must join columns (axis=-1) to be imported")
     width = sum(_row(layer, v) for v in values)
     if all(v.raw for v in values):
         return Value((width,), raw=tuple(j for v in values for j in v.raw))
@@ -283,9 +243,11 @@ def _concatenate(layer: Layer, values: Sequence[Value], walk: Walk) -> Value:
 
 
 def _merged(join: Callable[[list[Node]], Node]) -> Callable[[Layer, Sequence[Value], Walk], Value]:
-    """Layers that combine rows elementwise; a row of one number goes with all."""
+    """The function for a layer that combines its inputs elementwise by `join`; rows of width 1 are broadcast."""
 
     def merge(layer: Layer, values: Sequence[Value], walk: Walk) -> Value:
+        if len(values) > 1 and len({v.shape for v in values}) == 1:
+            return Value(values[0].shape, join([walk.numbers(v) for v in values]))
         widths = [_row(layer, v) for v in values]
         if len(values) < 2 or {*widths} - {1, max(widths)}:
             raise CorruptModelError(f"The layer {layer.name!r} must join rows of one width; got {widths}.")
@@ -334,6 +296,7 @@ _OF_ONE: dict[str, Callable[[Layer, Value, Walk], Value]] = {
     "ELU": _elu,
     "Embedding": _embedding,
     "Flatten": _flatten,
+    "IntegerLookup": _lookup,
     "LayerNormalization": _layer_norm,
     "LeakyReLU": _leaky,
     "Normalization": _normalization,
@@ -342,6 +305,7 @@ _OF_ONE: dict[str, Callable[[Layer, Value, Walk], Value]] = {
     "Rescaling": _rescaling,
     "Reshape": _reshape,
     "Softmax": _softmax,
+    "StringLookup": _lookup,
 }
 _OF_SEVERAL: dict[str, Callable[[Layer, Sequence[Value], Walk], Value]] = {
     "Add": _merged(lambda nodes: Sum(tuple(nodes))),
