@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +21,15 @@ SETTINGS = {
     "allow_writing_files": False,
     "random_seed": 0,
 }
-CATEGORIES = {"cat_features": ["purpose", "grade"], "max_ctr_complexity": 1}
+CATEGORIES: dict[str, Any] = {"cat_features": ["purpose", "grade"], "max_ctr_complexity": 1}
+COMBINED = {
+    "cat_features": ["purpose", "grade"],
+    "max_ctr_complexity": 4,
+    "one_hot_max_size": 1,
+    "iterations": 20,
+    "depth": 4,
+    "learning_rate": 0.3,
+}
 
 
 def fit(kind: str, X: Any, y: Any, fitting: dict[str, Any] | None = None, **options: Any) -> Fitted:
@@ -33,6 +44,29 @@ def labels() -> Any:
     table["purpose"] = table["purpose"].astype(object).where(table["purpose"].notna(), "unknown")
     table["grade"] = table["grade"].astype(int)
     return table
+
+
+def combined(kind: str, y: Any, **options: Any) -> Fitted:
+    """A model some of whose statistics are about several columns at once."""
+    model, X = fit(kind, labels(), y, **{**COMBINED, **options})
+    assert any(len(ctr["elements"]) > 1 for ctr in statistics_of(model))  # else the row tests nothing
+    return model, X
+
+
+def statistics_of(model: Any) -> list[Any]:
+    """The statistics of a model as its JSON lists them."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        model.save_model(str(path), format="json")
+        found: list[Any] = json.loads(path.read_text())["features_info"]["ctrs"]
+    return found
+
+
+def together() -> Any:
+    """A number that depends on two categories, and on a category and a number, only together."""
+    table = labels()
+    pair = table["purpose"].isin(["car", "boat"]) ^ (table["grade"] % 20 == 0)
+    return pair + 2.0 * ((table["purpose"] == "house") & (data.numbers()[:, 0] > 0)) + 0.3 * data.target()
 
 
 def best_of_sixty() -> Fitted:
@@ -75,6 +109,11 @@ ROWS = (
     *(plain(CLASSIFIER, "multiclass", f"{kind} of categories", data.class_codes, labels, simple_ctr=[kind],
             **CATEGORIES)
       for kind in ("Borders", "Buckets", "Counter", "BinarizedTargetMeanValue")),
+    row(CLASSIFIER, "binary", "statistics of combined columns", lambda: combined(CLASSIFIER, together() > 1.0)),
+    *(row(CLASSIFIER, "multiclass", f"{kind} of combined columns",
+          lambda kind=kind: combined(CLASSIFIER, np.digitize(together(), [0.5, 1.5]), combinations_ctr=[kind]))
+      for kind in ("Borders", "Buckets", "Counter", "BinarizedTargetMeanValue")),
+    row(REGRESSOR, "regression", "statistics of combined columns", lambda: combined(REGRESSOR, together())),
     row(CLASSIFIER, "binary", "best iteration", best_of_sixty),
     row("CatBoost", "binary", "raw scores", plain_model),
     plain(CLASSIFIER, "multiclass", "", data.classes),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from conformance import data, rows_catboost, rows_lightgbm
 import gigrad as gig
 from gigrad.errors import InputError, UnsupportedModelError
 from gigrad.graph.cityhash import category_hash
+from gigrad.importers.catboost.statistics import known_hashes
+from gigrad.testing import check_importer
 
 
 def test_hashes_of_labels_are_catboosts_own(tmp_path: Path) -> None:
@@ -36,15 +39,67 @@ def test_integers_and_booleans_hash_as_the_text_catboost_makes_of_them() -> None
         category_hash(1.5)
 
 
-def test_statistics_of_combined_columns_are_refused_with_the_way_out() -> None:
-    table = rows_catboost.labels()
-    together = table["purpose"].isin(["car", "boat"]) ^ (table["grade"] == 20)
-    model, _ = rows_catboost.fit(
-        "CatBoostClassifier", table[["purpose", "grade"]], together.astype(int), cat_features=["purpose", "grade"],
-        iterations=30, one_hot_max_size=1, max_ctr_complexity=4,
-    )  # fmt: skip
-    with pytest.raises(UnsupportedModelError, match="max_ctr_complexity=1"):
+@pytest.mark.parametrize("kind", ["CatBoostClassifier", "CatBoostRegressor"])
+def test_every_column_of_a_combination_is_a_player(kind: str) -> None:
+    y = rows_catboost.together()
+    model, X = rows_catboost.combined(kind, y if "Regressor" in kind else y > 1.0, iterations=40, depth=6)
+    kinds = [e["combination_element"] for c in rows_catboost.statistics_of(model) for e in c["elements"][1:]]
+    assert {"cat_feature_value", "float_feature"} <= set(kinds)
+    report = check_importer(model, X, pairs=12, changes=5)
+    assert report.largest_difference < 1e-12
+
+
+def test_a_combination_with_a_test_for_one_label() -> None:
+    """Columns with few labels enter combinations as "is it this label"."""
+    y = rows_catboost.together()
+    model, X = rows_catboost.combined("CatBoostRegressor", y, one_hot_max_size=3, iterations=40, depth=6)
+    kinds = [e["combination_element"] for c in rows_catboost.statistics_of(model) for e in c["elements"]]
+    assert "cat_feature_exact_value" in kinds
+    check_importer(model, X, pairs=12, changes=5)
+
+
+def dump_of(model: Any, folder: Path) -> dict[str, Any]:
+    model.save_model(str(folder / "model.json"), format="json")
+    found: dict[str, Any] = json.loads((folder / "model.json").read_text())
+    return found
+
+
+def test_labels_that_only_combinations_tell_of_are_found(tmp_path: Path) -> None:
+    model, X = rows_catboost.combined("CatBoostRegressor", rows_catboost.together(), iterations=40)
+    dump = dump_of(model, tmp_path)
+    info = dump["features_info"]
+    labels = known_hashes(dump)
+    present = [{category_hash(v) for v in X[name].unique()} for name in ("purpose", "grade")]
+    assert [set(labels[0]), set(labels[1])] == present
+    for category in (0, 1):
+        others = [c for c in info["ctrs"] if [e.get("cat_feature_index") for e in c["elements"]] != [category]]
+        assert len(others) < len(info["ctrs"])
+        found = known_hashes({**dump, "features_info": {**info, "ctrs": others}})
+        assert set(found[category]) == present[category]
+    pairs = [c for c in info["ctrs"] if [e.get("cat_feature_index") for e in c["elements"]] == [0, 1]]
+    with pytest.raises(UnsupportedModelError, match=r"'purpose', 'grade'\. Train it with store_all_simple_ctr"):
+        known_hashes({**dump, "features_info": {**info, "ctrs": pairs}})
+
+
+def test_combinations_too_many_to_try_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, _ = rows_catboost.combined("CatBoostRegressor", rows_catboost.together())
+    monkeypatch.setattr("gigrad.importers.catboost.statistics._MOST", 3)
+    with pytest.raises(UnsupportedModelError, match="too many to try"):
         gig.import_model(model)
+
+
+def test_combinations_are_found_in_parts_where_they_do_not_fit_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, X = rows_catboost.combined("CatBoostRegressor", rows_catboost.together())
+    monkeypatch.setattr("gigrad.importers.catboost.statistics._FRONT", 4)
+    check_importer(model, X)
+
+
+def test_a_portable_explainer_of_combined_columns(tmp_path: Path) -> None:
+    model, X = rows_catboost.combined("CatBoostClassifier", rows_catboost.together() > 1.0)
+    explainer = gig.Explainer(model, X[:30])
+    explainer.save(tmp_path / "combined.gig")
+    found = gig.Explainer.load(tmp_path / "combined.gig")(X[30:40])
+    np.testing.assert_array_equal(found.values, explainer(X[30:40]).values)
 
 
 def test_credit_of_a_category_catboost_knows_by_hash() -> None:
@@ -56,7 +111,7 @@ def test_credit_of_a_category_catboost_knows_by_hash() -> None:
     assert (found.values[:, list(X.columns).index("purpose")] != 0).any()
 
 
-def fitted(rows: slice = slice(None)) -> tuple[object, object]:
+def fitted(rows: slice = slice(None)) -> tuple[Any, Any]:
     table = rows_catboost.labels()[rows]
     target = (data.target() + data.frame_target())[rows]
     return rows_catboost.fit("CatBoostRegressor", table, target, **rows_catboost.CATEGORIES)

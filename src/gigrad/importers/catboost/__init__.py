@@ -1,8 +1,8 @@
 """CatBoost models, read from their own JSON.
 
-CatBoost compares in float32 (`x <= border` goes left). It knows a category by the hash of its label: a split asks for
-one label, or compares a statistic of the label (a CTR) with a border, so that both are sets of labels here. Statistics
-of several columns at once are not tests on one variable and are refused.
+CatBoost compares in float32 (`x <= border` goes left). It identifies a category by the hash of its label: a split tests
+for one label, or compares a statistic of the label (a CTR) with a border, so that both are sets of labels here. A
+statistic of several columns becomes a small decision diagram, in which every test is on one column (`questions`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from ...errors import NotFittedError, UnsupportedModelError
 from ...graph import Column, Concat, Elementwise, Graph, Input, Node, Select, Witness, assemble
 from ..common.frames import as_given
 from ..common.links import DOUBLE, LINKS, Link, class_left_out, class_outputs, plain_outputs, sum_error, times, witness
-from .trees import known_hashes, read_trees
+from .statistics import known_hashes
+from .trees import read_trees
 
 _CLASSIFIER_LINKS = {
     "Logloss": "sigmoid",
@@ -32,7 +33,7 @@ _CLASSIFIER_LINKS = {
 }
 _SEVERAL_LABELS = ("MultiLogloss", "MultiCrossEntropy")  # a probability for each of several yes-or-no labels
 _BINARY = ("Logloss", "CrossEntropy")
-_EXPONENTIAL = ("Poisson", "Tweedie")  # what a CatBoostRegressor itself exponentiates
+_EXPONENTIAL = ("Poisson", "Tweedie")  # a CatBoostRegressor itself exponentiates these
 
 
 def import_catboost(model: Any) -> Graph:
@@ -83,7 +84,7 @@ def import_catboost(model: Any) -> Graph:
 
 
 def _with_uncertainty(margin: Node) -> Node:
-    """The mean as it is, and the variance of which the model adds up half the logarithm."""
+    """The mean, and the variance, whose log the margin holds half of."""
     spread = Elementwise(times(2.0, Select(margin, (1,))), "exp")
     return Concat((Select(margin, (0,)), spread))
 
@@ -91,8 +92,8 @@ def _with_uncertainty(margin: Node) -> Node:
 def _classifier_link(loss: str) -> Link:
     if loss not in _CLASSIFIER_LINKS:
         raise UnsupportedModelError(
-            f"CatBoostClassifier with the loss {loss!r} cannot be imported: how its probability follows from its raw "
-            f"score is not known. Known are {', '.join(_CLASSIFIER_LINKS)}."
+            f"The loss of a CatBoostClassifier must be one of {', '.join(_CLASSIFIER_LINKS)} to be imported; got "
+            f"{loss!r}, whose link from raw score to probability is unknown."
         )
     return LINKS[_CLASSIFIER_LINKS[loss]]
 
@@ -105,12 +106,12 @@ def _dump(model: Any) -> dict[str, Any]:
         ("text_features", model.get_text_feature_indices()),
         ("embedding_features", model.get_embedding_feature_indices()),
     ):
-        if found:  # asked first: such models cannot even be written as JSON
+        if found:  # checked first: such models cannot be saved as JSON
             names = ", ".join(repr(model.feature_names_[j]) for j in found[:8])
             raise UnsupportedModelError(
                 f"CatBoost models with {kind} cannot be imported: CatBoost makes many numbers out of one such column "
-                f"({names}), and its splits are on those. Train on numbers made from the column beforehand, which are "
-                "then the variables that earn credit."
+                f"({names}), and its splits are on those. Train on numbers made from the column beforehand, which then "
+                "get the credit."
             )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.json"
@@ -143,7 +144,7 @@ def _columns(model: Any, dump: dict[str, Any]) -> tuple[tuple[Column, ...], dict
     return tuple(out), hashes
 
 
-# ---------------------------------------------------------------- the model's own word
+# ---------------------------------------------------------------- the model's own predictions
 
 
 @dataclass(frozen=True)
