@@ -70,7 +70,10 @@ def import_scorecard(model: Scorecard) -> Graph:
 # Check it, then use it: for an additive model, credits are the differences of points.
 
 card = Scorecard(
-    {"age": ([25, 40, 60], [0, 10, 25, 30]), "debt": ([1.0, 3.5], [40, 20, 0])}
+    {
+        "months_employed": ([25, 40, 60], [0, 10, 25, 30]),
+        "debt": ([1.0, 3.5], [40, 20, 0]),
+    }
 )
 rng = np.random.default_rng(0)
 X = np.column_stack([rng.uniform(18, 80, 200), rng.exponential(2, 200)])

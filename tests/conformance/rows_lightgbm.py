@@ -12,7 +12,7 @@ from .row import Fitted, Row
 CLASSIFIER, REGRESSOR, BOOSTER = "LGBMClassifier", "LGBMRegressor", "Booster"
 SETTINGS = {"n_estimators": 8, "num_leaves": 8, "min_child_samples": 5, "n_jobs": 1, "verbose": -1, "random_state": 0}
 FOREST = {"boosting_type": "rf", "subsample": 0.5, "subsample_freq": 1}
-CATEGORIES = {"min_data_per_group": 1, "cat_smooth": 1.0, "max_cat_to_onehot": 1}
+CATEGORIES: dict[str, Any] = {"min_data_per_group": 1, "cat_smooth": 1.0, "max_cat_to_onehot": 1}
 
 
 def fit(kind: str, X: Any, y: Any, fitting: dict[str, Any] | None = None, **options: Any) -> Fitted:

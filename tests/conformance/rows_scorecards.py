@@ -8,6 +8,7 @@ import numpy as np
 
 from . import data
 from .row import Fitted, Row
+from .rows_encoders import model_of
 
 CARD = {
     "base": 300,
@@ -52,6 +53,19 @@ def optbinning(special: Any = None, continuous: bool = False, **options: Any) ->
     return build
 
 
+def binned(kind: str) -> Any:
+    def build() -> Fitted:
+        from optbinning import BinningProcess
+        from sklearn.pipeline import make_pipeline
+
+        X = applicants()
+        bad = (X["age"].clip(18).fillna(30) < 35).to_numpy() ^ (X["debt"] > 3).to_numpy()
+        process = BinningProcess(list(X), categorical_variables=["home"], special_codes=[-9])
+        return make_pipeline(process, model_of(kind)).fit(X, bad.astype(int)), X
+
+    return build
+
+
 ROWS = (
     Row("scorecards", "gigrad", "Scorecard", "any", "a table of points", plain),
     Row("optbinning", "optbinning", "Scorecard", "binary", "special codes, missing values, min_max",
@@ -61,4 +75,6 @@ ROWS = (
         optbinning(special={"none": [-9], "odd": [-1, -2]}, scaling_method="pdo_odds", rounding=True,
                    scaling_method_params={"pdo": 20, "odds": 50, "scorecard_points": 600}, intercept_based=True)),
     Row("optbinning", "optbinning", "Scorecard", "regression", "continuous target", optbinning(continuous=True)),
+    Row("optbinning", "optbinning", "Pipeline", "binary", "BinningProcess, then trees", binned("trees")),
+    Row("optbinning", "optbinning", "Pipeline", "binary", "BinningProcess, then a linear model", binned("linear")),
 )  # fmt: skip

@@ -46,7 +46,7 @@ def made(path: str, *inside: Any, **options: Any) -> Any:
     return getattr(import_module(f"sklearn.{module}"), kind)(*inside, **options)
 
 
-TARGETS = {"binary": data.binary, "multiclass": data.classes, "regression": data.target}
+TARGETS: dict[str, Any] = {"binary": data.binary, "multiclass": data.classes, "regression": data.target}
 
 
 def row(
@@ -102,6 +102,10 @@ def missing_a_class() -> Any:
     from sklearn.model_selection import KFold
 
     return made("calibration.CalibratedClassifierCV", forest(), method="isotonic", cv=KFold(3))
+
+
+def two_labels() -> Any:
+    return np.stack([data.binary(), data.target() > 1.0], axis=1).astype(int)
 
 
 CALIBRATED = "calibration.CalibratedClassifierCV"
@@ -178,4 +182,26 @@ ROWS = (
     row("compose.TransformedTargetRegressor", "regression", "StandardScaler", lambda: made(
         "compose.TransformedTargetRegressor", linear("regression"),
         transformer=made("preprocessing.StandardScaler"))),
+    row("ensemble.AdaBoostRegressor", "regression", "", lambda: made(
+        "ensemble.AdaBoostRegressor", n_estimators=7, random_state=0)),
+    row("ensemble.AdaBoostRegressor", "regression", "linear models", lambda: made(
+        "ensemble.AdaBoostRegressor", made("linear_model.Ridge"), n_estimators=4, random_state=0)),
+    row("linear_model.RANSACRegressor", "regression", "", lambda: made(
+        "linear_model.RANSACRegressor", random_state=0)),
+    row("multiclass.OneVsOneClassifier", "multiclass", "linear models", lambda: made(
+        "multiclass.OneVsOneClassifier", linear())),
+    row("multiclass.OneVsOneClassifier", "multiclass", "forests", lambda: made(
+        "multiclass.OneVsOneClassifier", forest())),
+    row("multiclass.OneVsOneClassifier", "binary", "", lambda: made("multiclass.OneVsOneClassifier", linear())),
+    row("multioutput.RegressorChain", "several targets", "trees", lambda: made(
+        "multioutput.RegressorChain", trees("regression"), order=[1, 0]), y=data.two_targets),
+    row("multioutput.RegressorChain", "several targets", "linear models", lambda: made(
+        "multioutput.RegressorChain", made("linear_model.Ridge")), y=data.two_targets),
+    row("multioutput.ClassifierChain", "several labels", "probabilities handed on", lambda: made(
+        "multioutput.ClassifierChain", made("linear_model.LogisticRegression"), chain_method="predict_proba",
+        order=[1, 0]), y=two_labels),
+    row("multioutput.ClassifierChain", "several labels", "classes handed on", lambda: made(
+        "multioutput.ClassifierChain", made("linear_model.LogisticRegression")), y=two_labels),
+    row("multioutput.ClassifierChain", "several labels", "forests", lambda: made(
+        "multioutput.ClassifierChain", forest()), y=two_labels),
 )  # fmt: skip

@@ -72,10 +72,6 @@ def step(name: str, make: Callable[[Any], Any], *, before: Callable[[Any], Any] 
     )
 
 
-def mixing(name: str, make: Callable[[Any], Any]) -> Row:
-    return row(f"{name}, then a linear model", "regression", lambda: on_numbers(scaled, make, end=linear))
-
-
 def scaled(sk: Any) -> Any:
     return sk.StandardScaler()
 
@@ -191,12 +187,7 @@ ROWS = (
     *step("Binarizer", lambda sk: sk.Binarizer(threshold=0.3)),
     *step("SelectKBest", lambda sk: sk.SelectKBest(k=2), before=scaled),
     *step("VarianceThreshold", lambda sk: sk.VarianceThreshold()),
-    mixing("SplineTransformer", lambda sk: sk.SplineTransformer(n_knots=4)),
-    mixing("SplineTransformer(periodic)", lambda sk: sk.SplineTransformer(extrapolation="periodic")),
-    mixing("SplineTransformer(degree=1, linear)", lambda sk: sk.SplineTransformer(degree=1, extrapolation="linear")),
     *step("SplineTransformer(degree=0)", lambda sk: sk.SplineTransformer(degree=0, extrapolation="linear")),
-    mixing("PolynomialFeatures", lambda sk: sk.PolynomialFeatures(2)),
-    mixing("PCA", lambda sk: sk.PCA(2, whiten=True)),
     *encoder("OneHotEncoder", one_hot),
     *encoder("OneHotEncoder with infrequent labels", rare),
     *encoder("SimpleImputer and OneHotEncoder(drop)", filled_labels, ["purpose"]),

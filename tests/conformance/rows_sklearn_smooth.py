@@ -52,6 +52,27 @@ def gaussian_process(options: str, kernel: Callable[[Any], Any], y: Any = data.t
     return Row("scikit-learn", "sklearn", "GaussianProcessRegressor", task, options, build)
 
 
+def gaussian_classes(task: str, y: Callable[[], Any]) -> Row:
+    def build() -> Fitted:
+        from sklearn.gaussian_process import GaussianProcessClassifier, kernels
+
+        model = GaussianProcessClassifier(kernels.ConstantKernel(2.0) * kernels.RBF(1.5), optimizer=None)
+        X = data.numbers()[:50]
+        return model.fit(X, y()[:50]), X
+
+    return Row("scikit-learn", "sklearn", "GaussianProcessClassifier", task, "scaled RBF", build)
+
+
+def flags() -> Any:
+    return (data.numbers() > 0.0).astype(float)
+
+
+def codes() -> Any:
+    """Three columns of category codes."""
+    place = np.arange(data.N)
+    return np.stack([place % 3, place // 3 % 4, (data.numbers()[:, 1] > 0).astype(int)], axis=1)
+
+
 def positive_numbers() -> Any:
     return np.abs(data.numbers())
 
@@ -72,6 +93,12 @@ def classifiers(task: str, y: Callable[[], Any], X: Any) -> Iterator[Row]:
     yield row("discriminant_analysis.QuadraticDiscriminantAnalysis", task, "", y, X)
     yield row("naive_bayes.GaussianNB", task, "", y, X)
     yield row("naive_bayes.MultinomialNB", task, "", y, positive_numbers)
+    yield row("naive_bayes.ComplementNB", task, "", y, positive_numbers)
+    yield row("naive_bayes.BernoulliNB", task, "numbers beyond a threshold", y, X, binarize=0.3)
+    yield row("naive_bayes.BernoulliNB", task, "flags", y, flags, binarize=None)
+    yield row("naive_bayes.CategoricalNB", task, "", y, codes)
+    yield gaussian_classes(task, y)
+    yield row("dummy.DummyClassifier", task, "", y, X)
     for activation in ("relu", "tanh", "logistic", "identity"):
         yield row("neural_network.MLPClassifier", task, activation, y, X, activation=activation, **SMALL_NET)
     for kernel in SVM_KERNELS:
@@ -91,6 +118,15 @@ ROWS = (
     row("linear_model.GammaRegressor", "regression", "", data.positive),
     row("linear_model.TweedieRegressor", "regression", "log link", data.positive, power=1.5),
     row("linear_model.TweedieRegressor", "regression", "identity link", data.positive, power=0),
+    row("svm.SVC", "multiclass", "votes of one against one", data.classes),
+    row("svm.NuSVC", "multiclass", "votes of one against one", data.classes, nu=0.1),
+    row("svm.SVC", "binary", "probability=True", data.classes_of_two, data.named, probability=True, random_state=0),
+    row("svm.NuSVC", "binary", "probability=True", data.binary, nu=0.1, probability=True, random_state=0),
+    row("cross_decomposition.PLSRegression", "regression", "", data.target),
+    row("cross_decomposition.PLSRegression", "several targets", "", data.two_targets),
+    row("cross_decomposition.PLSCanonical", "several targets", "", data.two_targets),
+    row("cross_decomposition.CCA", "several targets", "", data.two_targets),
+    row("dummy.DummyRegressor", "regression", "", data.target),
     *classifiers("binary", data.classes_of_two, data.named),
     *classifiers("multiclass", data.classes, data.numbers),
     row("linear_model.LogisticRegression", "binary", "liblinear", data.binary, solver="liblinear"),

@@ -66,7 +66,7 @@ def objective(name: str, task: str, y: Any = data.target, **options: Any) -> Row
     return row(BOOSTER, task, name, lambda: train(name, y(), **options))
 
 
-CATEGORIES = {"enable_categorical": True, "tree_method": "hist", "max_cat_to_onehot": 1}
+CATEGORIES: dict[str, Any] = {"enable_categorical": True, "tree_method": "hist", "max_cat_to_onehot": 1}
 
 ROWS = (
     plain(CLASSIFIER, "binary", "missing values", data.binary),

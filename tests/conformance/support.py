@@ -11,6 +11,7 @@ from pathlib import Path
 from gigrad import supported
 from gigrad.importers.pipeline import TRANSFORMERS
 
+from . import estimators
 from .row import Row
 from .table import ROWS
 
@@ -26,11 +27,14 @@ FAMILIES = {
     "sklearn.net": "neural nets",
     "sklearn.kernel": "kernel machines",
     "sklearn.bayes": "Bayes classifiers",
+    "sklearn.gaussian_classes": "Gaussian process classifiers",
     "sklearn.isotonic": "isotonic regression",
     "sklearn.bagging": "bagging and its kin",
     "sklearn.stacking": "stacking",
     "sklearn.calibration": "calibration",
     "sklearn.meta": "votes, searches, targets",
+    "sklearn.chains": "chains",
+    "sklearn.constant": "dummies",
     "pipeline.importer": "pipelines",
 }
 TASKS = (
@@ -73,7 +77,7 @@ def sklearn_class(name: str) -> type:
     from importlib import import_module
 
     places = (
-        "calibration", "compose", "cross_decomposition", "discriminant_analysis", "ensemble", "frozen",
+        "calibration", "compose", "cross_decomposition", "discriminant_analysis", "dummy", "ensemble", "frozen",
         "gaussian_process", "isotonic", "kernel_ridge", "linear_model", "model_selection", "multiclass", "multioutput",
         "naive_bayes", "neural_network", "pipeline", "semi_supervised", "svm", "tree",
     )  # fmt: skip
@@ -141,3 +145,4 @@ def with_section(readme: str) -> str:
 if __name__ == "__main__":
     README.write_text(with_section(README.read_text()))
     PAGE.write_text(page())
+    estimators.PAGE.write_text(estimators.page())

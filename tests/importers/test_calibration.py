@@ -40,7 +40,7 @@ def test_rows_that_no_calibrator_gives_a_chance_get_equal_ones():
 
 
 def test_temperature_over_folds_that_miss_a_class_is_refused():
-    with pytest.raises(UnsupportedModelError, match=r"2 of 3 classes.*StratifiedKFold"):
+    with pytest.raises(UnsupportedModelError, match=r"all 3 classes; one holds 2.*StratifiedKFold"):
         gig.import_model(calibrated("temperature"))
 
 

@@ -52,7 +52,7 @@ def table(rng: np.random.Generator) -> tuple[Any, Any]:
     purpose = rng.choice(["car", "house", "boat", "school", "other"], ROWS, p=[0.4, 0.3, 0.2, 0.07, 0.03]).astype(
         object
     )
-    purpose[rng.random(ROWS) < 0.08] = rng.choice([None, np.nan])
+    purpose[rng.random(ROWS) < 0.08] = rng.choice(np.array([None, np.nan], object))
     X = pd.DataFrame(
         {
             "income": income,

@@ -30,7 +30,7 @@ def test_other_encoders_with_a_list_of_labels_are_tabulated(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore")
 def test_an_encoder_that_cannot_be_tabulated_is_refused_by_name() -> None:
-    with pytest.raises(gig.UnsupportedModelError, match="HashingEncoder keeps no list of the labels of 'purpose'"):
+    with pytest.raises(gig.UnsupportedModelError, match="HashingEncoder stores no list of the labels of 'purpose'"):
         gig.import_model(fitted(ce.HashingEncoder(cols=["purpose"], max_process=1)))
 
 

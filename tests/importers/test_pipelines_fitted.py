@@ -20,7 +20,7 @@ Y = (X.sum(axis=1) > 0).astype(int)
 
 
 class BinningProcess(TransformerMixin, BaseEstimator):
-    """Like that of optbinning: nothing that it learns has a name by which scikit-learn knows a fitted step."""
+    """Nothing that it learns has a name by which scikit-learn knows a fitted step, not even a number of columns."""
 
     def fit(self, X: Any, y: Any = None) -> BinningProcess:
         self._is_fitted = True
@@ -42,9 +42,7 @@ class BinningProcess(TransformerMixin, BaseEstimator):
 )
 def test_a_fitted_pipeline_with_a_step_of_another_library_is_refused_by_name(steps: list[Any]) -> None:
     model = make_pipeline(*steps, LogisticRegression()).fit(X, Y)
-    with pytest.raises(
-        gig.UnsupportedModelError, match=r"The step BinningProcess \(.*\) cannot be imported; supported"
-    ):
+    with pytest.raises(gig.UnsupportedModelError, match=r"[Tt]he step BinningProcess \(test_pipelines_fitted\)"):
         gig.import_model(model)
 
 

@@ -44,7 +44,7 @@ def test_a_label_that_the_formula_has_not_seen_is_refused() -> None:
 
 
 REFUSED = {
-    "target ~ bs(age, df=4)": r"The factor 'bs\(age, df=4\)' of the formula cannot be imported",
+    "target ~ bs(age, df=4)": r"The factor 'bs\(age, df=4\)' of the formula is not supported",
     "target ~ center(age)": r"'center\(age\)' of the formula",
     "target ~ np.sin(age)": r"'np.sin\(age\)'",
     "target ~ age ** 2 + I(age ** 0.5 * 1.0)": "age \\*\\* 0.5",

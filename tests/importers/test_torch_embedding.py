@@ -14,6 +14,7 @@ import gigrad as gig
 from gigrad.graph import Opaque, topological
 
 nn = torch.nn
+Module: Any = nn.Module
 RNG = np.random.default_rng(0)
 
 
@@ -26,7 +27,7 @@ def table(rows: int) -> Any:
 ENDS, STARTS = table(6), table(5)
 
 
-class Tabular(nn.Module):
+class Tabular(Module):
     """Entity embeddings beside numbers, as nets on tables have them."""
 
     def __init__(self, bend: Any = torch.tanh) -> None:
@@ -108,7 +109,7 @@ def test_codes_that_the_table_does_not_have() -> None:
             gig.explain(graph, row, STARTS)
 
 
-class Hot(nn.Module):
+class Hot(Module):
     """A column read as a whole number in another way."""
 
     def __init__(self) -> None:
@@ -144,7 +145,7 @@ class Strict(Hot):
 
 
 def test_codes_that_do_not_begin_with_zero() -> None:
-    with pytest.raises(gig.UnsupportedModelError, match=r"Strict must take a row of zeros.*categories={column: \[1, 2"):
+    with pytest.raises(gig.UnsupportedModelError, match=r"must accept a row of zeros.*categories={column: \[1, 2"):
         gig.function(Strict().eval(), "autograd", 2)
     declared = gig.function(Strict().eval(), "autograd", 2, categories={"x0": [1, 2, 3, 4, 5]})
     explained = gig.explain(declared, [[1, 0.5], [5, -1.0]], [[2, 0.0], [3, 1.0]])
@@ -179,7 +180,7 @@ def test_categories_that_cannot_be(categories: Any, said: str) -> None:
 
 
 def test_an_embedding_that_reads_numbers_says_what_to_do() -> None:
-    class Floats(nn.Module):
+    class Floats(Module):
         def __init__(self) -> None:
             super().__init__()
             self.table = nn.Embedding(5, 1)
@@ -187,7 +188,7 @@ def test_an_embedding_that_reads_numbers_says_what_to_do() -> None:
         def forward(self, x: Any) -> Any:
             return self.table(x[:, 0])
 
-    with pytest.raises(gig.UnsupportedModelError, match=r"looks up rows of a table.*x\[:, j\]\.long\(\)"):
+    with pytest.raises(gig.UnsupportedModelError, match=r"has an nn.Embedding.*x\[:, j\]\.long\(\)"):
         gig.explain(gig.function(Floats().eval(), "autograd", 1), [[1]], [[2]])
     with pytest.raises(gig.UnsupportedModelError, match=r"if nn\.Flatten\(\) follows it"):
         gig.import_model(nn.Sequential(nn.Embedding(5, 4), nn.Linear(4, 1)).eval())

@@ -15,6 +15,7 @@ import gigrad as gig
 from gigrad.graph import Opaque, topological
 
 nn = torch.nn
+Module: Any = nn.Module
 RNG = np.random.default_rng(0)
 ENDS, STARTS = RNG.normal(size=(2, 4)), RNG.normal(size=(3, 4))
 
@@ -118,7 +119,7 @@ def test_the_same_module_in_another_form_has_the_same_credits(made: Callable[[],
 
 
 def test_a_backward_hook_is_no_part_of_the_value() -> None:
-    class Whole(nn.Module):
+    class Whole(Module):
         def __init__(self) -> None:
             super().__init__()
             self.net = net()
@@ -148,7 +149,7 @@ def test_quantised_modules_are_refused_by_name() -> None:
         warnings.simplefilter("ignore")
         module = torch.ao.quantization.quantize_dynamic(net(), {nn.Linear}, dtype=torch.qint8)
     with pytest.raises(
-        gig.UnsupportedModelError, match=r"this Sequential has a quantised Linear.*Explain the module it"
+        gig.UnsupportedModelError, match=r"this Sequential has a quantised Linear.*Explain the original module"
     ):
         gig.import_model(module)
 

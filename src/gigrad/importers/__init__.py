@@ -1,6 +1,6 @@
-"""Model object -> Graph: the one registry of what can be imported, filled without importing any model library.
+"""Model object -> Graph: the registry of importers, filled without importing any model library.
 
-A type is looked up by its dotted name, and by those of its base classes; the importer's module is loaded then.
+A type is looked up by its dotted name, and by those of its base classes; only then is the importer's module loaded.
 """
 
 from __future__ import annotations
@@ -94,6 +94,13 @@ _declare("sklearn.linear:import_one_class_sgd", "sklearn", "SGDOneClassSVM")
 _declare("sklearn.bayes:import_qda", "sklearn", "QuadraticDiscriminantAnalysis")
 _declare("sklearn.bayes:import_gaussian_nb", "sklearn", "GaussianNB")
 _declare("sklearn.bayes:import_multinomial_nb", "sklearn", "MultinomialNB")
+_declare("sklearn.bayes:import_complement_nb", "sklearn", "ComplementNB")
+_declare("sklearn.bayes:import_bernoulli_nb", "sklearn", "BernoulliNB")
+_declare("sklearn.bayes:import_categorical_nb", "sklearn", "CategoricalNB")
+_declare("sklearn.linear:import_pls", "sklearn", "CCA", "PLSCanonical", "PLSRegression")
+_declare("sklearn.constant:import_dummy", "sklearn", "DummyClassifier", "DummyRegressor")
+_declare("sklearn.chains:import_chain", "sklearn", "ClassifierChain", "RegressorChain")
+_declare("sklearn.gaussian_classes:import_gaussian_classifier", "sklearn", "GaussianProcessClassifier")
 _declare("sklearn.net:import_mlp", "sklearn", "MLPClassifier", "MLPRegressor")
 _declare("sklearn.kernel:import_svm", "sklearn", "NuSVC", "NuSVR", "OneClassSVM", "SVC", "SVR")
 _declare("sklearn.kernel:import_kernel_ridge", "sklearn", "KernelRidge")
@@ -101,9 +108,18 @@ _declare("sklearn.kernel:import_gaussian_process", "sklearn", "GaussianProcessRe
 _declare("sklearn.isotonic:import_isotonic", "sklearn", "IsotonicRegression")
 _declare("torch:import_module", "torch", "Module")
 _declare("keras:import_keras", "keras", "Model")
+_declare("onnx:import_onnx", "onnx", "ModelProto")
+_declare("spark:import_pipeline", "pyspark", "PipelineModel", "CrossValidatorModel", "TrainValidationSplitModel")
+_declare("spark:import_alone", "pyspark", "JavaModel")
+_declare("spark:import_alone", "xgboost", "_SparkXGBModel")
 _declare("glum:import_glum", "glum", "GeneralizedLinearRegressorBase")
 _declare("interpret:import_ebm", "interpret", "EBMModel")
 _declare("statsmodels:import_results", "statsmodels", "ResultsWrapper", "Results")
+_declare("survival.lifelines:import_cox", "lifelines", "CoxPHFitter")
+_declare("survival.sksurv:import_cox", "sksurv", "CoxPHSurvivalAnalysis", "CoxnetSurvivalAnalysis")
+_declare("survival.sksurv:import_trees", "sksurv", "SurvivalTree", "RandomSurvivalForest", "ExtraSurvivalTrees")
+_declare("survival.sksurv:import_boosting", "sksurv", "GradientBoostingSurvivalAnalysis")
+_declare("survival.sksurv:import_componentwise", "sksurv", "ComponentwiseGradientBoostingSurvivalAnalysis")
 _declare("scorecards:import_card", "gigrad", "Scorecard")
 _declare("scorecards:import_optbinning", "optbinning", "Scorecard")
 _declare("skorch:import_skorch", "skorch", "NeuralNet")
@@ -111,29 +127,54 @@ _declare("pipeline.importer:import_pipeline", "sklearn", "Pipeline")
 _declare("sklearn.meta:import_search", "sklearn", "BaseSearchCV")
 _declare("sklearn.meta:import_wrapped", "sklearn", "FrozenEstimator")
 _declare(
-    "sklearn.meta:import_tuned", "sklearn", "FixedThresholdClassifier", "SelfTrainingClassifier",
+    "sklearn.meta:import_tuned", "sklearn", "FixedThresholdClassifier", "RANSACRegressor", "SelfTrainingClassifier",
     "TunedThresholdClassifierCV",
 )  # fmt: skip
 _declare("sklearn.meta:import_voting", "sklearn", "VotingClassifier", "VotingRegressor")
 _declare("sklearn.meta:import_transformed_target", "sklearn", "TransformedTargetRegressor")
 _declare("sklearn.meta:import_multi_output", "sklearn", "MultiOutputClassifier", "MultiOutputRegressor")
 _declare("sklearn.meta:import_one_vs_rest", "sklearn", "OneVsRestClassifier")
+_declare("sklearn.meta:import_one_vs_one", "sklearn", "OneVsOneClassifier")
 _declare("sklearn.calibration:import_calibrated", "sklearn", "CalibratedClassifierCV")
 _declare("sklearn.stacking:import_stacking", "sklearn", "StackingClassifier", "StackingRegressor")
 _declare("sklearn.bagging:import_bagging", "sklearn", "BaggingClassifier", "BaggingRegressor")
 _declare("sklearn.bagging:import_ada_boost", "sklearn", "AdaBoostClassifier")
+_declare("sklearn.bagging:import_ada_boost_regressor", "sklearn", "AdaBoostRegressor")
 _declare("sklearn.bagging:import_isolation_forest", "sklearn", "IsolationForest")
 
-# Models that no importer can do justice to, and why: said instead of the list of those that can be imported.
-_REFUSED: dict[str, str] = {
-    "sklearn.AdaBoostRegressor": (
-        "AdaBoostRegressor predicts the weighted median of its trees, which is no sum and has no credit that adds up. "
-        "Use GradientBoostingRegressor or a forest."
+_NEIGHBOURS = (
+    "{} searches the nearest training rows, so its score jumps along oblique boundaries everywhere, which no single "
+    "variable crosses. Use {}."
+)
+_DISTANCES = "a support vector machine, KernelRidge or a Gaussian process, which weight all rows smoothly"
+
+# Models that cannot be imported, and why: the error message for them, instead of the list of supported ones.
+REFUSED: dict[str, str] = {
+    **{
+        f"sklearn.{name}": _NEIGHBOURS.format(name, _DISTANCES)
+        for name in ("KNeighborsClassifier", "KNeighborsRegressor", "RadiusNeighborsClassifier",
+                     "RadiusNeighborsRegressor")
+    },
+    "sklearn.LocalOutlierFactor": _NEIGHBOURS.format("LocalOutlierFactor", "IsolationForest or OneClassSVM"),
+    "sklearn.NearestCentroid": (
+        "NearestCentroid predicts the class of the nearest centre and nothing in between. Use "
+        "LinearDiscriminantAnalysis or GaussianNB, which have probabilities."
     ),
-    "sklearn.OneVsOneClassifier": (
-        "OneVsOneClassifier counts predicted classes, which earn no credit in between. Use OneVsRestClassifier."
+    "sklearn.OutputCodeClassifier": (
+        "OutputCodeClassifier predicts the class of the nearest code word and has no score. Use OneVsRestClassifier."
     ),
-}
+    "sklearn.LabelPropagation": (
+        "LabelPropagation scores rows by their distances to all training rows, labelled or not, which is not imported. "
+        "Use SelfTrainingClassifier over a supported model."
+    ),
+    "sklearn.LabelSpreading": (
+        "LabelSpreading scores rows by their distances to all training rows, labelled or not, which is not imported. "
+        "Use SelfTrainingClassifier over a supported model."
+    ),
+    "sklearn.EllipticEnvelope": (
+        "EllipticEnvelope's distances are not imported. Use IsolationForest or OneClassSVM."
+    ),
+}  # fmt: skip
 
 
 def register_importer(name: str) -> Callable[[Importer], Importer]:
@@ -224,13 +265,13 @@ def import_model(model: Any) -> Graph:
                     f"The importer of {full} must give a gigrad.Graph; it gave {kind_of(graph)}."
                 )
             return graph
-        if short in _REFUSED:
-            raise UnsupportedModelError(_REFUSED[short])
+        if short in REFUSED:
+            raise UnsupportedModelError(REFUSED[short])
     raise UnsupportedModelError(_unknown(model))
 
 
 def _unknown(model: Any) -> str:
-    """What to say about a model without an importer: what there is, and the way that fits the object."""
+    """The error message for a model without an importer: the supported ones, and what to do instead."""
     name = f"{type(model).__module__}.{type(model).__qualname__}"
     if said := _mistaken(model):
         return said
@@ -251,9 +292,9 @@ def _unknown(model: Any) -> str:
 
 
 def _mistaken(model: Any) -> str:
-    """What to say about something that is no model at all; "" for a model of a library that is not known."""
+    """The error message for something that is not a model; "" for a model of an unknown library."""
     if isinstance(model, MethodType):
-        return f"A model must be handed over itself, not its method {model.__name__!r}: gigrad looks inside of it."
+        return f"A model must be passed itself, not its method {model.__name__!r}: gigrad reads its fitted parameters."
     if model is None:
         return "A model must be a fitted object; got None."
     if isinstance(model, type):

@@ -15,6 +15,7 @@ from ..errors import InputError, kind_of
 from ..graph import Array, Column, Graph, Input, Node, Opaque, Witness, rewire, topological
 from .common.codes import coded, on_codes, with_codes
 from .common.links import plain_outputs
+from .keras import function_of, is_keras
 from .torch.call import InHalves, Largest, TorchGradient, TorchValue
 from .torch.copy import require_eval_mode, uncompiled
 
@@ -34,30 +35,30 @@ def function(
     Parameters
     ----------
     value : callable
-        Takes rows (n, p) in float64, gives (n,) or (n, outputs); each row by itself. A torch module may be given too.
+        Takes rows (n, p) in float64, gives (n,) or (n, outputs); each row by itself. A torch module or a Keras
+        model may be given too.
     gradient : callable or "autograd"
         Takes rows (n, p), gives the derivatives (n, p), or (n, outputs, p) for several outputs. "autograd" for a
-        `value` that works on torch tensors in float64.
+        `value` that works on torch tensors in float64, for a torch module and for a Keras model on the torch backend.
     columns : int or sequence of str
         How many columns it reads, or their names.
     outputs : int or sequence of str
         How many numbers it gives a row, or their names.
     categories : mapping of str to int or sequence of numbers, optional
         Columns that hold codes, such as those that an embedding is looked up by: their number, for 0, 1, 2..., or the
-        codes themselves. Such a column changes at once, half-way, and no gradient by it is needed. Columns that reach
-        an nn.Embedding of a torch module as they are need not be named.
+        codes themselves. Such a column changes at once, half-way, and needs no gradient. Columns that an embedding of
+        a torch module or a Keras model reads directly need not be named.
     breaks : mapping of column to sequence of float, optional
         Values of a column, by name or position, at which the slope jumps or between which the function is steep. Paths
         are integrated from break to break.
     label : str, optional
-        What to call it in messages.
+        Its name in messages.
 
     Notes
     -----
-    The function must be continuous in all other columns. One that moves where its gradient says that it does not is
-    refused; a gradient that is wrong in another way shows in the explanation's `gap`, and is warned about. What lies
-    between the points at which a function is asked can be known from `breaks` alone: a spike much narrower than the
-    path, which the score at both ends says nothing about, goes unseen without them.
+    The function must be continuous in all other columns. One that changes although its gradient is zero is refused; a
+    gradient that is wrong in another way shows in the explanation's `gap`, with a warning. A spike much narrower than
+    the path may lie between the points at which the function is evaluated; without `breaks` it goes unnoticed.
 
     Examples
     --------
@@ -104,16 +105,15 @@ Breaks = tuple[tuple[int, tuple[float, ...]], ...]
 def _by_autograd(
     value: Any, columns: tuple[Column, ...], named: bool, names: tuple[str, ...], label: str, breaks: Breaks
 ) -> Graph:
+    if is_keras(value):
+        return _named_outputs(_with_breaks(function_of(value, columns, named), breaks), names, label)
     torch = require("torch", "torch")
     if isinstance(value, torch.nn.Module):
         from .torch import graph_of
 
         value = uncompiled(value)
         require_eval_mode(value)
-        graph = graph_of(value, columns, named)
-        if graph.score.width != len(names):
-            raise InputError(f"{label} gives {graph.score.width} numbers a row, and outputs says {len(names)}.")
-        return replace(_with_breaks(graph, breaks), output_names=names, margin_names=names, label=label)
+        return _named_outputs(_with_breaks(graph_of(value, columns, named), breaks), names, label)
     call = TorchValue(value, label)
     source = Input(len(columns))
     node = Opaque(with_codes(source, columns), len(names), call, TorchGradient(call), label, breaks)
@@ -121,8 +121,14 @@ def _by_autograd(
     return Graph(columns, source, node, node, names, witnesses=(witness,), named=named, label=label)
 
 
+def _named_outputs(graph: Graph, names: tuple[str, ...], label: str) -> Graph:
+    if graph.score.width != len(names):
+        raise InputError(f"{label} must give {len(names)} numbers a row (outputs); it gives {graph.score.width}.")
+    return replace(graph, output_names=names, margin_names=names, label=label)
+
+
 def _with_breaks(graph: Graph, breaks: Breaks) -> Graph:
-    """The graph of a module, whose parts that are known by their values alone have breaks where they read the rows."""
+    """The graph of a module with breaks added to its opaque parts that read the rows."""
     outputs = (graph.score, graph.margin, *(w.node for w in graph.witnesses))
     parts = [n for n in topological(*outputs) if isinstance(n, Opaque) and n.source is graph.input]
     moved = rewire(outputs, {n: replace(n, breaks=breaks) for n in parts})
@@ -194,7 +200,7 @@ def _name(value: Any) -> str:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The value with one column where it gives none."""
+    """The value with shape (n, 1) where the function returns (n,)."""
 
     value: Callable[[Array], Any]
 
@@ -213,7 +219,7 @@ class _OnRows:
 
 @dataclass(frozen=True)
 class _Pullback:
-    """A user's gradient turned into what a node gives back."""
+    """The pullback of a node, from a user's gradient."""
 
     gradient: Callable[[Array], Any]
     outputs: int

@@ -38,7 +38,7 @@ def import_glum(model: Any) -> Graph:
     coefficients = dict(zip(map(str, model.feature_names_), np.ravel(model.coef_).tolist(), strict=True))
     parts = [_part(model, source, j, c, coefficients) for j, c in enumerate(columns)]
     if coefficients:
-        raise UnsupportedModelError(f"{label} has terms that are no column: {', '.join(coefficients)}.")
+        raise UnsupportedModelError(f"Every term of {label} must be a column; not so: {', '.join(coefficients)}.")
     each = parts[0] if len(parts) == 1 else Concat(tuple(parts))
     margin = Affine(each, np.ones((1, each.width)), np.array([float(model.intercept_)]))
     score = _INVERSES[link](margin)
@@ -60,12 +60,12 @@ def _column(model: Any, name: str, levels: tuple[Any, ...] | None) -> Column:
 
 
 def _part(model: Any, source: Input, j: int, column: Column, coefficients: dict[str, float]) -> Node:
-    """What a column adds to the linear predictor; its coefficients are taken out of `coefficients`."""
+    """The node of a column's part of the linear predictor; its coefficients are removed from `coefficients`."""
     if column.labels is None:
         weight = coefficients.pop(column.name)
         return Affine(Select(source, (j,)), np.array([[weight]]), np.zeros(1))
 
-    def taken(level: Any) -> float:  # a level that is left out as the first one has none
+    def taken(level: Any) -> float:  # a first level that was dropped has none
         return coefficients.pop(model.categorical_format.format(name=column.name, category=level), 0.0)
 
     table = np.array([[taken(level)] for level in column.labels])

@@ -1,7 +1,7 @@
 """Explainable boosting machines of interpret: a table of scores for each column and each pair of columns.
 
-Along each axis of a table come the missing value, the bins or labels, and what was never seen. A term is a tree: one
-column after the other, down to the number in its table.
+Each axis of a table has an entry for missing values, the bins or labels, and one for unknown values. A term is a tree:
+it splits on one column after the other, down to the number in its table.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._io.tables import Rows
 from ..errors import UnsupportedModelError
 from ..graph import Array, Column, Graph, Input, Tree, assemble
+from ..graph.growing import Branch, Edge, Part, chained, grown, halved
 from .common.estimator import Ask, label_of, require_fitted
 from .common.frames import as_given
 from .common.links import (
@@ -30,11 +30,11 @@ from .common.links import (
 )
 
 _LINKS = {"identity": "identity", "log": "exp", "logit": "sigmoid", "mlogit": "softmax"}
-_MOST_CELLS = 1 << 22  # of one table: beyond it the tree takes gigabytes
+_MOST_CELLS = 1 << 22  # of one table: a larger tree takes gigabytes
 
 
 def import_ebm(model: Any) -> Graph:
-    """ExplainableBoostingClassifier and ExplainableBoostingRegressor: main effects, pairs and what is above them."""
+    """ExplainableBoostingClassifier and ExplainableBoostingRegressor: main effects, pairs and larger interactions."""
     require_fitted(model)
     if model.link_ not in _LINKS:
         raise UnsupportedModelError(
@@ -83,7 +83,7 @@ def _column(name: str, bins: Sequence[Any]) -> Column:
 
 
 def _labels(bins: Mapping[str, int]) -> list[tuple[Any, int]]:
-    """Labels and their bins. Labels are kept as text; where a text is how a number is written, both are known."""
+    """Labels and their bins. Labels are stored as text; for a text that is a number, the number is a label too."""
     out: dict[Any, int] = {}
     for text, place in bins.items():
         out[text] = place
@@ -103,40 +103,9 @@ def _labels(bins: Mapping[str, int]) -> list[tuple[Any, int]]:
 # ---------------------------------------------------------------- a term as a tree
 
 
-class _Grow:
-    """The nodes of a tree, in the order in which they are made."""
-
-    def __init__(self, width: int) -> None:
-        self.width = width
-        self.feature: list[int] = []
-        self.threshold: list[float] = []
-        self.stored: list[float] = []
-        self.children: list[tuple[int, int]] = []
-        self.missing_left: list[bool] = []
-        self.values: list[Array] = []
-        self.sets: dict[int, NDArray[np.int64]] = {}
-
-    def node(self, feature: int = -1, threshold: float = 0.0, stored: float = 0.0) -> int:
-        self.feature.append(feature)
-        self.threshold.append(threshold)
-        self.stored.append(stored)
-        self.children.append((-1, -1))
-        self.missing_left.append(False)
-        self.values.append(np.zeros(self.width))
-        return len(self.feature) - 1
-
-    def tree(self) -> Tree:
-        left, right = np.array(self.children).T
-        stored, values = np.array(self.stored), np.array(self.values)
-        return Tree(
-            np.array(self.feature), np.array(self.threshold), left, right, np.array(self.missing_left),
-            values[:, 0] if self.width == 1 else values, 0 if self.width == 1 else -1, self.sets, (stored, stored),
-        )  # fmt: skip
-
-
 def _term(model: Any, index: int, columns: Sequence[Column], width: int) -> Tree:
     features = [int(j) for j in model.term_features_[index]]
-    # A column has coarser bins in larger terms, where it has any.
+    # A column may have coarser bins in larger terms.
     bins = [model.bins_[j][min(len(model.bins_[j]), len(features)) - 1] for j in features]
     table = np.asarray(model.term_scores_[index], np.float64)
     if table.size > _MOST_CELLS:
@@ -144,49 +113,35 @@ def _term(model: Any, index: int, columns: Sequence[Column], width: int) -> Tree
             f"The term {' & '.join(columns[j].name for j in features)} has {table.size} cells, too many for a tree. "
             "Fit with fewer max_interaction_bins."
         )
-    grow = _Grow(width)
-    _axis(grow, list(zip(features, bins, strict=True)), table.reshape(*table.shape[: len(features)], width))
-    return grow.tree()
+    axes = list(zip(features, bins, strict=True))
+    root = _axis(axes, table.reshape(*table.shape[: len(features)], *((width,) if width > 1 else ())))
+    return grown(root, output=-1 if width > 1 else 0)
 
 
-def _axis(grow: _Grow, axes: Sequence[tuple[int, Any]], table: Array) -> int:
-    """The subtree of a table over the columns that are left: missing values first, then bins or labels."""
+def _axis(axes: Sequence[tuple[int, Any]], table: Array) -> Part:
+    """The part of a tree for a table over the remaining columns: bins or labels, with missing values separate."""
     if not axes:
-        grow.values[leaf := grow.node()] = table
-        return leaf
+        return table
     (feature, bins), rest = axes[0], axes[1:]
     if isinstance(bins, Mapping):
-        return _by_labels(grow, feature, bins, rest, table)
-    top = grow.node(feature, -float(np.finfo(np.float64).max), -float(np.finfo(np.float64).max))
-    grow.missing_left[top] = True  # no number is below the least one: only missing values go left
-    grow.children[top] = _axis(grow, rest, table[0]), _between(grow, feature, bins, rest, table[1:-1])
-    return top
+        return _by_labels(feature, bins, rest, table)
+    return Branch(feature, _between(feature, bins, rest, table[1:-1]), _axis(rest, table[0]))
 
 
-def _between(grow: _Grow, feature: int, cuts: Array, rest: Sequence[tuple[int, Any]], table: Array) -> int:
-    """Bins by halves: bin i holds the numbers that i of the cuts are not above."""
-    if len(table) == 1 or all(np.array_equal(table[0], other) for other in table[1:]):
-        return _axis(grow, rest, table[0])
-    middle = len(cuts) // 2
-    node = grow.node(feature, float(np.nextafter(cuts[middle], -np.inf)), float(cuts[middle]))
-    low = _between(grow, feature, cuts[:middle], rest, table[: middle + 1])
-    grow.children[node] = low, _between(grow, feature, cuts[middle + 1 :], rest, table[middle + 1 :])
-    return node
+def _between(feature: int, cuts: Array, rest: Sequence[tuple[int, Any]], table: Array) -> Part:
+    """A balanced tree over bins: bin i holds the numbers with exactly i cuts at or below them."""
+    parts: list[Part] = []
+    for i, cells in enumerate(table):
+        parts.append(parts[-1] if i and np.array_equal(cells, table[i - 1]) else _axis(rest, cells))
+    return halved(parts, lambda k, low, high: Branch(feature, low, high, Edge.below(float(cuts[k]))))
 
 
-def _by_labels(
-    grow: _Grow, feature: int, bins: Mapping[str, int], rest: Sequence[tuple[int, Any]], table: Array
-) -> int:
-    """One label after the other, then missing values and unknown labels, which an empty set tells apart."""
+def _by_labels(feature: int, bins: Mapping[str, int], rest: Sequence[tuple[int, Any]], table: Array) -> Part:
+    """A chain over labels, then a split with an empty set that separates missing values from unknown labels."""
     codes: dict[int, list[int]] = {}
     for code, (_, place) in enumerate(_labels(bins)):
         codes.setdefault(place, []).append(code)
-    nodes = [grow.node(feature) for _ in range(len(codes) + 1)]
-    for (place, members), node, following in zip(codes.items(), nodes, nodes[1:], strict=False):
-        grow.sets[node] = np.array(members, np.int64)
-        grow.children[node] = _axis(grow, rest, table[place]), following
-    last = nodes[-1]
-    grow.sets[last] = np.zeros(0, np.int64)
-    grow.missing_left[last] = True
-    grow.children[last] = _axis(grow, rest, table[0]), _axis(grow, rest, table[-1])
-    return nodes[0]
+    sets = list(codes.values())
+    last = Branch(feature, _axis(rest, table[0]), _axis(rest, table[-1]), codes=[], missing_left=True)
+    parts = [*(_axis(rest, table[place]) for place in codes), last]
+    return chained(parts, lambda i, part, others: Branch(feature, part, others, codes=sets[i]))

@@ -42,7 +42,7 @@ def _is(net: Any, kind: str) -> bool:
 
 
 def _link(net: Any) -> str:
-    """What skorch applies to the module's output in `predict_proba`."""
+    """The name of the function that skorch applies to the module's output in `predict_proba`."""
     import torch
 
     if net.predict_nonlinearity is None:
@@ -87,7 +87,7 @@ def _names(net: Any, width: int) -> tuple[str, ...]:
 
 
 def _opposite(net: Any, link: str) -> Opposite | None:
-    """The class that one output leaves out; outputs that skorch does not map need not be probabilities."""
+    """The class that a single output leaves out; None for outputs that need not be probabilities."""
     try:
         classes = list(net.classes_)
     except AttributeError:  # fitted without y: the classes are not known
@@ -105,7 +105,7 @@ def _positive(out: Array, width: int) -> Array:
 
 @dataclass(frozen=True)
 class _Ask:
-    """What the net itself gives, in its own precision: "forward" for the module's output, or "predict_proba"."""
+    """The net's own output, in its own precision: "forward" for the module's output, or "predict_proba"."""
 
     net: Any
     method: str
@@ -122,7 +122,7 @@ class _Ask:
 
 @dataclass(frozen=True)
 class _Exact:
-    """The same in float64: the module's copy, then skorch's own function on top of it."""
+    """The net's output in float64: that of a copy of the module, mapped by skorch's own function."""
 
     net: Any
     module: Any

@@ -1,7 +1,7 @@
 """XGBoost boosters and their scikit-learn wrappers, read from the model's own JSON.
 
-XGBoost compares in float32 (`x < t` goes left), sends the categories of a set right, adds up in float32, and keeps
-`base_score` on the scale of the predictions. Layouts from 2.0 on are read, by what is there and never by a version.
+XGBoost compares in float32 (`x < t` goes left), sends the categories of a set right, adds up in float32, and stores
+`base_score` on the scale of the predictions. Layouts from 2.0 on are read, recognised by their fields, not by version.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._io.tables import Rows
+from .._io.tables import Rows, decoded_rows
 from ..errors import NotFittedError, UnsupportedModelError
 from ..graph import Affine, Array, Column, Fill, Graph, Input, Node, Select, Tree, Witness, assemble
 from .common.frames import as_matrix, as_pandas, has_labels
@@ -35,7 +36,7 @@ from .common.thresholds import less_in_float32
 
 @dataclass(frozen=True)
 class Objective:
-    """What an objective does to the margin, and the scale on which it keeps `base_score`."""
+    """The link of an objective, and the scale on which it stores `base_score`."""
 
     link: str = "identity"
     margin_of_base: Callable[[Array], Array] = lambda base: base
@@ -60,8 +61,8 @@ _OBJECTIVES = {
     "survival:aft": _LOG,
 }
 _HINGE = (
-    "A binary:hinge model predicts a class, a step of its margin that no credit can be given for; explain its margin "
-    'with output="margin".'
+    "A binary:hinge model predicts a class, a step function of its margin, which cannot be explained; explain its "
+    'margin with output="margin".'
 )
 
 
@@ -128,7 +129,7 @@ def _columns(model: Any, learner: dict[str, Any]) -> tuple[Column, ...]:
     types = learner["feature_types"] or ["float"] * size
     labels = _labels(learner)
     missing = _missing_value(model)
-    # XGBoost 3.2 takes a label it does not know for the one that sorts next, or raises: refusing is the honest reading.
+    # XGBoost 3.2 treats an unknown label as the one that sorts next, or raises: so unknown labels are refused.
     return tuple(
         Column(name, "category" if kind == "c" else "number", labels.get(j), unknown="refuse", missing_value=missing)
         for j, (name, kind) in enumerate(zip(names, types, strict=True))
@@ -143,7 +144,7 @@ def _labels(learner: dict[str, Any]) -> dict[int, tuple[Any, ...]]:
     for j, part in enumerate(model.get("cats", {}).get("enc", [])):
         if part.get("offsets"):
             text = bytes(v & 0xFF for v in part["values"])
-            if not text.isascii():  # 3.2 counts characters where it means bytes, and so loses the end of the labels
+            if not text.isascii():  # 3.2 counts characters instead of bytes, and so loses the end of the labels
                 raise UnsupportedModelError(
                     "XGBoost damages the labels of a category column when one of them is not plain ASCII, as in column "
                     f"{j} of this model; train on ASCII labels, or on integer codes with feature_types."
@@ -155,7 +156,7 @@ def _labels(learner: dict[str, Any]) -> dict[int, tuple[Any, ...]]:
 
 
 def _missing_value(model: Any) -> float | None:
-    """The number a wrapper was told to take for a missing value; a Booster knows none."""
+    """The number that a wrapper treats as a missing value (`missing=`); None for a Booster."""
     import xgboost
 
     if not isinstance(model, xgboost.XGBModel) or math.isnan(model.missing):
@@ -177,7 +178,7 @@ def _base_score(learner: dict[str, Any]) -> Array:
 def _margin(
     predict: _Predict, learner: dict[str, Any], source: Input, base: Array
 ) -> tuple[Node, Witness, float | None]:
-    """The margin, the model's own word for it, and what the model may round it by (None where that depends on rows)."""
+    """The margin, its witness, and a bound on the model's rounding of it (None if that depends on rows)."""
     booster = learner["gradient_booster"]
     if booster["name"] == "gblinear":
         return *_linear(predict, booster["model"]["weights"], source), None
@@ -187,10 +188,10 @@ def _margin(
 
 
 def _linear(predict: _Predict, dump: list[float], source: Input) -> tuple[Node, Witness]:
-    """A linear booster: it skips missing values, which is the same as reading a zero."""
+    """The margin of a linear booster and its witness; it skips missing values, which is the same as reading 0."""
     size = source.width
     weight = np.asarray(dump, np.float64).reshape(size + 1, predict.outputs)[:-1]
-    # 3.2 adds the first class's base_score to every class, so the intercept is asked for, not put together.
+    # 3.2 adds the first class's base_score to every class, so the intercept is predicted, not computed.
     nothing = np.zeros((1, size))
     intercept = np.asarray(predict.margin(Rows(nothing, nothing, ())), np.float64).ravel()
     margin = Affine(Fill(source, nothing[0]), weight.T.copy(), intercept)
@@ -214,7 +215,7 @@ def _trees(model: Any, booster: dict[str, Any]) -> list[Tree]:
 
 
 def _used_trees(model: Any, inner: dict[str, Any]) -> int:
-    """How many trees predict: a wrapper stops at its best iteration, a Booster uses all."""
+    """The number of trees used for predictions: a wrapper stops at its best iteration, a Booster uses all."""
     import xgboost
 
     total = len(inner["trees"])
@@ -242,7 +243,7 @@ def _tree(dump: dict[str, Any], output: int, weight: float) -> Tree:
     else:
         values = condition.astype(np.float64) * weight
     categories = _categories(dump)
-    if categories:  # the categories of a set go right: turn these splits round
+    if categories:  # the categories of a set go right: swap the children of these splits
         turned = np.zeros(len(left), bool)
         turned[list(categories)] = True
         left, right = np.where(turned, right, left), np.where(turned, left, right)
@@ -279,7 +280,7 @@ def _categories(dump: dict[str, Any]) -> dict[int, Any]:
     return {int(node): codes[begin : begin + size] for node, begin, size in parts}
 
 
-# ---------------------------------------------------------------- the model's own word
+# ---------------------------------------------------------------- the model's own predictions
 
 
 @dataclass(frozen=True)
@@ -307,26 +308,42 @@ class _Predict:
         return isinstance(self.model, xgboost.XGBClassifier)
 
     def margin(self, rows: Rows) -> Any:
-        if self.wrapped:
-            return self.model.predict(self._data(rows), output_margin=True)
-        return self.model.predict(self._matrix(rows), output_margin=True)
+        return self.model.predict(self._data(rows), output_margin=True)
 
     def score(self, rows: Rows) -> Any:
-        if not self.wrapped:
-            return self.model.predict(self._matrix(rows))
         if not self.classifier:
             return self.model.predict(self._data(rows))
         own = self.model.predict_proba(self._data(rows))
         return own[:, 1] if self.outputs == 1 else own
 
     def _data(self, rows: Rows) -> Any:
-        return as_pandas(rows, self.columns) if has_labels(self.columns) else as_matrix(rows)
+        """Rows in the form that the model takes. A frame of one row and 29 categories takes XGBoost 10 ms, an array of
+        the labels' codes 0.5 ms: one row is predicted that way, after checking that the codes are the labels'."""
+        if not has_labels(self.columns):
+            return self._numbers(as_matrix(rows))
+        if rows.cells is not None and self._codes_are_labels:
+            return self._numbers(rows.matrix)
+        return self._labels(rows)
 
-    def _matrix(self, rows: Rows) -> Any:
+    def _numbers(self, matrix: Array) -> Any:
         import xgboost
 
-        if has_labels(self.columns):
-            return xgboost.DMatrix(as_pandas(rows, self.columns), enable_categorical=True)
-        return xgboost.DMatrix(
-            as_matrix(rows), feature_names=self.model.feature_names, feature_types=self.model.feature_types
-        )
+        if self.wrapped:
+            return matrix
+        return xgboost.DMatrix(matrix, feature_names=self.model.feature_names, feature_types=self.model.feature_types)
+
+    def _labels(self, rows: Rows) -> Any:
+        import xgboost
+
+        frame = as_pandas(rows, self.columns)
+        return frame if self.wrapped else xgboost.DMatrix(frame, enable_categorical=True)
+
+    @cached_property
+    def _codes_are_labels(self) -> bool:
+        """Whether the model itself predicts the same, to the bit, for every label and for our code of it."""
+        sizes = [len(c.labels or ()) for c in self.columns]
+        codes = np.arange(max(sizes))[:, None] % np.maximum(sizes, 1)
+        rows = decoded_rows(codes.astype(np.float64), self.columns)
+        asked = (self._numbers(rows.matrix), self._labels(rows))
+        by_code, by_label = (self.model.predict(data, output_margin=True) for data in asked)
+        return bool((by_code == by_label).all())

@@ -1,1 +1,1 @@
-"""What importers of several libraries share."""
+"""Code shared by importers of several libraries."""

@@ -38,7 +38,7 @@ def with_codes(source: Input, columns: Sequence[Column]) -> Node:
 
 @dataclass(frozen=True)
 class OnCodes:
-    """A prediction of a function, asked with the codes themselves in the place of their positions."""
+    """A function's prediction, called with the codes themselves in place of their positions."""
 
     predict: Predict
     columns: tuple[Column, ...]
@@ -51,7 +51,7 @@ class OnCodes:
 
 
 def on_codes(predict: Predict, columns: tuple[Column, ...]) -> Predict:
-    """The prediction as it is where no column is a category."""
+    """The prediction with codes in place of positions; unchanged if no column is a category."""
     return OnCodes(predict, columns) if _categories(columns) else predict
 
 

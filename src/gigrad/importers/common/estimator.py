@@ -1,4 +1,4 @@
-"""What every scikit-learn estimator has: its columns, its classes, and its own predictions."""
+"""Properties of every scikit-learn estimator: its columns, its classes, and its own predictions."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ def require_fitted(model: Any) -> None:
     from sklearn.exceptions import NotFittedError as Unfitted
     from sklearn.utils.validation import check_is_fitted
 
+    if getattr(model, "_is_fitted", False) is True:  # optbinning's flag; its fitted attributes do not end in "_"
+        return
     try:
         check_is_fitted(model)
     except Unfitted:
@@ -30,7 +32,7 @@ def label_of(model: Any) -> str:
 
 
 def names_of(model: Any) -> tuple[str, ...] | None:
-    """The names of the columns it was fitted on; None where it was fitted on an array."""
+    """The names of the columns that it was fitted on; None if it was fitted on an array."""
     names = getattr(model, "feature_names_in_", None)
     return None if names is None else tuple(map(str, names))
 
@@ -42,7 +44,7 @@ def number_columns(model: Any) -> tuple[Column, ...]:
 
 
 def takes_missing(model: Any) -> bool:
-    """Whether scikit-learn says of an estimator that it takes NaN."""
+    """Whether an estimator accepts NaN, by its scikit-learn tags."""
     try:
         from sklearn.utils import get_tags
     except ImportError:  # before 1.6
@@ -52,7 +54,7 @@ def takes_missing(model: Any) -> bool:
 
 @dataclass(frozen=True)
 class Ask:
-    """The estimator's own answer for rows of numbers, (n,) or (n, k).
+    """The estimator's own prediction for rows of numbers, (n,) or (n, k).
 
     Attributes
     ----------
@@ -60,7 +62,7 @@ class Ask:
     method : str
         "predict", "predict_proba", "decision_function"...
     positive : bool
-        Whether to keep the last of two columns alone: the positive class of a binary classifier.
+        Whether to keep only the last of two columns: the positive class of a binary classifier.
     """
 
     model: Any
@@ -68,11 +70,11 @@ class Ask:
     positive: bool = False
 
     def __call__(self, rows: Rows) -> Array:
-        with warnings.catch_warnings():  # rows come as plain numbers: names have been matched already
+        with warnings.catch_warnings():  # rows are plain numbers: names have been matched already
             warnings.filterwarnings("ignore", message="X does not have valid feature names")
             out = np.asarray(getattr(self.model, self.method)(self.data(rows)))
         return out[:, 1:] if self.positive and out.ndim == 2 and out.shape[1] == 2 else out
 
     def data(self, rows: Rows) -> Any:
-        """What the estimator is handed."""
+        """The rows in the form that the estimator takes."""
         return rows.matrix

@@ -1,4 +1,4 @@
-"""From a margin to the score, for every library of trees; and what the library's own rounding may cost on the way."""
+"""Links from a margin to the score, for every library of trees, and bounds on the library's own rounding."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LINK_ROUNDINGS = 16.0  # an exponential, a division and the sums of a softmax, 
 
 @dataclass(frozen=True)
 class Link:
-    """How a score follows from a margin.
+    """A link: the function from a margin to the score.
 
     Attributes
     ----------
     apply : callable
         Margin node -> score node.
     slope : float
-        The score moves at most this much as the margin moves by 1. For a `relative` link, relative to the score.
+        A Lipschitz constant of the link. For a `relative` link, relative to the score.
     relative : bool
     """
 
@@ -56,14 +56,14 @@ def signed_square(bound: float) -> Link:
 
 
 def times(factor: float, node: Node) -> Node:
-    """A node multiplied by a number; trees take it into their leaves, so that they stay trees."""
+    """A node multiplied by a number; for trees, their leaves are scaled, so that the result is trees."""
     if isinstance(node, TreeEnsemble):
         return node.scaled(factor)
     return Affine(node, factor * np.eye(node.width), np.zeros(node.width))
 
 
 def bound(trees: TreeEnsemble) -> float:
-    """The largest absolute sum any row can meet on the way through the trees, of whichever output has the most."""
+    """A bound on the absolute sum of leaves of any row, for the output with the largest."""
     if not len(trees.roots):
         return float(np.abs(trees.base).max())
     size = np.zeros((len(trees.feature), 1 if (trees.tree_output >= 0).all() else trees.width))
@@ -80,7 +80,7 @@ def bound(trees: TreeEnsemble) -> float:
 
 
 def sum_error(trees: TreeEnsemble, unit: float) -> float:
-    """What a sum over the trees in the library's own order may differ by from ours, in absolute terms.
+    """A bound on the absolute difference between sums over the trees in the library's order and in ours.
 
     Rounding errors of different numbers grow like the square root of their count; those of equal numbers, as the trees
     of a forest often give, all have one sign and grow like the count itself, by up to a quarter unit on average.
@@ -92,7 +92,7 @@ def sum_error(trees: TreeEnsemble, unit: float) -> float:
 def witness(
     node: Node, predict: Callable[[Rows], Any], label: str, unit: float, error: float, link: Link | None = None
 ) -> Witness:
-    """The model's own word for `node`, whose margin the library knows up to `error`.
+    """The witness of `node`, for a library that computes the margin up to `error`.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def witness(
     error : float
         Of the margin, in absolute terms.
     link : Link, optional
-        What leads from the margin to `node`; None for the margin itself.
+        The link from the margin to `node`; None for the margin itself.
     """
     if link is None or link is LINKS["identity"]:
         return Witness(node, predict, label, rtol=_LINK_ROUNDINGS * unit, atol=error)
@@ -120,7 +120,7 @@ def class_outputs(classes: Array | list[Any]) -> tuple[str, ...]:
 
 
 def class_left_out(classes: Array | list[Any], score_total: float = 1.0, margin_total: float = 0.0) -> Opposite | None:
-    """The class that `class_outputs` leaves out when there are two; what the scores and margins of both add up to."""
+    """The class that `class_outputs` leaves out when there are two, with the totals of both scores and margins."""
     names = tuple(str(c) for c in classes)
     return Opposite(names[:1], score_total, margin_total) if len(names) == 2 else None
 
@@ -132,6 +132,6 @@ def plain_outputs(width: int) -> tuple[str, ...]:
 
 def unknown_objective(library: str, objective: str) -> UnsupportedModelError:
     return UnsupportedModelError(
-        f"{library} models with the objective {objective!r} cannot be imported: how its score follows from its margin "
-        "is not known. Please report it."
+        f"{library} models with the objective {objective!r} cannot be imported: the link from its margin to its score "
+        "is unknown. Please report it."
     )

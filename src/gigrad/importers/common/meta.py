@@ -1,4 +1,4 @@
-"""What models made of other models share: one table for all, their parts' answers as nodes, and their own word."""
+"""Shared code for meta-models: one table for all parts, the parts' outputs as nodes, and the witnesses."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ from ...graph import (
     Shares,
     Softmax,
     Sum,
-    Tree,
     TreeEnsemble,
     Witness,
     assemble,
     merge,
 )
 from ...graph.forests import weighted_sum
+from ...graph.growing import stump
 from .. import import_model
 from ..pipeline.asking import as_fitted, reads_categories
 from .estimator import Ask, label_of, names_of
 
 
 def joined(model: Any, estimators: Sequence[Any]) -> tuple[Graph, ...]:
-    """The parts of a model, imported onto one table, whose columns come in the order in which the model knows them."""
+    """The graphs of a model's parts, merged onto one table with the columns in the model's order."""
     once = {id(e): e for e in estimators}
     imported = {key: import_model(e) for key, e in once.items()}
     graphs = [imported[id(e)] for e in estimators]
@@ -54,9 +54,9 @@ def joined(model: Any, estimators: Sequence[Any]) -> tuple[Graph, ...]:
 
 @dataclass(frozen=True)
 class AskTable(Ask):
-    """The estimator's own answer for rows in the form in which it was fitted: a frame, or an array.
+    """The estimator's own prediction for rows in the form in which it was fitted: a frame, or an array.
 
-    `several` says that it answers with one array a target, of which the positive class is kept where there are two.
+    `several`: it returns one array for each target, of which the positive class is kept if there are two.
     """
 
     columns: tuple[Column, ...] = ()
@@ -86,11 +86,11 @@ def built(
     several: bool = False,
     opposite: Opposite | None = None,
 ) -> Graph:
-    """The graph of a model over the joined graphs of its parts, with its own word on top of theirs."""
+    """The graph of a model over the merged graphs of its parts, with a witness of its own beside theirs."""
     over = parts[0]
     label = label_of(model)
     below = tuple(w for g in dict.fromkeys(parts) for w in g.witnesses)
-    # Some meta-models round to the precision of what they are given.
+    # Some meta-models compute in the precision of their input.
     rtol = max([1e-9, *(w.rtol for w in below)])
     witnesses = [*below]
     for node, ask in ((score, method), (margin, margin_method)):
@@ -110,17 +110,17 @@ def built(
     )
 
 
-# ---------------------------------------------------------------- what a part answers
+# ---------------------------------------------------------------- outputs of parts
 
 
 def answer(estimator: Any, graph: Graph, method: str) -> Node:
-    """What a part gives when asked by `method`; for two classes, predict_proba is the positive one alone."""
+    """The node for the output of a part's `method`; for two classes, predict_proba is the positive one alone."""
     if method == "decision_function":
         return graph.output("margin")[0]
     if method == "predict" and is_classifier(estimator):
         raise UnsupportedModelError(
-            f"{label_of(estimator)} is asked for its predicted classes, whose boundaries are not tests on one column, "
-            "which GIG needs. Use a classifier with predict_proba or decision_function there."
+            f"{label_of(estimator)} is used through its predicted classes, whose boundaries are not splits on one "
+            "column, which GIG needs. Use a classifier with predict_proba or decision_function there."
         )
     return graph.output(None)[0]
 
@@ -132,12 +132,12 @@ def is_classifier(estimator: Any) -> bool:
 
 
 def gives(estimator: Any, method: str) -> bool:
-    """Whether an estimator answers to a method, which for many depends on how they were set up."""
+    """Whether an estimator has a method, which for many depends on their settings."""
     return getattr(estimator, method, None) is not None
 
 
 def probabilities(node: Node, classes: int) -> Node:
-    """The probabilities of all classes, from those that a graph gives: the positive one alone for two."""
+    """The probabilities of all classes, from a graph's output, which for two classes is the positive one alone."""
     if node.width == classes:
         return node
     return Affine(node, np.array([[-1.0], [1.0]]), np.array([1.0, 0.0]))
@@ -166,7 +166,7 @@ def mean(nodes: Sequence[Node], weights: Array | None = None) -> Node:
 
 
 NOTHING = 1e-12
-"""Probabilities that add up to no more than this are all zero, but for the rounding of the scores below them."""
+"""Probabilities with a sum up to this count as all zero: it may be rounding of the scores below them."""
 
 
 def normalised(parts: Sequence[Node], otherwise: float) -> Node:
@@ -174,11 +174,8 @@ def normalised(parts: Sequence[Node], otherwise: float) -> Node:
     node = side_by_side(parts)
     if not all(_reaches_zero(p) for p in parts):
         return Shares(node, Affine(node, np.zeros((1, node.width)), np.zeros(1)))
-    # 1 where all are zero: the score jumps there, which makes it a split on the sum
-    split = Tree(
-        feature=np.array([0, -1, -1]), threshold=np.array([NOTHING, 0.0, 0.0]), left=np.array([1, -1, -1]),
-        right=np.array([2, -1, -1]), missing_left=np.zeros(3, bool), values=np.array([0.0, 1.0, 0.0]),
-    )  # fmt: skip
+    # 1 where all are zero: the score jumps there, so it is modelled as a split on the sum
+    split = stump(0, NOTHING, 1.0, 0.0, output=0)
     empty = assemble(Affine(node, np.ones((1, node.width)), np.zeros(1)), [split], np.zeros(1))
     shares = Shares(node, empty)
     if otherwise == 0.0:
@@ -198,5 +195,5 @@ def _reaches_zero(node: Node) -> bool:
 
 
 def positive(node: Node) -> Node:
-    """The second of two columns; all of any other number."""
+    """The second of two columns; all columns if there are not two."""
     return Select(node, (1,)) if node.width == 2 else node

@@ -1,8 +1,8 @@
-"""How far the float64 arithmetic of a smooth model may be off: what a witness may differ by, and no more.
+"""Bounds on the rounding of a smooth model in float64: how far a witness may differ from the graph.
 
-A sum of n rounded products is off by about sqrt(n) units of the sum of their absolute values; activations whose slope
-is at most about 1 pass an error on without making it larger. So the sum of absolute values, carried through the layers,
-is the scale of what rounding can do, for any order in which a library adds up.
+A sum of n rounded products has an error of about sqrt(n) units of the sum of their absolute values; activations with a
+slope of at most about 1 do not amplify an error. So the sum of absolute values, propagated through the layers, is the
+scale of rounding errors, for any order in which a library adds up.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Layer = tuple[Array, Array]  # weight (out, in), bias (out,)
 
 
 def sum_units(terms: int) -> float:
-    """What a sum of that many terms may be off by, relative to the sum of their absolute values."""
+    """The error of a sum of that many terms, relative to the sum of their absolute values."""
     return DOUBLE * (16.0 + 4.0 * float(np.sqrt(terms)))
 
 
 @dataclass(frozen=True, eq=False)
 class LayerScale:
-    """The sum of absolute values, carried through linear layers with activations of slope at most about 1.
+    """The sum of absolute values, propagated through linear layers with activations of slope at most about 1.
 
     Attributes
     ----------
@@ -50,8 +50,8 @@ class LayerScale:
     squared : int
         The layer whose outputs are squared, which doubles a relative error; -1 for none.
     exponent : (Input, Node) or None
-        Where the model ends in an exponential: its input, and the node of the exponent. An error of the exponent is
-        relative to the result.
+        For a model that ends in an exponential: its input, and the node of the exponent. An absolute error of the
+        exponent is a relative error of the result.
     """
 
     layers: tuple[Layer, ...]
@@ -76,7 +76,7 @@ class LayerScale:
 
 @dataclass(frozen=True, eq=False)
 class KernelScale:
-    """The same for a sum of kernel expansions: distances may be taken as a difference of squares, which are larger."""
+    """The scale for a sum of kernel expansions, where distances may be computed as differences of larger squares."""
 
     machines: tuple[KernelMachine, ...]
 
@@ -104,7 +104,7 @@ class KernelScale:
 def held(
     node: Node, predict: Predict, label: str, scale: LayerScale | KernelScale, exact: Predict | None = None
 ) -> Witness:
-    """A witness of `node` that allows what float64 arithmetic at that scale may be off by."""
+    """A witness of `node` whose tolerance is the rounding of float64 arithmetic at that scale."""
     return Witness(node, predict, label, rtol=scale.units, atol=16.0 * DOUBLE, scale=scale, exact=exact)
 
 
@@ -117,7 +117,7 @@ def layers_of(weights: Sequence[Any], biases: Sequence[Any]) -> tuple[Layer, ...
 
 @dataclass(frozen=True, eq=False)
 class NodeScale:
-    """The same for any graph of nodes, to first order: each passes on the errors of its sources by its slope there."""
+    """The scale for any graph of nodes, to first order: each propagates the errors of its sources by its slope."""
 
     source: Input
     node: Node
@@ -137,7 +137,7 @@ def _size(node: Node, values: dict[Node, Array], sizes: Sequence[Array]) -> Arra
     inputs = [values[p] for p in node.parents]
     if isinstance(node, Elementwise):
         slope = np.abs(node.function.slope(inputs[0], node.parameter))
-        if node.function.kinks:  # rounding may lead to the other side of a kink
+        if node.function.kinks:  # rounding may move the input across a kink
             slope = np.maximum(slope, max(1.0, abs(node.parameter)))
         return np.asarray(own + slope * sizes[0])
     if isinstance(node, PiecewiseLinear):

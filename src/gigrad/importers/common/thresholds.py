@@ -24,7 +24,7 @@ class Folded(NamedTuple):
     threshold : (n,)
         `x <= threshold` in float64 is the library's own decision, for every x.
     equal : ((n,), (n,))
-        The least and the largest number that the library cannot tell from the threshold it stores.
+        The least and the largest number that are equal to the stored threshold for the library.
     """
 
     threshold: Array
@@ -44,7 +44,7 @@ def less_in_float32(t: NDArray[Any]) -> Folded:
 def at_most_in_float32(t: NDArray[Any]) -> Folded:
     """`float32(x) <= t`, with t itself in float64.
 
-    A t between two float32 numbers is the mean of two that occur, rounded: it cannot be told from either of them.
+    A t between two float32 numbers is the rounded mean of two values in the data: both count as equal to it.
     """
     t = np.asarray(t, np.float64)
     with np.errstate(over="ignore"):

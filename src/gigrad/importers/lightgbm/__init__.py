@@ -55,7 +55,7 @@ def import_lightgbm(model: Any) -> Graph:
         margin = assemble(source, [t.tree(i % per_round) for i, t in enumerate(trees)], np.zeros(per_round))
         error = sum_error(margin, DOUBLE)
         own_margin = witness(margin, predict.margin, predict.label, DOUBLE, error)
-    # A forest's raw score is the sum of its trees, its prediction follows from their mean.
+    # A forest's raw score is the sum of its trees, its prediction is computed from their mean.
     rounds = len(trees) // per_round if "average_output" in text.header else 1
     link = _link(text.header.get("objective", ""), margin)
     score = link.apply(margin if rounds == 1 else times(1.0 / rounds, margin))
@@ -97,7 +97,7 @@ def _classes(model: Any) -> Any:
 
 
 def _opposite(objective: str, classes: Any, score: Node) -> Opposite | None:
-    """The class that one output leaves out; a Booster does not keep labels, and its binary objective reads 0 and 1."""
+    """The class that a single output leaves out; a Booster stores no labels, and its binary classes are 0 and 1."""
     if classes is None:
         classes = [0, 1] if objective.split(" ")[0] == "binary" else []
     probability = isinstance(score, Elementwise) and score.name == "sigmoid"
@@ -144,7 +144,7 @@ def _columns(text: _Text, pandas_categorical: list[list[Any]] | None) -> tuple[C
     names = text.header["feature_names"].split(" ")
     if len(names) != int(text.header["max_feature_idx"]) + 1:
         raise CorruptModelError(
-            f"The model names {len(names)} columns and has {int(text.header['max_feature_idx']) + 1}."
+            f"The model must name all of its {int(text.header['max_feature_idx']) + 1} columns; it names {len(names)}."
         )
     lists = [tuple(labels) for labels in pandas_categorical or ()]
     labels = labelled_columns(lists, text.categorical, text.header["feature_infos"].split(" "), text.trees, names)
@@ -155,7 +155,7 @@ def _columns(text: _Text, pandas_categorical: list[list[Any]] | None) -> tuple[C
 
 
 def _named(names: list[str]) -> bool:
-    """Whether the names are the table's own, not those that LightGBM makes up for an array."""
+    """Whether the names are the table's own, not the default ones of LightGBM for an array."""
     return names != [f"Column_{j}" for j in range(len(names))]
 
 
@@ -179,12 +179,12 @@ def _link(objective: str, margin: Node) -> Link:
     raise unknown_objective("LightGBM", name)
 
 
-# ---------------------------------------------------------------- the model's own word
+# ---------------------------------------------------------------- the model's own predictions
 
 
 @dataclass(frozen=True)
 class _Predict:
-    """LightGBM's own predictions of the rows of an explanation; the wrappers' are the booster's."""
+    """LightGBM's own predictions of the rows of an explanation, by the booster; wrappers predict the same."""
 
     booster: Any
     columns: tuple[Column, ...]

@@ -1,9 +1,9 @@
 """Which columns of a LightGBM model the lists of pandas categories in its file belong to.
 
-The file keeps one list of labels for each column that was a pandas category in training, in the order of the columns,
-and not which columns they were. Those that were trained as categories are marked. An ordered category is trained as a
-number, its code, and looks like any other small integer: it is found where only one choice fits, and the model's own
-predictions, asked with the table's own categories, contradict a wrong one.
+The file stores one list of labels for each column that was a pandas category in training, in the order of the columns,
+but not which columns they were. Those trained as categories are marked. An ordered category is trained as a number, its
+code, and looks like any other small integer: it is identified if only one choice fits, and the model's own predictions
+on the table's own categories would contradict a wrong one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def labelled_columns(
     lists: Sequence[Labels], categorical: frozenset[int], infos: Sequence[str], trees: Sequence[Mapping[str, str]],
     names: Sequence[str],
 ) -> dict[int, Labels]:  # fmt: skip
-    """Column -> its labels, for every list of labels that the file keeps."""
+    """Column -> its labels, for every list of labels in the file."""
     if not lists:
         return {}
     if len(lists) == len(categorical):
@@ -33,7 +33,7 @@ def labelled_columns(
         return _range(infos[j]) == (0.0, len(labels) - 1.0) and _between_codes(thresholds.get(j, ()))
 
     def perhaps(labels: Labels, j: int) -> bool:
-        low, high = _range(infos[j]) or (0.0, 0.0)  # a column that never varied has no range
+        low, high = _range(infos[j]) or (0.0, 0.0)  # a constant column has no range
         codes = low >= 0 and high <= len(labels) - 1 and low == int(low) and high == int(high)
         return codes and _between_codes(thresholds.get(j, ()))
 
@@ -42,8 +42,8 @@ def labelled_columns(
         if len(found) == 1:
             return dict(zip(found[0], lists, strict=True))
     raise UnsupportedModelError(
-        f"This LightGBM model was trained on {len(lists)} pandas category columns and took {len(categorical)} for "
-        "categories; the others are ordered ones, which its file does not tell from numbers: "
+        f"This LightGBM model was trained on {len(lists)} pandas category columns, {len(categorical)} of them as "
+        "categories; the others are ordered ones, which its file does not distinguish from numbers: "
         + (f"they may be {_told(found, categorical, names)}." if found else "no column of it fits them.")
         + " Train ordered categories as numbers (.cat.codes), or integer codes without pandas categories beside them."
     )
@@ -52,7 +52,7 @@ def labelled_columns(
 def _choices(
     lists: Sequence[Labels], categorical: frozenset[int], width: int, fits: Callable[[Labels, int], bool], most: int = 8
 ) -> list[tuple[int, ...]]:
-    """Up to `most` ways to give each list a column, in order, so that all categories have one and the others fit."""
+    """Up to `most` assignments of lists to columns, in order, in which all categories have a list and others fit."""
     found: list[tuple[int, ...]] = []
     waiting: list[tuple[int, ...]] = [()]
     while waiting and len(found) < most:
@@ -62,7 +62,7 @@ def _choices(
         if len(chosen) == len(lists):
             found += [chosen] if not left else []
             continue
-        last = left[0] if left else width - 1  # a category must not be passed over
+        last = left[0] if left else width - 1  # a category must not be skipped
         labels = lists[len(chosen)]
         open_to = [j for j in range(first, last + 1) if j in categorical or fits(labels, j)]
         if len(lists) - len(chosen) >= len(left):
@@ -90,9 +90,9 @@ def _thresholds(trees: Sequence[Mapping[str, str]]) -> dict[int, list[float]]:
 
 
 def _between_codes(thresholds: Sequence[float]) -> bool:
-    """Whether thresholds are such as LightGBM puts between whole numbers: half-way, or right beside zero.
+    """Whether thresholds are those that LightGBM puts between integers: half-way, or right beside zero.
 
-    The largest number there is only tells missing values apart.
+    A threshold at the largest float only separates missing values.
     """
     finite = np.asarray(thresholds, np.float64)
     twice = 2.0 * finite[np.abs(finite) < 1e300]

@@ -1,7 +1,7 @@
 """LightGBM's linear trees: leaves that are linear in some columns, so that the model is `g(x, d(x))`.
 
-The trees give the constant and the coefficients of the leaf a row falls in; products with the row's own numbers and a
-sum make the margin. A leaf that reads a missing value gives a constant instead, which is one more split on missing.
+The trees output the constant and the coefficients of a row's leaf; the margin is the constant plus the sum of products
+with the row's own numbers. A leaf that reads a missing value gives a constant instead: one more split on missing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .trees import LinearLeaf, TextTree
 def linear_margin(
     source: Input, trees: Sequence[TextTree], outputs: int, predict: Predict, label: str
 ) -> tuple[Node, Witness, None]:
-    """The margin of a model with linear leaves, and the model's own word for it.
+    """The margin of a model with linear leaves, and its witness.
 
-    What rounding costs depends on the rows, so no bound for all rows is given: the third is None.
+    The rounding error depends on the rows, so there is no bound for all rows: the third value is None.
     """
     used = sorted({int(c) for t in trees for leaf in t.linear for c in leaf.columns})
     place = {column: j for j, column in enumerate(used)}
@@ -79,7 +79,7 @@ def _row(width: int, output: int, constant: float) -> Array:
 def _split_on_missing(
     tree: TextTree, node: int, leaf: LinearLeaf, linear: Array, fallback: Array, values: dict[int, Array]
 ) -> None:
-    """Turn a leaf into a chain: any of its columns missing goes to the fallback, else on to the linear leaf."""
+    """Turn a leaf into a chain of splits: to the fallback if any of its columns is missing, else to the linear leaf."""
     nodes = tree.nodes
     if not len(leaf.columns):
         values[node] = linear

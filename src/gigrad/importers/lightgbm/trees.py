@@ -1,7 +1,7 @@
 """One tree of a LightGBM model's text as plain splits: `x <= T`, category sets, a side for NaN.
 
-A split trained with zero_as_missing sends zero itself to the missing side, so that it changes side twice along a line:
-it becomes up to three plain splits that share their children.
+A split trained with zero_as_missing sends zero itself to the missing side, so that the side changes up to three times
+along the column: it becomes up to three plain splits that share their children.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...graph import Array, Column, Tree
 # Numbers this close to zero are zero to LightGBM (its kZeroThreshold, a float32 constant).
 _ZERO = float(np.float32(1e-35))
 _BELOW_ZERO = float(np.nextafter(-_ZERO, -np.inf))
-_MOST_WAYS = 2.0**26  # beyond them the native walk refuses a tree
+_MOST_WAYS = 2.0**26  # the native core refuses a tree with more paths from root to leaves
 _NO_MISSING, _ZERO_IS_MISSING, _NAN_IS_MISSING = 0, 1, 2
 
 
@@ -35,7 +35,7 @@ class LinearLeaf:
 
 @dataclass
 class Nodes:
-    """A tree that grows by appending nodes; a leaf has no column (-1), and `leaf` says which of the tree's it is."""
+    """A tree built by appending nodes; a leaf has no column (-1), and `leaf` is its number in the model."""
 
     feature: list[int]
     threshold: list[float]
@@ -79,7 +79,7 @@ class TextTree:
         """The tree with the given numbers, (nodes,) or (nodes, outputs)."""
         n = self.nodes
         threshold = np.asarray(n.threshold, np.float64)
-        about_zero = (threshold >= _BELOW_ZERO) & (threshold <= _ZERO)  # no number of this band can be told from zero
+        about_zero = (threshold >= _BELOW_ZERO) & (threshold <= _ZERO)  # all of this band is zero to LightGBM
         return Tree(
             feature=np.asarray(n.feature, np.int64),
             threshold=threshold,
@@ -111,7 +111,7 @@ def read_tree(fields: dict[str, str], columns: Sequence[Column]) -> TextTree:
             )
     sets = _category_sets(fields, threshold, kind)
     nodes = Nodes.empty()
-    # Splits keep their numbers and leaf i becomes node splits + i; what is added comes after them.
+    # Splits keep their numbers and leaf i becomes node splits + i; added nodes come after them.
     sides = [np.where(child < 0, splits + ~child, child).tolist() for child in (left, right)]
     for i in range(splits):
         nodes.add(int(feature[i]), float(threshold[i]), sides[0][i], sides[1][i])
@@ -129,10 +129,10 @@ def read_tree(fields: dict[str, str], columns: Sequence[Column]) -> TextTree:
 
 
 def _refuse_too_many_ways(nodes: Nodes, number: str) -> None:
-    """Splits that share their children multiply the ways from the root to the leaves, each of which costs a visit."""
+    """Raise if there are too many paths from root to leaves: splits that share children multiply them."""
     size = len(nodes.feature)
     if not all(0 <= c < size for i in range(size) if nodes.feature[i] >= 0 for c in (nodes.left[i], nodes.right[i])):
-        return  # damaged, which is said where trees are put together; so is a ring of nodes
+        return  # damaged: `assemble` raises for it, and for a cycle
     ways = [0.0] * size
     open_ = [0]
     while open_ and len(open_) <= 2 * size:
@@ -146,9 +146,9 @@ def _refuse_too_many_ways(nodes: Nodes, number: str) -> None:
         open_.pop()
     if ways[0] > _MOST_WAYS:
         raise UnsupportedModelError(
-            f"Tree {number} of this LightGBM model asks about zero again and again (zero_as_missing) and is too deep: "
-            f"{ways[0]:.1e} ways lead to its leaves, and {_MOST_WAYS:.1e} can be followed. Train with max_depth=12 or "
-            "less, or put missing values in the place of zeros and train without zero_as_missing."
+            f"Tree {number} of this LightGBM model tests for zero repeatedly (zero_as_missing) and is too deep: it has "
+            f"{ways[0]:.1e} paths to its leaves, and at most {_MOST_WAYS:.1e} are supported. Train with max_depth=12 "
+            "or less, or replace zeros by missing values and train without zero_as_missing."
         )
 
 
@@ -157,7 +157,7 @@ def _numbers(fields: dict[str, str], name: str, dtype: Any = np.float64) -> NDAr
 
 
 def _number_split(nodes: Nodes, i: int, default_left: bool, missing: int) -> None:
-    """Rewrite split i for the rule that its kind of missing value asks for."""
+    """Rewrite split i by the rule for its kind of missing values."""
     t = nodes.threshold[i]
     if missing != _ZERO_IS_MISSING:
         if -_ZERO <= t < _ZERO:  # everything about zero is read as zero

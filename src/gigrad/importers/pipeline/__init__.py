@@ -1,9 +1,9 @@
-"""Fitted transformers -> what each transformed column is, in terms of the raw ones.
+"""Fitted transformers -> each transformed column as a function of the raw ones.
 
-`table.py` says what a column is made of, `steps.py` the per-column steps; one file a family of transformers fills them
-in. `pieces.py` and `trees.py` then rewrite trees on the raw columns, `edges.py` finds where their splits stand there,
-`nodes.py` gives smooth models their inputs, and `raw.py` finds what the raw table must hold. A new transformer is one
-function and one line here.
+`table.py` represents a transformed column, `steps.py` the steps on one column; there is one file for each family of
+transformers. `pieces.py` and `trees.py` then rewrite trees on the raw columns, `edges.py` finds the places of their
+splits, `nodes.py` builds the inputs of smooth models, and `raw.py` finds what the raw table must hold. A new
+transformer is one function and one line here.
 """
 
 from __future__ import annotations
@@ -37,24 +37,82 @@ TRANSFORMERS: dict[str, str] = {
     "sklearn.PCA": "mixing:pca",
     "sklearn.IncrementalPCA": "mixing:pca",
     "sklearn.TruncatedSVD": "mixing:truncated_svd",
+    "sklearn.FastICA": "mixing:components",
+    "sklearn.FactorAnalysis": "mixing:factor_analysis",
+    "sklearn.BaseRandomProjection": "mixing:components",
+    "sklearn.NeighborhoodComponentsAnalysis": "mixing:components",
+    "sklearn.SparsePCA": "mixing:linear_map",
+    "sklearn.MiniBatchSparsePCA": "mixing:linear_map",
+    "sklearn.LinearDiscriminantAnalysis": "mixing:linear_map",
+    "sklearn.FeatureAgglomeration": "mixing:feature_agglomeration",
+    "sklearn.RBFSampler": "smooth_maps:rbf_sampler",
+    "sklearn.SkewedChi2Sampler": "smooth_maps:skewed_chi2_sampler",
+    "sklearn.AdditiveChi2Sampler": "smooth_maps:additive_chi2",
+    "sklearn.Nystroem": "smooth_maps:nystroem",
+    "sklearn.KernelPCA": "smooth_maps:kernel_pca",
+    "sklearn.BernoulliRBM": "smooth_maps:rbm",
+    "sklearn.KMeans": "smooth_maps:k_means",
+    "sklearn.MiniBatchKMeans": "smooth_maps:k_means",
+    "sklearn.BisectingKMeans": "smooth_maps:k_means",
+    "sklearn.Birch": "smooth_maps:birch",
+    "sklearn.Normalizer": "smooth_maps:normalizer",
+    "sklearn.TfidfTransformer": "smooth_maps:tfidf",
+    "sklearn.IterativeImputer": "imputers:iterative_imputer",
+    "sklearn.StackingClassifier": "models:stacking",
+    "sklearn.StackingRegressor": "models:stacking",
+    "sklearn.VotingClassifier": "models:voting",
+    "sklearn.VotingRegressor": "models:voting",
+    "sklearn.RandomTreesEmbedding": "models:random_trees",
     "sklearn.SelectorMixin": "compose:selector",
     "sklearn.ColumnTransformer": "compose:column_transformer",
     "sklearn.FeatureUnion": "compose:feature_union",
     "sklearn.Pipeline": "compose:pipeline",
     "sklearn.FrozenEstimator": "compose:frozen",
     "category_encoders.BaseEncoder": "tabulated:category_encoder",
+    "optbinning.BinningProcess": "optbinning:binning_process",
+    "feature_engine.BaseImputer": "feature_engine:imputer",
+    "feature_engine.BaseOutlier": "feature_engine:capper",
+    "feature_engine.CategoricalMethodsMixin": "feature_engine:encoder",
+    "feature_engine.BaseDiscretiser": "feature_engine:discretiser",
+    "feature_engine.DecisionTreeDiscretiser": "feature_engine:discretiser",
+    "feature_engine.LogTransformer": "feature_engine:transformation",
+    "feature_engine.LogCpTransformer": "feature_engine:transformation",
+    "feature_engine.PowerTransformer": "feature_engine:transformation",
+    "feature_engine.ReciprocalTransformer": "feature_engine:transformation",
+    "feature_engine.ArcsinTransformer": "feature_engine:transformation",
+    "feature_engine.ArcSinhTransformer": "feature_engine:transformation",
+    "feature_engine.BoxCoxTransformer": "feature_engine:transformation",
+    "feature_engine.YeoJohnsonTransformer": "feature_engine:transformation",
+    "feature_engine.MeanNormalizationScaler": "feature_engine:transformation",
+    "feature_engine.BaseSelector": "feature_engine:selector",
+    "feature_engine.SklearnTransformerWrapper": "feature_engine:wrapped",
 }
 
-# Steps that look at several columns at once in a way that is not smooth: there is nothing to rewrite them as.
-_MIXING = {
-    "Normalizer": "scale each row before the pipeline, where the scaled columns are the variables",
-    "KNNImputer": "use SimpleImputer, or impute before the pipeline",
-    "IterativeImputer": "use SimpleImputer, or impute before the pipeline",
+_ITERATION = "solves for its output by an iteration for every row, which is not an exact function"
+_NEIGHBOURS = "searches the nearest training rows, so it jumps along oblique boundaries everywhere"
+
+# Steps that cannot be imported, each with the reason, and what to do instead.
+REFUSED: dict[str, tuple[str, str]] = {
+    "KNNImputer": (_NEIGHBOURS, "use SimpleImputer or IterativeImputer, or impute before the pipeline"),
+    "KNeighborsTransformer": (_NEIGHBOURS, "use RBFSampler or Nystroem"),
+    "RadiusNeighborsTransformer": (_NEIGHBOURS, "use RBFSampler or Nystroem"),
+    "Isomap": (_NEIGHBOURS, "use KernelPCA or PCA"),
+    "LocallyLinearEmbedding": (_NEIGHBOURS, "use KernelPCA or PCA"),
+    "NMF": (_ITERATION, "use TruncatedSVD or PCA"),
+    "MiniBatchNMF": (_ITERATION, "use TruncatedSVD or PCA"),
+    "LatentDirichletAllocation": (_ITERATION, "use TruncatedSVD"),
+    "DictionaryLearning": (_ITERATION, "use SparsePCA or PCA"),
+    "MiniBatchDictionaryLearning": (_ITERATION, "use SparsePCA or PCA"),
+    "SparseCoder": (_ITERATION, "use SparsePCA or PCA"),
+    "PolynomialCountSketch": (
+        "hashes columns into sums and multiplies those by a Fourier transform, which gigrad does not follow",
+        "use PolynomialFeatures, or Nystroem with a polynomial kernel",
+    ),
 }
 
 
 def transform(transformer: Any, table: Table) -> Table:
-    """The table behind a fitted transformer."""
+    """The transformed table of a fitted transformer."""
     if isinstance(transformer, str) or transformer is None:
         if transformer in (None, "passthrough"):
             return table
@@ -67,9 +125,9 @@ def transform(transformer: Any, table: Table) -> Table:
 
 
 def require_known(transformer: Any) -> str:
-    """Where a transformer is read; one that cannot be is an UnsupportedModelError that names it.
+    """The "module:function" that imports a transformer; an UnsupportedModelError that names it if there is none.
 
-    Nothing else is asked of it: transformers outside of scikit-learn may look as if they had never been fitted.
+    It is not checked for being fitted: transformers outside of scikit-learn may look unfitted.
     """
     for cls in type(transformer).__mro__:
         where = TRANSFORMERS.get(f"{cls.__module__.split('.')[0]}.{cls.__qualname__}")
@@ -77,17 +135,15 @@ def require_known(transformer: Any) -> str:
             return where
     name = type(transformer).__name__
     where = type(transformer).__module__
-    if name in _MIXING:
+    if name in REFUSED and where.startswith("sklearn."):
+        why, instead = REFUSED[name]
+        raise UnsupportedModelError(f"The step {name} cannot be imported: it {why}. Instead, {instead}.")
+    if not hasattr(transformer, "transform"):
         raise UnsupportedModelError(
-            f"{name} makes each column from several, so what follows is no test on one raw column and the credit of a "
-            f"raw column is not defined. Instead, {_MIXING[name]}."
+            f"The step {name} ({where}) cannot be imported: it has no transform method, so its effect on a column is "
+            "unknown. Apply it before the pipeline, so that its output columns are the variables."
         )
-    known = ", ".join(sorted(n.split(".")[1] for n in TRANSFORMERS if n.startswith("sklearn.") and n[-5:] != "Mixin"))
-    raise UnsupportedModelError(
-        f"The step {name} ({where}) cannot be imported; supported are {known}, scikit-learn's selectors, the encoders "
-        "of category_encoders and the samplers of imbalanced-learn. Apply it before the pipeline, so that its output "
-        "columns are the variables."
-    )
+    return "columnwise:columnwise"
 
 
 def prediction_steps(steps: Sequence[tuple[str, Any]]) -> list[Any]:

@@ -15,12 +15,12 @@ from ..common.frames import as_categories
 
 
 def as_fitted(rows: Rows, columns: Sequence[Column], named: bool, categories: bool = False, wide: bool = False) -> Any:
-    """A frame under the model's names where it was fitted on one, an array elsewhere.
+    """The rows as a frame with the model's names if it was fitted on one, else as an array.
 
-    Numbers in single precision are widened first: the steps would round in it, while an explanation moves through
-    numbers that have no single-precision form. `wide` widens every column of numbers, also those in half precision and
-    of integers, which NumPy's functions compute in half or single precision, or without a carry. `categories` says that
-    some part of the model reads pandas categories, so that columns of labels given as text become such.
+    Single precision is converted to double first: the steps would round in it, while the path of an explanation has
+    numbers that single precision cannot represent. `wide` converts every column of numbers, also half precision and
+    integers, for which NumPy's functions compute in half or single precision, or overflow. `categories`: some part of
+    the model reads pandas categories, so that columns of labels given as text are converted to them.
     """
     if not named:
         return _array(rows, wide)
@@ -29,7 +29,7 @@ def as_fitted(rows: Rows, columns: Sequence[Column], named: bool, categories: bo
         return pd.DataFrame(_array(rows, wide), columns=[c.name for c in columns]).infer_objects()
     frame = nw.from_native(rows.table, eager_only=True)
     known = {n: c.name for n, c in zip(frame.columns, columns, strict=True) if n != c.name}
-    frame = frame.rename(known) if known else frame  # the model was given other names by Graph.with_columns
+    frame = frame.rename(known) if known else frame  # names changed by Graph.with_columns
     narrow = _narrow(frame, columns) if wide else [n for n in frame.columns if frame[n].dtype == nw.Float32]
     frame = frame.with_columns(nw.col(n).cast(nw.Float64) for n in narrow) if narrow else frame
     labelled = {n: c for n, c in zip(frame.columns, columns, strict=True) if c.kind == "category"}
@@ -37,7 +37,7 @@ def as_fitted(rows: Rows, columns: Sequence[Column], named: bool, categories: bo
 
 
 def is_wide(rows: Rows, columns: Sequence[Column]) -> bool:
-    """Whether `wide` makes no difference to these rows: all their numbers are in double precision, or labels are."""
+    """Whether `wide` makes no difference to these rows: all columns are in double precision, or labels."""
     if isinstance(rows.table, np.ndarray):
         return rows.table.dtype.kind not in "biu" and rows.table.dtype != np.float16
     return not any(_narrow(nw.from_native(rows.table, eager_only=True), columns))
@@ -62,11 +62,11 @@ def _array(rows: Rows, wide: bool = False) -> Any:
 
 
 def _one_missing(frame: nw.DataFrame[Any], labelled: Sequence[str]) -> Any:
-    """The native frame, as pandas where it must be: encoders tell None and NaN apart, so all missing labels are NaN."""
+    """The native frame with NaN for all missing labels, if need be as pandas: encoders distinguish None and NaN."""
     gaps = [n for n in labelled if frame[n].is_null().any()]
     if frame.implementation.is_polars() and not gaps:
         return frame.to_native()
-    table = frame.to_pandas()  # maybe the user's own, which must stay as it is
+    table = frame.to_pandas()  # may be the user's own object, which must not be changed
     plain = [n for n in gaps if table[n].dtype.name != "category"]
     return table.assign(**{n: table[n].astype(object).where(table[n].notna(), np.nan) for n in plain})
 
@@ -77,7 +77,7 @@ def _with_categories(table: Any, labelled: Mapping[str, Column]) -> Any:
 
 
 def reads_categories(model: Any) -> bool:
-    """Whether a model, or one inside of it, may read pandas categories by itself."""
+    """Whether a model, or a part of it, may read pandas categories directly."""
     inside = [model, *model.get_params(deep=True).values()]
     return any(
         type(v).__module__.split(".")[0] in ("lightgbm", "xgboost") or "HistGradientBoosting" in type(v).__name__

@@ -13,7 +13,7 @@ from .table import Feature, Table
 
 
 def k_bins_discretizer(binner: Any, table: Table) -> Table:
-    """A number equal to an edge belongs to the bin on its right."""
+    """KBinsDiscretizer: a number equal to an edge belongs to the bin on its right."""
     if binner.dtype is not None and np.dtype(binner.dtype) == np.float32:
         table = table.then([Single()] * len(table), "KBinsDiscretizer")
     edges = [np.unique(np.asarray(e, np.float64)[1:-1]) for e in binner.bin_edges_]

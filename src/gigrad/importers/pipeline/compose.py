@@ -1,4 +1,4 @@
-"""Steps made of steps: ColumnTransformer, FeatureUnion, pipelines of transformers; and the selectors."""
+"""Composite steps: ColumnTransformer, FeatureUnion, pipelines of transformers; and selectors."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def frozen(wrapper: Any, table: Table) -> Table:
 
 
 def column_transformer(transformer: Any, table: Table) -> Table:
-    """Each block of output columns at its own place; a column may be read by several blocks, or by none."""
+    """ColumnTransformer: its blocks of output columns in order; a column may be read by several blocks, or by none."""
     weights = transformer.transformer_weights or {}
     dropped = list(table.dropped)
     out: list[Feature | None] = [None] * max((s.stop for s in transformer.output_indices_.values()), default=0)

@@ -1,7 +1,7 @@
-"""Raw thresholds and where they stand: the sides of a split from the one, the times of its crossings from the other.
+"""Thresholds and places on raw columns: sides of splits follow from the former, times of crossings from the latter.
 
-A step that compares with a number it stores has its cut at that number or just before it; a step behind others has it
-where they map a raw number onto the stored one. The place is pulled back like the threshold, by bisection over the
+A step that compares with a stored number has its cut at that number or just before it; behind other steps, the cut is
+where they map a raw number onto the stored one. The place is mapped back like the threshold, by bisection over the
 ordered floats, in the transformers' own arithmetic.
 """
 
@@ -25,7 +25,7 @@ Which = NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """Thresholds on a raw column, (n,) each, named and described as the arrays of a TreeEnsemble."""
+    """Thresholds on a raw column, (n,) each, with the names of the corresponding arrays of a TreeEnsemble."""
 
     threshold: Array
     equal_low: Array
@@ -35,7 +35,7 @@ class Edges:
 
     @classmethod
     def at(cls, threshold: Array) -> Edges:
-        """Edges of which nothing else is known: each lies between two neighbouring floats."""
+        """Edges with known thresholds only: the place is taken from the threshold and the next float."""
         place = of_pair(threshold)
         return cls(threshold, place, place, np.zeros(len(place), bool), place)
 
@@ -54,15 +54,15 @@ class Edges:
         return cls(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(cls)))
 
 
-FAR = 1e300  # a stretch of numbers that goes beyond it has no end
+FAR = 1e300  # an interval that goes beyond it counts as unbounded
 NO_EDGES = Edges.at(np.zeros(0))
 ONLY_MISSING = Edges(*(np.array([v]) for v in (LARGEST, LARGEST, LARGEST, False, LARGEST)))
-"""A threshold that every number passes, so that only a missing value tells its sides apart."""
+"""A threshold above every number, so that only missing values are on the other side."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stands:
-    """The raw numbers between which steps, one after the other, are monotone, and where these cuts stand.
+    """The raw numbers between which a chain of steps is monotone, and the places of these cuts.
 
     `ends` are the raw numbers at which unbounded flat pieces begin.
     """
@@ -71,7 +71,7 @@ class Stands:
     ends: Array
 
     def known(self, thresholds: Array) -> Edges:
-        """Each threshold with the place of the cut that it is; between two floats where it is none."""
+        """Edges at thresholds, with the place of the cut that each equals; else between two floats."""
         cuts = self.cuts.threshold
         if not len(cuts):
             return Edges.at(thresholds)
@@ -80,12 +80,12 @@ class Stands:
 
 
 def cuts(steps: Sequence[Step]) -> Array:
-    """The raw numbers between which the steps, one after the other, are monotone."""
+    """The raw numbers between which a chain of steps is monotone."""
     return stands(steps).cuts.threshold
 
 
 def stands(steps: Sequence[Step]) -> Stands:
-    """Where the cuts of steps are on the raw column. A cut that several steps have stands where the first puts it."""
+    """The cuts of a chain of steps on the raw column, with their places; the first step decides for a shared cut."""
     found, ends = NO_EDGES, NO_CUTS
     for k, step in enumerate(steps):
         before, known = numbers(steps[:k]), found.threshold
@@ -110,7 +110,7 @@ def stands(steps: Sequence[Step]) -> Stands:
 def pulled_back(
     steps: Sequence[Step], cuts_of: Stands, split: Edges, which: Which, thresholds: Array, flat: bool
 ) -> Edges:
-    """Raw thresholds of splits on a transformed column, with the places that follow from the splits' stored numbers.
+    """Edges on the raw column for splits on a transformed one, with the places that the stored numbers imply.
 
     Parameters
     ----------
@@ -118,8 +118,8 @@ def pulled_back(
     which, thresholds : (n,)
         The split that each raw threshold belongs to, and the threshold.
     flat : bool
-        Whether the steps jump at every one of them, past whatever number the split stores; the place is then that of
-        the jump. Elsewhere it lies among the raw numbers that the steps map onto the stored one, if there are any.
+        Whether the steps jump at every one of them, across the stored number; the place is then that of the jump. Else
+        it lies among the raw numbers that the steps map onto the stored one, if there are any.
     """
     plain = cuts_of.known(thresholds)
     if flat or not len(thresholds):
@@ -131,15 +131,15 @@ def pulled_back(
     low, high, found = stretch(numbers(steps), cuts_of.cuts.threshold, stored, which, thresholds)
     single = split.single[which]
     place = _from_ends(low, high, between(low, high, single, MIDPOINT_DIGITS), cuts_of.ends)
-    # A decimal that was taken from beside them is still the place of all that the steps map onto the stored number.
+    # A decimal chosen near the interval remains the place of all numbers that the steps map onto the stored one.
     low, high = np.minimum(low, place), np.maximum(high, place)
     return Edges(thresholds, low, high, single, place).where(found, plain)
 
 
 def _from_ends(low: Array, high: Array, place: Array, ends: Array) -> Array:
-    """The places, but on an unbounded flat piece where it begins, if a step says so.
+    """The places, replaced on unbounded flat pieces by the beginning of the piece, if a step gives it.
 
-    Within the precision of the comparison the piece begins earlier: numbers just below 1 are 1 in float32.
+    In the precision of the comparison the piece begins earlier: numbers just below 1 are 1 in float32.
     """
     if not len(ends):
         return place
@@ -150,7 +150,7 @@ def _from_ends(low: Array, high: Array, place: Array, ends: Array) -> Array:
 
 
 def _at_most(edges: Array) -> Test:
-    """One test an edge: whether a value does not exceed it."""
+    """A test for each edge: whether a value is at most the edge."""
     return lambda z, which: z <= edges[which]
 
 
@@ -164,7 +164,7 @@ def _pulled_back(before: Function, cuts: Array, places: Array, single: bool) -> 
 
 
 def _nearest(moved: Changes, flips: Changes, pulled: Edges) -> Edges:
-    """The moved cuts, each with the nearest place that its own number was pulled back to."""
+    """Edges at the moved cuts, each with the nearest place that its own stored number was mapped back to."""
     chosen = np.arange(len(moved.edges))
     for i in range(len(moved.first)):
         begin, end = flips.offsets[i : i + 2]

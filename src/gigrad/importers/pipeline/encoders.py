@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from ..._io.tables import are_missing
 from ...errors import UnsupportedModelError
 from ...graph import Array
-from .steps import Encode, Step
+from .labels import Encode
+from .steps import Step
 from .table import Feature, Table
 
 
@@ -21,7 +22,7 @@ def one_hot_encoder(encoder: Any, table: Table) -> Table:
 
 
 def one_hot_steps(encoder: Any) -> list[list[Step]]:
-    """For each column the steps of its dummies: infrequent labels share the last one, a dropped label has none."""
+    """For each column the steps of its dummies: infrequent labels share the last dummy, a dropped label has none."""
     steps: list[list[Step]] = []
     infrequent = _infrequent(encoder)
     for i, categories in enumerate(encoder.categories_):
@@ -43,7 +44,7 @@ def one_hot_steps(encoder: Any) -> list[list[Step]]:
 
 
 def _unknown_group(handle: str, rare: int | None) -> int | None:
-    """The dummy of a label never seen: -1 for none of them, None where it is an error."""
+    """The dummy of an unknown label: -1 for no dummy, None if it is an error."""
     if handle == "error":
         return None
     return -1 if handle == "ignore" or rare is None else rare
@@ -72,13 +73,14 @@ def target_encoder(encoder: Any, table: Table) -> Table:
 
 
 def encode(categories: NDArray[Any], values: Any, unknown: float | None) -> Encode:
-    """One output of an encoder. A missing value is one of its categories, or as unknown as any other."""
+    """One output of an encoder. A missing value is one of its categories, or else unknown."""
     values = np.asarray(values, np.float64)
     gone = are_missing(categories.tolist())
     images: Array = np.unique(values[gone])
     if len(images) > 1:
         raise UnsupportedModelError(
-            "An encoder tells None and NaN apart; gigrad has one missing value. Use one of them in the training table."
+            "An encoder must not distinguish None and NaN, since gigrad has one missing value; this one does. Use one "
+            "of them in the training table."
         )
     labels = tuple(v for v, missing in zip(categories.tolist(), gone.tolist(), strict=True) if not missing)
     return Encode(labels, values[~gone], unknown, float(images[0]) if len(images) else unknown)
@@ -98,7 +100,7 @@ def _infrequent(encoder: Any) -> list[Any]:
 
 
 def _groups(categories: NDArray[Any], infrequent: Any) -> tuple[NDArray[np.int64], int | None]:
-    """The place of each category: the frequent ones in order, all infrequent ones after them; and that place."""
+    """The group of each category: frequent ones in order, then one for all infrequent; and the number of the latter."""
     if infrequent is None:
         return np.arange(len(categories)), None
     known = set(infrequent.tolist())

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import UnsupportedModelError
-from ...graph import Array, Elementwise, Node
+from ...graph import Array, Elementwise, Graph, Node
 from .scalers import standard_scaler
-from .steps import NO_CUTS, Present, Step, Ufunc
-from .table import Table
+from .steps import NO_CUTS, Present, Step, Ufunc, is_missing
+from .table import Blend, ModelBlock, Table
 
-# NumPy's functions that may follow each other in a pipeline: name -> where they stop being monotone or defined
+# Supported NumPy functions: name -> the numbers between which they are monotone and defined
 _UFUNCS: dict[str, tuple[float, ...]] = {
     "log": (float(np.nextafter(0.0, -1.0)),),
     "log1p": (float(np.nextafter(-1.0, -2.0)),),
@@ -35,14 +35,73 @@ def function_transformer(transformer: Any, table: Table) -> Table:
         table = table.then([Present()] * len(table), "FunctionTransformer")
     if function is None:
         return table
+    if isinstance(function, Graph):
+        return _with_gradient(function, table)
     name = getattr(function, "__name__", type(function).__name__)
     name = _OTHER_NAMES.get(name, name)
-    if name not in _UFUNCS or getattr(np, name) is not function or transformer.kw_args or table.sparse:
+    if table.sparse:
         raise UnsupportedModelError(
-            f"FunctionTransformer is known for NumPy's {', '.join(sorted(_UFUNCS))} on a dense table, or no function; "
-            f"got {name!r}. Apply other functions to the table before the pipeline, or write the step as one of these."
+            f"FunctionTransformer must read a dense table to be imported; its function {name!r} is given a sparse one. "
+            "Use OneHotEncoder(sparse_output=False), or ColumnTransformer(sparse_threshold=0)."
         )
+    if name not in _UFUNCS or getattr(np, name) is not function or transformer.kw_args:
+        from .columnwise import columnwise
+
+        return columnwise(transformer, table)
     return table.then([Ufunc(name, _UFUNCS[name])] * len(table), "FunctionTransformer")
+
+
+def _with_gradient(graph: Graph, table: Table) -> Table:
+    """A function of the rows with its gradient, from `gigrad.function`: each output may combine columns."""
+    if len(graph.columns) != len(table):
+        raise UnsupportedModelError(
+            f"The function of a FunctionTransformer must read all columns that it is given; {graph.label!r} reads "
+            f"{len(graph.columns)} and is given {len(table)}. Choose its columns with a ColumnTransformer."
+        )
+    block = ModelBlock("FunctionTransformer", table.features, lambda source: source, graph=graph, node=graph.score)
+    return table.become([Blend(block, i) for i in range(graph.score.width)])
+
+
+@dataclass(frozen=True, eq=False)
+class Curve(Step):
+    """A function of one number that a transformer computes itself, monotone between its cuts.
+
+    Attributes
+    ----------
+    name : str
+        The transformer and where it is from, for messages.
+    where : (cuts,)
+    build : callable or None
+        The function as a node; None where only its values are known.
+    missing : float or None
+        The output for NaN; None if the transformer refuses it.
+    """
+
+    name: str
+    function: Callable[[Array], Any]
+    where: Array
+    build: Callable[[Node], Node] | None = None
+    missing: float | None = None
+
+    def takes(self, z: NDArray[Any]) -> bool:
+        return self.missing is not None or not is_missing(z).any()
+
+    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
+        z = np.asarray(z, np.float64)
+        out = np.asarray(self.function(z), np.float64)
+        return out if self.missing is None else np.where(np.isnan(z), self.missing, out)
+
+    def cuts(self) -> Array:
+        return self.where
+
+    def node(self, source: Node) -> Node:
+        if self.build is None:
+            raise UnsupportedModelError(
+                f"A smooth model needs the gradient of the step {self.name}, of which only values are known; trees do "
+                "not. Give the gradient, FunctionTransformer(gigrad.function(f, gradient, columns=...)), or apply the "
+                "step before the pipeline, so that its output columns are the variables."
+            )
+        return self.build(source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,11 +114,11 @@ class PowerLaw(Step):
 
     def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
         out = np.asarray(self.own(np.asarray(z, np.float64), self.exponent))
-        # scikit-learn refuses what is not positive; the least of all keeps the step monotone without an edge there
+        # scikit-learn refuses numbers that are not positive; the smallest output keeps the step monotone there
         return np.where(z <= 0, -np.inf, out) if self.method == "box-cox" else out
 
     def cuts(self) -> Array:
-        # another formula holds on either side of zero
+        # the formulas differ on the two sides of zero
         return np.array([np.nextafter(0.0, -1.0)]) if self.method == "yeo-johnson" else NO_CUTS
 
     def node(self, source: Node) -> Node:
@@ -74,7 +133,7 @@ def power_transformer(transformer: Any, table: Table) -> Table:
 
 
 def _power_law(transformer: Any) -> Callable[[Array, float], Any]:
-    """The function that this version of scikit-learn applies: its own, or scipy's, which rounds differently."""
+    """The function that this version of scikit-learn uses: its own, or scipy's, which rounds differently."""
     if transformer.method == "box-cox":
         from scipy.special import boxcox
 

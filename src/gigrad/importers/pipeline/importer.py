@@ -1,7 +1,7 @@
 """scikit-learn pipelines, explained on their raw columns.
 
-The model at the end is imported over the transformed columns; then its rows are replaced by what the steps make of the
-raw ones. Trees are rewritten as trees on the raw columns, everything else reads the steps as nodes.
+The model at the end is imported over the transformed columns; then these are replaced by functions of the raw ones.
+Trees are rewritten as trees on the raw columns, everything else reads the steps as nodes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._io.tables import Rows, read_rows
 from ...errors import InputError, NotFittedError, UnsupportedModelError
-from ...graph import Column, Concat, Graph, Input, Node, TreeEnsemble, Witness, topological
+from ...graph import Array, Column, Concat, Graph, Input, Node, TreeEnsemble, Witness, evaluate, needed, topological
 from ...graph.ranks import over_ranks
 from ...graph.rewire import columns_of, with_parents
 from ...graph.witness import Predict
@@ -24,18 +24,20 @@ from ..common.estimator import require_fitted
 from . import prediction_steps, require_known
 from .asking import as_fitted, is_wide
 from .compose import column_positions, through
+from .labels import Encode
 from .nodes import Values
 from .raw import Use, looked_at, raw_columns, uses
-from .steps import AsMissing, Encode, Step
-from .table import Constant, Derived, Feature, Table
+from .steps import AsMissing, Step
+from .table import Blend, Constant, Derived, Feature, Table
+from .tabulated import of_module
 from .trees import TooManyWaysError, on_raw
 
-# The steps as nodes may round in another order than the transformers do: scaled columns cancel, normal scores are
-# steep. A step that is wrong is wrong by far more than this.
+# The steps as nodes may round in another order than the transformers: scaled columns cancel, normal scores are steep. A
+# wrong step would differ by far more than this.
 STEPS_RTOL, STEPS_ATOL = 1e-9, 1e-12
 
-# By how much of a column's size its values may be off where steps round in half precision: some tens of the 2^-11 that
-# an operation rounds by. An overflow is off by the size of the column.
+# The error of a column, relative to its size, where steps round in half precision: some tens of the 2^-11 of one
+# operation. An overflow makes an error of the size of the column.
 HALF_PRECISION = 0.02
 
 
@@ -49,8 +51,9 @@ def import_pipeline(model: Any) -> Graph:
     for step in _all_steps(steps):
         require_known(step)
     inner = import_model(last)
+    label = f"Pipeline({', '.join([*(type(step).__name__ for step in _all_steps(steps)), inner.label])})"
     if not steps:
-        return inner
+        return replace(inner, label=label)
     names, named, needed = _raw_names(steps[0])
     kept = [j for j in range(len(names)) if needed[j]]
     places = {j: i for i, j in enumerate(kept)}
@@ -58,11 +61,12 @@ def import_pipeline(model: Any) -> Graph:
     table = through(steps, raw)
     features = _matched(inner, table, steps)
     dropped = list(looked_at(table.dropped))
-    return behind(inner, features, _absent(table, last), [names[j] for j in kept], named, steps, dropped)
+    graph = behind(inner, features, _absent(table, last), [names[j] for j in kept], named, steps, dropped)
+    return replace(graph, label=label)
 
 
 def _all_steps(steps: Sequence[Any]) -> Iterator[Any]:
-    """The steps, with those of pipelines among them in their place."""
+    """The steps, with nested pipelines replaced by their steps."""
     for step in steps:
         if type(step).__name__ == "Pipeline":
             yield from _all_steps([s for s in prediction_steps(step.steps) if s is not None and s != "passthrough"])
@@ -71,13 +75,21 @@ def _all_steps(steps: Sequence[Any]) -> Iterator[Any]:
 
 
 def _raw_names(first: Any) -> tuple[list[str], bool, list[bool]]:
-    """The raw columns' names, whether the pipeline knows them by name, and which must be in a table.
+    """The raw columns' names, whether the pipeline was fitted on names, and which columns a table must have.
 
-    A ColumnTransformer that knows names asks only for the columns it reads; every other step asks for all.
+    A ColumnTransformer with names needs only the columns that it reads; every other step needs all.
     """
     named = getattr(first, "feature_names_in_", None)
     if named is None:
+        named = getattr(next(_all_steps([first])), "variable_names", None)  # optbinning's BinningProcess
+    if named is None:
         size = getattr(first, "n_features_in_", None)
+        if size is None and require_known(inner := next(_all_steps([first]))).startswith("columnwise:"):
+            raise UnsupportedModelError(
+                f"The step {of_module(inner)} cannot be imported as the first of a pipeline: it does not store the "
+                "number of its columns (n_features_in_ or feature_names_in_). Apply it before the pipeline, so that "
+                "its output columns are the variables."
+            )
         if size is None:
             raise NotFittedError(
                 f"The step {type(first).__name__} of this Pipeline has not been fitted; fit the whole pipeline."
@@ -97,13 +109,13 @@ def _raw_names(first: Any) -> tuple[list[str], bool, list[bool]]:
 
 
 def _matched(inner: Graph, table: Table, steps: Sequence[Any]) -> list[Feature]:
-    """The transformed column that each column of the model at the end is."""
+    """For each column of the model at the end, the transformed column that it reads."""
     if len(table) == len(inner.columns):
         return list(table.features)
     if not inner.named:
         raise UnsupportedModelError(
-            f"{inner.label} at the end of the pipeline has {len(inner.columns)} columns and the steps before it give "
-            f"{len(table)}; they have not been fitted together."
+            f"{inner.label} at the end of the pipeline must have the columns of the steps before it, {len(table)}; it "
+            f"has {len(inner.columns)}. Fit them together."
         )
     names: list[str] = []
     for step in steps:
@@ -112,7 +124,7 @@ def _matched(inner: Graph, table: Table, steps: Sequence[Any]) -> list[Feature]:
 
 
 def _absent(table: Table, last: Any) -> bool:
-    """Whether the zeros of a sparse table are missing values to the model: they are to XGBoost."""
+    """Whether the model treats the zeros of a sparse table as missing values, as XGBoost does."""
     if not table.sparse:
         return False
     if type(last).__module__.split(".")[0] == "xgboost":
@@ -120,13 +132,13 @@ def _absent(table: Table, last: Any) -> bool:
     inside = [v for v in last.get_params(deep=True).values() if type(v).__module__.split(".")[0] == "xgboost"]
     if inside:
         raise UnsupportedModelError(
-            f"The steps hand a sparse matrix to a {type(last).__name__} with XGBoost inside, to which its zeros are "
+            f"The steps give a sparse matrix to a {type(last).__name__} with XGBoost inside, which treats its zeros as "
             "missing values. Use OneHotEncoder(sparse_output=False), or ColumnTransformer(sparse_threshold=0)."
         )
     return False
 
 
-# ---------------------------------------------------------------- a graph behind steps
+# ---------------------------------------------------------------- a graph over raw columns
 
 
 def behind(
@@ -141,9 +153,13 @@ def behind(
         for f, c in zip(features, inner.columns, strict=True)
     ]  # fmt: skip
     columns = raw_columns(names, [*uses(ready, inner.columns), *dropped])
-    move = _Move(inner, columns, ready)
+    move = _Move(inner, ready, Values(Input(len(columns)), columns))
     prepare = Prepare(tuple(steps), inner, columns, named, absent)
-    witnesses = tuple(_witness(w, move, prepare) for w in inner.witnesses)
+    own = tuple(_witness(w, move, prepare) for w in inner.witnesses)
+    witnesses = (
+        *(_score_witness(node, read, prepare, move.source, inner.label) for node, read in move.scores.items()),
+        *own,
+    )
     return replace(
         inner, columns=columns, input=move.source, score=move.node(inner.score), margin=move.node(inner.margin),
         witnesses=witnesses, named=named,
@@ -151,7 +167,7 @@ def behind(
 
 
 def _as_read(feature: Feature, column: Column, absent: bool) -> Feature:
-    """A transformed column and what the model itself does to it first: zeros and sentinels missing, labels coded."""
+    """The feature, then the model's own preprocessing: sentinels (and zeros if `absent`) missing, labels coded."""
     steps: list[Step] = []
     if absent:
         steps.append(AsMissing(0.0, 0.0))
@@ -159,8 +175,8 @@ def _as_read(feature: Feature, column: Column, absent: bool) -> Feature:
         steps.append(_sentinel(column.missing_value, column.compared_in))
     if column.known_as != "label":
         raise UnsupportedModelError(
-            f"The model at the end of the pipeline knows only hashes of the categories of its column {column.name!r}, "
-            "so steps before it cannot be followed. Let that column reach it as it is, and by one way only."
+            f"The model at the end of the pipeline stores only hashes of the categories of its column {column.name!r}, "
+            "so steps before it cannot be imported. Pass that column to it unchanged, and only once."
         )
     if column.labels is not None:
         codes = np.arange(float(len(column.labels)))
@@ -172,7 +188,7 @@ def _as_read(feature: Feature, column: Column, absent: bool) -> Feature:
 
 
 def _sentinel(value: float, compared_in: str) -> AsMissing:
-    """The float64 numbers that are `value`, in float32 where the model compares in it."""
+    """The step for a sentinel: the float64 numbers that equal `value` in the precision of the comparison."""
     if compared_in == "float64":
         return AsMissing(value, value, value)
     single = np.float32(value)
@@ -182,12 +198,19 @@ def _sentinel(value: float, compared_in: str) -> AsMissing:
     return AsMissing(inside[0], inside[1], value)
 
 
+def moved(inner: Graph, node: Node, features: Sequence[Feature], values: Values) -> Node:
+    """A node of a model that is a step of the pipeline, rebuilt over the raw rows."""
+    ready = [_as_read(f, c, False) for f, c in zip(features, inner.columns, strict=True)]
+    return _Move(inner, ready, values).node(node)
+
+
 class _Move:
     """Rebuilds the nodes of a model over the raw rows."""
 
-    def __init__(self, inner: Graph, columns: tuple[Column, ...], features: Sequence[Feature]) -> None:
-        self.old, self.wanted, self.source = inner.input, inner.columns, Input(len(columns))
-        self.columns, self.features = columns, features
+    def __init__(self, inner: Graph, features: Sequence[Feature], values: Values) -> None:
+        self.old, self.wanted, self.source = inner.input, inner.columns, values.source
+        self.columns, self.features, self.values = values.columns, features, values
+        self.scores: dict[Node, tuple[int, ...]] = {}  # nodes that trees read as scores, and which columns
         self._done: dict[Node, Node] = {}
 
     def node(self, node: Node) -> Node:
@@ -201,7 +224,7 @@ class _Move:
 
     def _moved(self, node: Node) -> Node:
         if node is self.old:
-            return Values(self.source, self.columns).node(self.features)
+            return self.values.node(self.features)
         if isinstance(node, TreeEnsemble):
             read = columns_of(node.source)
             if any(base is self.old for base, _ in read):
@@ -211,24 +234,31 @@ class _Move:
     def _trees(self, trees: TreeEnsemble, read: Sequence[tuple[Node, int]]) -> TreeEnsemble:
         """Trees that read transformed columns, maybe beside other models' scores.
 
-        Where they are so deep that chains of splits in place of steps would multiply beyond bounds, the columns that
-        are step functions stay nodes, which the trees read as they would read the scores of other trees.
+        Columns that a step makes from several are read as scores, with oblique boundaries. If trees are so deep that
+        replacing steps by chains of splits would create too many paths, columns that are step functions stay nodes,
+        which the trees read like the scores of other trees.
         """
         takes = [base is self.old and self.wanted[k].may_be_missing for base, k in read]
         made_of: list[Feature] = [self.features[k] if base is self.old else Constant(0.0) for base, k in read]
         others = [None if base is self.old else (self.node(base), k) for base, k in read]
+        blends = [i for i, f in enumerate(made_of) if isinstance(f, Blend) and (trees.feature == i).any()]
+        if blends:
+            scores = self.values.node([made_of[i] for i in blends])
+            self.scores[scores] = tuple(read[i][1] for i in blends)
+            for place, i in enumerate(blends):
+                others[i] = (scores, place)
         try:
             return self._over(trees, made_of, others, takes)
         except TooManyWaysError:
             steps = [i for i, f in enumerate(made_of) if isinstance(f, Derived) and f.flat and self._is_number(f)]
-            node = Values(self.source, self.columns).node([self.features[read[i][1]] for i in steps])
+            node = self.values.node([self.features[read[i][1]] for i in steps])
             for place, i in enumerate(steps):
                 others[i] = (node, place)
         try:
             return self._over(trees, made_of, others, takes)
         except TooManyWaysError:
             raise UnsupportedModelError(
-                "The trees at the end of the pipeline are too deep for steps that go up and down, such as squares: "
+                "The trees at the end of the pipeline are too deep for steps that are not monotone, such as squares: "
                 "every split on one becomes several. Limit their depth (max_depth=10), or leave the step out."
             ) from None
 
@@ -251,12 +281,12 @@ class _Move:
         return self.columns[feature.column].kind == "number"
 
 
-# ---------------------------------------------------------------- the model's own word
+# ---------------------------------------------------------------- the model's own predictions
 
 
 @dataclass(frozen=True)
 class Prepare:
-    """The rows as the model at the end gets them: transformed by the fitted steps themselves."""
+    """The rows as the model at the end reads them: transformed by the fitted steps themselves."""
 
     steps: tuple[Any, ...]
     inner: Graph
@@ -275,10 +305,10 @@ class Prepare:
         return read_rows(table, self.inner, what="the transformed table")
 
     def in_double(self, rows: Rows) -> Rows | None:
-        """The same computed in double precision throughout; None where that makes no difference.
+        """The rows transformed in double precision throughout; None if that makes no difference.
 
-        NumPy computes functions of small integers in half or single precision, and integers may overflow. What is
-        explained is the function in double precision, so a difference that is no rounding is an error.
+        NumPy computes functions of small integers in half or single precision, and integers may overflow. The function
+        in double precision is explained, so a difference larger than rounding is an error.
         """
         if is_wide(rows, self.columns):
             return None
@@ -293,14 +323,14 @@ class Prepare:
             raise InputError(
                 "The steps of the pipeline must not overflow; with the types of this table they do: "
                 f"{wide.names[off[0]]!r} behind them is off by up to {apart[:, off[0]].max():.3g}. Convert the table "
-                "to float64 before the pipeline is fitted and asked."
+                "to float64 before the pipeline is fitted and predicts."
             )
         return wide
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A prediction of the model at the end, asked with the raw rows."""
+    """A prediction of the model at the end, for raw rows."""
 
     predict: Predict
     prepare: Prepare
@@ -311,7 +341,7 @@ class Prepared:
 
 @dataclass(frozen=True)
 class InDouble:
-    """The same in double precision; None where it is the same, too. `exact` is what the model says in float64."""
+    """The prediction in double precision, None where it is the same; `exact` is the model's prediction in float64."""
 
     predict: Predict
     exact: Predict | None
@@ -331,6 +361,40 @@ def _witness(witness: Witness, move: _Move, prepare: Prepare) -> Witness:
     exact = InDouble(witness.predict, witness.exact, prepare)
     scale = Prepared(witness.scale, prepare) if callable(witness.scale) else witness.scale
     moved = replace(witness, node=node, predict=Prepared(witness.predict, prepare), exact=exact, scale=scale)
+    if any(score in topological(node) for score in move.scores):
+        # a score may equal a threshold up to rounding: then the steps' own rounding decides the side
+        moved = replace(moved, lower=True)
     if not move.reads_values(node):
-        return moved  # trees ask the raw columns themselves, so the steps' rounding is no part of their answer
+        return moved  # trees read the raw columns themselves, so the steps' rounding does not matter
     return replace(moved, rtol=max(witness.rtol, STEPS_RTOL), atol=max(witness.atol, STEPS_ATOL))
+
+
+def _score_witness(node: Node, read: tuple[int, ...], prepare: Prepare, source: Input, label: str) -> Witness:
+    """The witness for columns that trees read as scores: the output of the fitted steps."""
+    return Witness(node, _Columns(prepare, read), label, rtol=STEPS_RTOL, atol=STEPS_ATOL, scale=_Largest(node, source))
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Some columns of the transformed table."""
+
+    prepare: Prepare
+    read: tuple[int, ...]
+
+    def __call__(self, rows: Rows) -> Any:
+        return self.prepare(rows).matrix[:, list(self.read)]
+
+
+@dataclass(frozen=True)
+class _Largest:
+    """The size of the terms that add up to the columns of a node, which bounds their rounding."""
+
+    node: Node
+    source: Input
+
+    def __call__(self, rows: Rows) -> Any:
+        values = evaluate((self.node,), {self.source: rows.matrix})
+        sizes: dict[Node, Array] = {self.source: np.abs(rows.matrix)}
+        for node in needed((self.node,), {self.source}):
+            sizes[node] = node.magnitude(values[node], *(sizes[p] for p in node.parents))
+        return np.nan_to_num(sizes[self.node])

@@ -1,7 +1,7 @@
-"""Transformed columns as nodes over the raw rows: what smooth models behind a pipeline read.
+"""Transformed columns as nodes over the raw rows: the inputs of smooth models at the end of a pipeline.
 
-Columns of one kind share a node: all that come from one category are one lookup, all step functions of numbers one sum
-of small trees on the raw columns, and numeric columns that pass the same kinds of steps go through them together.
+Columns of one kind share a node: all columns from one category are one lookup, all step functions of numbers one sum of
+small trees on the raw columns, and numeric columns with the same kinds of steps share the nodes of these steps.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ from ...graph import (
     assemble,
     value_of,
 )
-from .edges import ONLY_MISSING, Edges, stands
+from ...graph.growing import Branch, edges_of, grown, halved
+from .edges import Edges, stands
 from .pieces import LARGEST
 from .raw import image_of_missing, images, marked_already
 from .steps import Impute, Stairs, Step, Ufunc
-from .table import Blend, Block, Constant, Derived, Feature, numbers
+from .table import Blend, Block, Constant, Derived, Feature, ModelBlock, numbers
 
 
 class Values:
-    """Builds the node of any list of features over the rows `source`; blocks that several read are built once."""
+    """Builds the node of any list of features over the rows `source`; shared blocks are built once."""
 
     def __init__(self, source: Input, columns: Sequence[Column]) -> None:
         self.source = source
@@ -76,16 +77,23 @@ class Values:
             return Affine(finite, np.zeros((len(values), 1)), values)
         if isinstance(one, Blend):
             if one.block not in self._blocks:
-                self._blocks[one.block] = one.block.build(self.node(one.block.inputs))
+                self._blocks[one.block] = self._block(one.block)
             return Select(self._blocks[one.block], tuple(f.index for f in features if isinstance(f, Blend)))
         derived = [f for f in features if isinstance(f, Derived)]
         if self.columns[one.column].kind == "category":
             return self._lookup(derived)
         return self._stairs(derived) if one.flat else self._chain(derived)
 
+    def _block(self, block: Block) -> Node:
+        if isinstance(block, ModelBlock):
+            from .importer import moved  # circular: it uses this class
+
+            return moved(block.graph, block.node, block.inputs, self)
+        return block.build(self.node(block.inputs))
+
     def _lookup(self, features: Sequence[Derived]) -> Node:
         column = self.columns[features[0].column]
-        if column.labels is None:  # codes that the model reads as they are
+        if column.labels is None:  # codes that the model reads directly
             return Select(self.source, tuple(f.column for f in features))
         found = [images(f, column) for f in features]
         return Lookup(
@@ -97,7 +105,7 @@ class Values:
         )
 
     def _chain(self, features: Sequence[Derived]) -> Node:
-        """Continuous steps, one node for each level; what jumps in a step is a stair on the raw column beside it."""
+        """Chains of continuous steps, one node for each level; jumps of a step are added as trees on the raw column."""
         node: Node = Select(self.source, tuple(f.column for f in features))
         level = 0
         if any(self.columns[f.column].may_be_missing for f in features):
@@ -105,17 +113,17 @@ class Values:
         return self._levels(features, node, level, len(features[0].steps))
 
     def _filled(self, features: Sequence[Derived], raw: Node) -> tuple[Node, int]:
-        """The chain up to and with an imputer that has other steps before it, and its length; 0 where there is none.
+        """The chain up to and including an imputer with other steps before it, and its length; 0 if there is none.
 
-        A missing value must not travel through the steps as NaN: a linear layer would spread it over all columns. So
-        it is replaced by some number that the steps take, and what they make of that number by the imputer's.
+        NaN must not pass through the steps: a linear layer would spread it over all columns. So a missing value is
+        replaced by some number that the steps accept, and their output for it by the imputer's number.
         """
         imputers = [k for k, step in enumerate(features[0].steps) if isinstance(step, Impute)]
         if not imputers or imputers[0] == 0:
             return raw, 0
         last = imputers[0]
         for f in features:
-            f.steps[last].nodes([f.steps[last]], raw)  # refuses a number that stands for a missing value
+            f.steps[last].nodes([f.steps[last]], raw)  # raises for a number that means a missing value
         fill = np.array([float(step.fill) for f in features if isinstance(step := f.steps[last], Impute)])
         taken = [_pulled_back(f.steps[:last], v) for f, v in zip(features, fill.tolist(), strict=True)]
         node = self._levels(features, Fill(raw, np.array(taken)), 0, last)
@@ -150,11 +158,23 @@ class Values:
         return _balanced(feature.column, edges, values, output, None)
 
 
-def _pulled_back(steps: Sequence[Step], fill: float) -> float:
-    """The raw number of which some continuous steps make `fill`, or whatever is nearest to it.
+def flights(source: Node, steps: Sequence[Step]) -> TreeEnsemble:
+    """Step functions of the columns of a node, one for each column, as trees over these columns."""
+    trees = []
+    for column, step in enumerate(steps):
+        cuts = step.cuts()
+        values = np.asarray(step(np.append(cuts, LARGEST)), np.float64)
+        differs = values[1:] != values[:-1]
+        at = Edges.at(cuts[differs])
+        trees.append(_balanced(column, at, values[np.append(differs, True)], column, None))
+    return assemble(source, trees, np.zeros(len(trees)))
 
-    Near, so that the difference is small and its rounding no part of the fill, which may be a mean of scaled numbers:
-    1e-17, and yet multiplied by 1e17 in a later step.
+
+def _pulled_back(steps: Sequence[Step], fill: float) -> float:
+    """The raw number that some continuous steps map to `fill`, or nearest to it.
+
+    Near, so that the rounding of the difference does not affect the fill, which may be a mean of scaled numbers: 1e-17,
+    and yet multiplied by 1e17 in a later step.
     """
     sizes = 10.0 ** np.arange(-6, 13)
     tried = np.array([*-sizes[::-1], 0.0, *sizes])
@@ -162,8 +182,8 @@ def _pulled_back(steps: Sequence[Step], fill: float) -> float:
         off = np.abs(_where_not_steep(steps, tried) - fill)
         if not np.isfinite(off).any():
             raise UnsupportedModelError(
-                "The steps before SimpleImputer must take some ordinary number, for missing values to be followed "
-                "through them; they give none for any number tried. Put SimpleImputer first."
+                "The steps before SimpleImputer must accept some ordinary number, for missing values to be passed "
+                "through them; they give no number for any tried. Put SimpleImputer first."
             )
         best = int(np.nanargmin(off))
         nearest = float(tried[best])
@@ -172,7 +192,7 @@ def _pulled_back(steps: Sequence[Step], fill: float) -> float:
 
 
 def _where_not_steep(steps: Sequence[Step], z: Array) -> Array:
-    """What the steps make of numbers; NaN where a square root is infinitely steep."""
+    """The output of the steps for numbers; NaN where a square root is infinitely steep."""
     with np.errstate(all="ignore"):
         for step in steps:
             rooted = isinstance(step, Ufunc) and step.name == "sqrt"
@@ -181,7 +201,7 @@ def _where_not_steep(steps: Sequence[Step], z: Array) -> Array:
 
 
 def stairs(steps: Sequence[Step]) -> tuple[Edges, Array]:
-    """A flat chain of steps as raw edges, and the values up to each and beyond the last."""
+    """The step function of a flat chain of steps: raw edges, and the values up to each and beyond the last."""
     cuts = stands(steps).cuts
     values = numbers(steps)(np.append(cuts.threshold, LARGEST))
     differs = values[1:] != values[:-1]
@@ -189,35 +209,7 @@ def stairs(steps: Sequence[Step]) -> tuple[Edges, Array]:
 
 
 def _balanced(column: int, edges: Edges, values: Array, output: int, missing: float | None) -> Tree:
-    feature: list[int] = []
-    edge: list[int] = []  # which of the edges a split is; the last is one that every number passes
-    children: list[tuple[int, int]] = []
-    leaves: list[float] = []
-
-    def add(split: int, at: int, leaf: float) -> int:
-        feature.append(split)
-        edge.append(at)
-        children.append((-1, -1))
-        leaves.append(leaf)
-        return len(feature) - 1
-
-    if missing is not None:
-        add(column, len(edges), 0.0)
-    waiting = [(0, len(values) - 1, -1)]
-    while waiting:
-        low, high, parent = waiting.pop()
-        middle = (low + high) // 2
-        me = add(column, middle, 0.0) if low < high else add(-1, len(edges), float(values[low]))
-        if parent >= 0:
-            left, right = children[parent]
-            children[parent] = (me, right) if left < 0 else (left, me)
-        if low < high:
-            waiting += [(middle + 1, high, me), (low, middle, me)]  # the last is taken first: the left child
-    if missing is not None:
-        children[0] = (1, add(-1, len(edges), missing))
-    pairs = np.array(children)
-    at = Edges.joined([edges, ONLY_MISSING])[np.array(edge)]
-    return Tree(
-        np.array(feature), at.threshold, pairs[:, 0], pairs[:, 1], np.zeros(len(feature), bool), np.array(leaves),
-        output, equal=(at.equal_low, at.equal_high), single=at.single, place=at.place,
-    )  # fmt: skip
+    """A balanced tree with the value of each interval between edges, and of a missing value if given."""
+    each = edges_of(edges)
+    root = halved(values.tolist(), lambda k, low, high: Branch(column, low, high, each[k]))
+    return grown(root if missing is None else Branch(column, root, missing), output)

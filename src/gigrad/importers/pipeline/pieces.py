@@ -1,8 +1,8 @@
-"""Where a test on a function of one number changes its answer, found exactly among the float64 numbers.
+"""The numbers at which a test of a function of one number changes its result, found exactly among all float64.
 
-A transformer maps a raw number x to z = F(x) and a tree asks `z <= T`. The raw thresholds that ask the same are found
-with the transformer's own arithmetic, by bisection over the ordered floats, so no rounding can put a row on the wrong
-side. F must be monotone, up or down, on each *piece* `(cut, next cut]`; nothing else is asked of it.
+A transformer maps a raw number x to z = F(x) and a tree tests `z <= T`. The equivalent raw thresholds are found with
+the transformer's own arithmetic, by bisection over the ordered floats, so no rounding can put a row on the wrong side.
+F must be monotone, up or down, on each *piece* `(cut, next cut]`; nothing else is required of it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 from ...graph.node import Array
 
 LARGEST = float(np.finfo(np.float64).max)
-_CELLS = 4_000_000  # answers held at once: bounds the memory of many thresholds on a function of many pieces
+_CELLS = 4_000_000  # results held at once: bounds the memory of many thresholds on a function of many pieces
 
 Function = Callable[[Array], Array]
-Test = Callable[[Array, NDArray[np.intp]], NDArray[np.bool_]]  # (z, which test) -> answer, elementwise
+Test = Callable[[Array, NDArray[np.intp]], NDArray[np.bool_]]  # (z, which test) -> result, elementwise
 Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """For each of several yes-or-no tests on a number: the answer at the far left, and the edges where it flips.
+    """For each of several yes-or-no tests of a number: the result at -infinity, and the edges where it flips.
 
-    Test t flips after each of `edges[offsets[t]:offsets[t + 1]]`, in increasing order: the answer on `x <= edge` ends
-    there.
+    Test t flips after each of `edges[offsets[t]:offsets[t + 1]]`, in increasing order: an edge is the last number with
+    the old result.
     """
 
     first: Bools  # (tests,)
@@ -60,7 +60,7 @@ def changes(function: Function, cuts: Array, test: Test, tests: int) -> Changes:
     cuts : (pieces - 1,)
         Finite and strictly increasing; a piece includes its right end.
     test : callable
-        `test(z, which)`: the answers of the tests `which` on the values z. On a monotone stretch of z it may flip once.
+        `test(z, which)`: the results of the tests `which` for the values z. On a monotone range of z it may flip once.
     """
     low = np.concatenate([[-LARGEST], np.nextafter(cuts, np.inf)])
     high = np.concatenate([cuts, [LARGEST]])
@@ -81,7 +81,7 @@ def changes(function: Function, cuts: Array, test: Test, tests: int) -> Changes:
 def _flips(
     function: Function, test: Test, which: NDArray[np.intp], low: Array, high: Array, z_low: Array, z_high: Array
 ) -> tuple[Bools, NDArray[np.intp], Array]:
-    """The first answer of the tests `which`, and their flips as (test, edge) in no order."""
+    """The first result of the tests `which`, and their flips as (test, edge) in no order."""
     shape = (len(which), len(low))
     grid = np.broadcast_to(which[:, None], shape).ravel()
     at_low = test(np.broadcast_to(z_low, shape).ravel(), grid).reshape(shape)
@@ -99,21 +99,21 @@ def _flips(
 def stretch(
     function: Function, cuts: Array, inside: Test, which: NDArray[np.intp], edges: Array
 ) -> tuple[Array, Array, Bools]:
-    """The numbers next to each edge, without a gap, that `function` maps to where `inside` holds.
+    """The interval of numbers at each edge whose function values are all `inside`.
 
     Parameters
     ----------
     inside : callable
         `inside(z, which)`: whether z belongs to the interval `which`.
     which, edges : (n,)
-        The interval, and the edge: the stretch holds it, or the number after it, or both.
+        Which test, and the edge: the interval holds it, or the number after it, or both.
 
     Returns
     -------
     low, high : (n,)
-        The least and the largest number of the stretch.
+        The least and the largest number of the interval.
     found : (n,)
-        Whether there is any: elsewhere they are the edge and the number after it.
+        Whether there is one: else `low` and `high` are the edge and the number after it.
     """
     after = np.nextafter(edges, np.inf)
     with np.errstate(all="ignore"):
@@ -125,11 +125,11 @@ def stretch(
 
 
 def _reach(function: Function, cuts: Array, inside: Test, which: NDArray[np.intp], x: Array, up: bool) -> Array:
-    """The last number from x upwards, or downwards, up to which all are `inside`, as x is."""
+    """The last number from x upwards, or downwards, up to which all numbers are `inside`, as x is."""
     ends = np.concatenate([cuts, [LARGEST]]) if up else np.concatenate([[-LARGEST], np.nextafter(cuts, np.inf)])
     out, going = x.copy(), np.arange(len(x))
     while len(going):
-        # a function that is monotone on a piece and inside at both ends of it is inside in between
+        # a function that is monotone on a piece and inside at both ends is inside everywhere on it
         at, mine = out[going], which[going]
         end = ends[np.searchsorted(cuts, at)]
         whole = inside(function(end), mine)
@@ -148,7 +148,7 @@ def _reach(function: Function, cuts: Array, inside: Test, which: NDArray[np.intp
 
 
 def _bisect(function: Function, test: Test, which: NDArray[np.intp], low: Array, high: Array, answer: Bools) -> Array:
-    """The last float in [low, high) at which each test still gives `answer`, which it no longer does at `high`."""
+    """The last float in [low, high) at which each test still has the result `answer`, which it has not at `high`."""
     a, b = _keys(low), _keys(high)
     while True:
         # the two keys may have opposite signs and their difference overflow, so halve before adding
@@ -161,8 +161,17 @@ def _bisect(function: Function, test: Test, which: NDArray[np.intp], low: Array,
         b = np.where(open_ & ~same, middle, b)
 
 
+def between_floats(low: Array, high: Array, count: int) -> Array:
+    """`count` numbers between each pair, evenly spread among the floats, (n, count); low where there are none."""
+    a, b = _keys(low), _keys(high)
+    part = np.arange(1, count + 1)
+    # with Python's integers: the difference of two keys may exceed 64 bits
+    keys = [[x + (y - x) * int(p) // (count + 1) for p in part] for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    return _floats(np.array(keys, np.int64).reshape(len(a), count))
+
+
 def _keys(x: Array) -> NDArray[np.int64]:
-    """Whole numbers in the order of the floats, one apart for neighbours; both zeros are 0."""
+    """Integers in the order of the floats, one apart for neighbours; 0 for both zeros."""
     bits = np.ascontiguousarray(x, np.float64).view(np.int64)
     return np.where(bits >= 0, bits, np.iinfo(np.int64).min - bits)
 

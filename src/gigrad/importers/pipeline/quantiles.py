@@ -25,8 +25,8 @@ _BOUND = 1e-7  # scikit-learn's BOUNDS_THRESHOLD: this close to an end counts as
 def quantile_transformer(transformer: Any, table: Table) -> Table:
     if table.sparse:
         raise UnsupportedModelError(
-            "QuantileTransformer leaves the zeros of a sparse matrix as they are, so it is no function of the number. "
-            "Give it a dense table."
+            "QuantileTransformer leaves the zeros of a sparse matrix as they are, so it is not a function of the "
+            "number. Give it a dense table."
         )
     normal = transformer.output_distribution == "normal"
     references = np.asarray(transformer.references_, np.float64)

@@ -1,10 +1,10 @@
-"""What the raw table must hold, found from how the steps and the model read each of its columns.
+"""The columns of the raw table, derived from how the steps and the model read them.
 
-- A column that only encoders (and the imputers before them) read is ONE category: its labels are all that any of them
-  knows, and it changes at once.
+- A column that only encoders (and the imputers before them) read is ONE category: its labels are those known to any of
+  them, and it changes at once.
 - A column that anything reads as a number is a number. An encoder of numeric labels on such a column is a set of tests
-  of equality on the number; an encoder of text makes the two uses contradict each other, and is refused.
-- A column that nothing reads is unused: it never earns credit.
+  of equality on the number; an encoder of text contradicts the other use, and is refused.
+- A column that nothing reads is unused: its credit is 0.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from ...errors import UnsupportedModelError
 from ...graph import Array, Column
 from ...graph.columns import ComparedIn
-from .steps import UNKNOWN, AsMissing, Encode, Impute, Indicator, Refused, Step
+from .labels import Encode, Relabel
+from .steps import UNKNOWN, AsMissing, Impute, Indicator, Refused, Step
 from .table import Blend, Derived, Feature, fills, run
 
 
 @dataclass(frozen=True, eq=False)
 class Use:
-    """A transformed column that something reads, and whether that something takes a missing value."""
+    """A transformed column that is read, and whether its reader accepts a missing value."""
 
     feature: Derived
     missing: bool
@@ -33,7 +34,7 @@ class Use:
 
 
 def uses(features: Sequence[Feature], wanted: Sequence[Column]) -> Iterator[Use]:
-    """Every column of one raw column that the model reads, itself or through steps that mix columns."""
+    """Every derived column that the model reads, directly or through steps that mix columns."""
     seen: set[int] = set()
     for feature, column in zip(features, wanted, strict=True):
         if column.kind == "unused":
@@ -45,7 +46,7 @@ def uses(features: Sequence[Feature], wanted: Sequence[Column]) -> Iterator[Use]
 
 
 def looked_at(dropped: Sequence[Feature]) -> Iterator[Use]:
-    """Columns that a selector left out: they are read by nobody, but the steps up to it take only what they take."""
+    """Columns that a selector left out: they are not read, but the steps before it still refuse some values."""
     seen: set[int] = set()
     for feature in dropped:
         if isinstance(feature, Derived):
@@ -81,11 +82,12 @@ def _column(name: str, readers: Sequence[Use]) -> Column:
         return _as_the_model_reads_it(name, direct, len(readers))
     kinds = {use.feature.reads for use in readers} - {"any"}
     if "number" in kinds:
-        for encode in filter(None, (_encoder(u) for u in readers)):
+        for encode in (e for u in readers for e in _label_steps(u)):
             if not encode.numeric:
+                texts = [v for v in (*encode.labels, *getattr(encode, "images", ())) if isinstance(v, str)]
                 raise UnsupportedModelError(
                     f"Column {name!r} is read as a number by one step and as text by another (its labels include "
-                    f"{next(v for v in encode.labels if isinstance(v, str))!r}). Give the pipeline two columns instead."
+                    f"{texts[0]!r}). Give the pipeline two columns instead."
                 )
         missing = all(_takes(u, np.array([np.nan])) for u in readers)
         return replace(_sentinel(readers), name=name, missing=missing)
@@ -93,7 +95,7 @@ def _column(name: str, readers: Sequence[Use]) -> Column:
 
 
 def _sentinel(readers: Sequence[Use]) -> Column:
-    """A column that has the number which all readers take for a missing value before anything else, if there is one."""
+    """A column whose `missing_value` is the number that all readers first treat as missing, if there is one."""
     first = [u.feature.steps[0] if u.feature.steps else None for u in readers]
     values = {_taken_for_missing(step) for step in first}
     value, compared_in = values.pop() if len(values) == 1 else (None, "float32")
@@ -109,7 +111,7 @@ def _taken_for_missing(step: Step | None) -> tuple[float | None, ComparedIn]:
 
 
 def marked_already(feature: Derived, column: Column) -> Derived:
-    """A feature of encoded rows: those have NaN where the raw column has a number that stands for a missing value."""
+    """The feature for encoded rows, which already have NaN in place of the number that means a missing value."""
     if column.missing_value is None or not feature.steps:
         return feature
     first, *rest = feature.steps
@@ -121,7 +123,7 @@ def marked_already(feature: Derived, column: Column) -> Derived:
 
 
 def _as_the_model_reads_it(name: str, columns: Sequence[Column], readers: int) -> Column:
-    """A category that reaches the model as it is: labels or codes that the model itself knows."""
+    """A category that the model reads directly: with its own labels or codes."""
     if len(columns) < readers:
         raise UnsupportedModelError(
             f"Column {name!r} holds category codes for the model and is also read by a step. Give the pipeline two "
@@ -133,20 +135,27 @@ def _as_the_model_reads_it(name: str, columns: Sequence[Column], readers: int) -
 def _category(name: str, readers: Sequence[Use]) -> Column:
     labels: dict[Any, None] = {}
     for use in readers:
-        encode = _encoder(use)
-        labels.update(dict.fromkeys([*(encode.labels if encode else ()), *fills(use.feature.steps)]))
+        read = [v for encode in _label_steps(use) for v in encode.labels]
+        labels.update(dict.fromkeys([*read, *fills(use.feature.steps)]))
     known = tuple(v for v in labels if all(_takes(u, objects([v])) for u in readers))
     unknown = all(_takes(u, objects([UNKNOWN])) for u in readers) and len(known) == len(labels)
     missing = all(_takes(u, objects([np.nan])) for u in readers)
     return Column(name, "category", known, missing, unknown="other" if unknown else "refuse")
 
 
-def _encoder(use: Use) -> Encode | None:
-    return next((s for s in use.feature.steps if isinstance(s, Encode)), None) if use.feature.reads == "label" else None
+def _label_steps(use: Use) -> list[Encode | Relabel]:
+    """The steps that read the labels of the raw column: those that rename them, and the first that encodes them."""
+    found: list[Encode | Relabel] = []
+    for step in use.feature.steps if use.feature.reads == "label" else ():
+        if isinstance(step, (Encode, Relabel)):
+            found.append(step)
+        if isinstance(step, Encode):
+            break
+    return found
 
 
 def _takes(use: Use, value: NDArray[Any]) -> bool:
-    """Whether the steps take a value, and the reader what becomes of it."""
+    """Whether the steps accept a value, and the reader their output for it."""
     try:
         out = run(use.feature.steps, value)
     except Refused:
@@ -161,7 +170,7 @@ def objects(values: Sequence[Any]) -> NDArray[Any]:
 
 
 def images(feature: Derived, column: Column) -> tuple[Array, float, float]:
-    """What each label of a category column becomes, and what an unknown and a missing one do (0 where refused)."""
+    """The output for each label of a category column, and for an unknown and a missing one (0 where refused)."""
     table = np.array([float(run(feature.steps, objects([v]))[0]) for v in column.labels or ()])
     unknown = float(run(feature.steps, objects([UNKNOWN]))[0]) if column.unknown == "other" else 0.0
     missing = float(run(feature.steps, objects([np.nan]))[0]) if column.missing else 0.0
@@ -169,5 +178,5 @@ def images(feature: Derived, column: Column) -> tuple[Array, float, float]:
 
 
 def image_of_missing(feature: Derived, column: Column) -> float:
-    """What NaN becomes on a column of numbers (0 where the column takes none)."""
+    """The output for NaN in a column of numbers (0 if the column refuses it)."""
     return float(run(feature.steps, np.array([np.nan]))[0]) if column.may_be_missing else 0.0

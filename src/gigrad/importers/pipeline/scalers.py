@@ -1,4 +1,4 @@
-"""Scalers: the number shifted and stretched, each operation rounded as scikit-learn does it."""
+"""Scalers: the number shifted and scaled, each operation rounded as in scikit-learn."""
 
 from __future__ import annotations
 

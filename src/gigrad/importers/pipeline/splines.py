@@ -19,7 +19,7 @@ Curves = Callable[[Node], PiecewisePolynomial]
 
 def spline_transformer(transformer: Any, table: Table) -> Table:
     if transformer.degree == 0 and transformer.extrapolation in ("periodic", "constant"):
-        why = "repeats its steps for ever" if transformer.extrapolation == "periodic" else "fails beyond its last knot"
+        why = "has steps without end" if transformer.extrapolation == "periodic" else "fails beyond its last knot"
         raise UnsupportedModelError(
             f"SplineTransformer(degree=0, extrapolation={transformer.extrapolation!r}) cannot be imported: it {why}. "
             "Use extrapolation='continue', or KBinsDiscretizer, or a degree of 1 or more."
@@ -78,7 +78,7 @@ def polynomials(spline: Any, extrapolation: str, ends: int) -> Curves:
 
 
 def _beyond(spline: Any, end: float, slopes: bool, ends: int, *, first: bool) -> Array:
-    """Constant or linear beyond an end: of the splines next to it alone, the others are zero there."""
+    """The coefficients beyond an end, constant or linear: only splines next to the end are not zero there."""
     out = np.zeros((int(spline.k) + 1, spline.c.shape[1]))
     near = ends + 1 if slopes and ends <= 1 else ends  # a straight spline's neighbour has a slope at the end as well
     chosen = slice(0, near) if first else slice(-near, None)
@@ -88,14 +88,14 @@ def _beyond(spline: Any, end: float, slopes: bool, ends: int, *, first: bool) ->
     return out
 
 
-# ---------------------------------------------------------------- where scikit-learn takes them to end
+# ---------------------------------------------------------------- the end knots that scikit-learn uses
 
 
 def _ends(transformer: Any) -> list[int]:
-    """For each column the number of the knot at which its splines end: their degree, but for a slip of scikit-learn.
+    """For each column the number of the knot at which its splines end: their degree, except for a bug of scikit-learn.
 
-    Continuing splines of degree 0 or 1 by lines, scikit-learn (to 1.9 at least) raises the degree inside its loop over
-    columns, and takes every column after the first to end at an inner knot. The transformer is asked which it does.
+    For linear extrapolation of degree 0 or 1, scikit-learn (to 1.9 at least) raises the degree inside its loop over
+    columns, so that every column after the first ends at an inner knot. Evaluating the transformer shows which it does.
     """
     splines, degree = transformer.bsplines_, int(transformer.degree)
     right = [degree] * len(splines)
@@ -110,13 +110,13 @@ def _ends(transformer: Any) -> list[int]:
         if np.allclose(_evaluated(transformer, ends, far), asked, rtol=1e-9, atol=1e-12):
             return ends
     raise UnsupportedModelError(
-        f"SplineTransformer(degree={degree}, extrapolation='linear') with {knots} knots mixes up the ends of all "
+        f"SplineTransformer(degree={degree}, extrapolation='linear') with {knots} knots confuses the ends of all "
         "columns but the first in this version of scikit-learn. Use extrapolation='continue', or more knots."
     )
 
 
 def _evaluated(transformer: Any, ends: list[int], x: Array) -> Array:
-    """What the splines are at each row of x, if they end at these knots."""
+    """The values of the splines at each row of x, if they end at these knots."""
     parts = []
     for spline, end, z in zip(transformer.bsplines_, ends, x.T, strict=True):
         if spline.k == 0:

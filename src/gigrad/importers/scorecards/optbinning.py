@@ -1,7 +1,7 @@
 """optbinning's Scorecard: the points of each bin, special and missing ones included.
 
-Which bin a value falls into is asked of optbinning itself: for every label, and for a number of every region that the
-splits and special codes make.
+The bin of a value is determined by optbinning itself: for every label, and for one number of every region between the
+splits and special codes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .card import Categories, Characteristic, Numbers, Scorecard, representative
 
 
 def read_optbinning(model: Any) -> Scorecard:
-    """The points of a fitted optbinning.Scorecard, which stays the witness."""
+    """A scorecard with the points of a fitted optbinning.Scorecard, whose own predictions are the witness."""
     if not getattr(model, "_is_fitted", False):
         raise NotFittedError("This Scorecard has not been fitted; call fit first.")
     process = model.binning_process_
@@ -47,17 +47,11 @@ def _characteristic(name: str, binned: Any, points: NDArray[np.float64]) -> Char
         found = binned.transform(given, metric="indices", metric_special="empirical", metric_missing="empirical")
         return np.asarray(found, np.int64)
 
-    special = binned.special_codes
-    codes = [] if special is None else list(special.values()) if isinstance(special, dict) else list(special)
-    codes = [c for group in codes for c in (group if isinstance(group, (list, tuple, np.ndarray)) else [group])]
     if binned.dtype == "numerical":
-        ends = {float(v) for v in (*binned.splits, *codes)}
-        breaks = tuple(sorted(ends))
+        breaks = tuple(stored(binned, name))
         found = points[bins_of(representatives(breaks), np.float64)]
         return Numbers(name, breaks, tuple(found.tolist()), float(points[bins_of([np.nan], np.float64)[0]]))
-    labels = [v for v in dict.fromkeys((*_labels(binned), *codes)) if v is not None and v == v]
-    if not all(isinstance(v, (str, int, float, bool, np.generic)) for v in labels):
-        raise UnsupportedModelError(f"The categories of {name!r} must be texts or numbers to be imported.")
+    labels = stored(binned, name)
     found = points[bins_of(labels, object)]
     other, missing = (float(points[bins_of([v], object)[0]]) for v in (_NEVER_SEEN, None))
     return Categories(name, tuple(labels), tuple(found.tolist()), other, missing)
@@ -66,8 +60,21 @@ def _characteristic(name: str, binned: Any, points: NDArray[np.float64]) -> Char
 _NEVER_SEEN = "a label that no table holds"
 
 
+def stored(binned: Any, name: str) -> list[Any]:
+    """The values that a binning of one column compares with: edges and special codes, increasing; or all its labels."""
+    special = binned.special_codes
+    codes = [] if special is None else list(special.values()) if isinstance(special, dict) else list(special)
+    codes = [c for group in codes for c in (group if isinstance(group, (list, tuple, np.ndarray)) else [group])]
+    if binned.dtype == "numerical":
+        return sorted({float(v) for v in (*binned.splits, *codes)})
+    labels = [v for v in dict.fromkeys((*_labels(binned), *codes)) if v is not None and v == v]
+    if not labels or not all(isinstance(v, (str, int, float, bool, np.generic)) for v in labels):
+        raise UnsupportedModelError(f"The categories of {name!r} must be texts or numbers to be imported.")
+    return labels
+
+
 def _labels(binned: Any) -> list[Any]:
-    """All labels that the binning knows, those of rare ones joined in a bin included."""
+    """All labels of the binning, including rare ones merged in a bin."""
     return [v for group in binned.splits for v in (group if not isinstance(group, str) else [group])]
 
 

@@ -34,7 +34,7 @@ _DEEPEST = 100
 
 @dataclass(frozen=True)
 class Field:
-    """A column of the data dictionary, with what the model's mining schema says about it."""
+    """A column of the data dictionary, with its entry in the model's mining schema."""
 
     name: str
     number: bool
@@ -51,13 +51,13 @@ def read_pmml(path: str | PathLike[str]) -> Scorecard:
         found = [_tag(e) for e in root if _tag(e).endswith("Model") or _tag(e) in ("Scorecard", "RuleSet")]
         raise UnsupportedModelError(
             f"{path} must be PMML with one Scorecard; it holds {', '.join(found) or 'no model'}. Other PMML models are "
-            "not read: load them with the library that wrote them."
+            "not supported: load them with the library that wrote them."
         )
     model = models[0]
     for e in (*root, *model):
         if _tag(e) in ("TransformationDictionary", "LocalTransformations") and len(e):
             raise UnsupportedModelError(
-                f"{path} computes columns ({_tag(e)}), which is not read. Compute them before, as columns of the table."
+                f"{path} computes columns ({_tag(e)}), which is not supported. Compute them before, as table columns."
             )
     fields = _fields(root, model)
     made: list[Characteristic] = []
@@ -79,8 +79,8 @@ def parse(path: Path) -> Element:
 
     def refuse(*_: Any) -> None:
         raise CorruptModelError(
-            f"{path} has a document type, which can define entities that unfold without end or read other files; it is "
-            "not read. Remove the <!DOCTYPE ...> from the file."
+            f"{path} must not have a document type, which can define entities that expand without end or read other "
+            "files. Remove the <!DOCTYPE ...> from the file."
         )
 
     parser.StartDoctypeDeclHandler = refuse
@@ -142,10 +142,10 @@ def _fields(root: Element, model: Element) -> dict[str, Field]:
             continue
         mining = usage[name]
         if mining.get("outliers", "asIs") != "asIs" or _children(e, "Interval"):
-            raise UnsupportedModelError(f"The field {name!r} limits its values, which is not read.")
+            raise UnsupportedModelError(f"The field {name!r} limits its values, which is not supported.")
         valid = [v.get("value", "") for v in _children(e, "Value") if v.get("property", "valid") == "valid"]
         if len(valid) < len(_children(e, "Value")):
-            raise UnsupportedModelError(f"The field {name!r} declares values that are missing or invalid; not read.")
+            raise UnsupportedModelError(f"The field {name!r} must not declare values as missing or invalid; it does.")
         number = e.get("dataType") in ("double", "float", "integer") and e.get("optype") != "categorical"
         out[name] = Field(
             name, number, tuple(valid), mining.get("missingValueReplacement"),
@@ -158,7 +158,7 @@ def _fields(root: Element, model: Element) -> dict[str, Field]:
 
 
 class _Predicate:
-    """A predicate of one column: what it says of a value, and the values that it names."""
+    """A predicate of one column: its truth for a value, and the values that occur in it."""
 
     def __init__(self, element: Element, fields: Mapping[str, Field], what: str) -> None:
         self.kind, self.element, self.what = _tag(element), element, what
@@ -170,7 +170,7 @@ class _Predicate:
             name = element.get("field", "")
             if name not in fields:
                 raise UnsupportedModelError(
-                    f"The characteristic {what!r} reads {name!r}, which is no column of the data dictionary."
+                    f"The characteristic {what!r} must read a column of the data dictionary; it reads {name!r}."
                 )
             self.columns = {name}
             self.values = [_as(fields[name], v, what) for v in self._texts()]
@@ -178,7 +178,7 @@ class _Predicate:
         known = self.kind in ("True", "False") or self.operator in _OPERATORS.get(self.kind, ())
         if not known:
             raise UnsupportedModelError(
-                f"The characteristic {what!r} has a {self.kind} with the operator {self.operator!r}, which is not read."
+                f"The characteristic {what!r} has a {self.kind} with the unsupported operator {self.operator!r}."
             )
 
     def _texts(self) -> list[str]:
@@ -215,7 +215,7 @@ _OPERATORS: dict[str, tuple[str, ...]] = {
 
 
 def _joined(operator: str, parts: Sequence[Truth]) -> Truth:
-    """Three-valued logic, as PMML has it."""
+    """The result of an operator in PMML's three-valued logic."""
     if operator == "xor":
         return None if None in parts else sum(map(bool, parts)) % 2 == 1
     decided = operator == "or"
@@ -233,7 +233,7 @@ def _characteristic(found: Element, what: str, fields: Mapping[str, Field]) -> t
     code = found.get("reasonCode")
     for e in _children(found, "Attribute"):
         if _children(e, "ComplexPartialScore"):
-            raise UnsupportedModelError(f"The characteristic {what!r} computes its points, which is not read.")
+            raise UnsupportedModelError(f"The characteristic {what!r} computes its points, which is not supported.")
         predicates = [p for p in e if _tag(p) in _PREDICATES]
         if len(predicates) != 1:
             raise CorruptModelError(f"Every Attribute of {what!r} must have one predicate; one has {len(predicates)}.")
@@ -289,6 +289,6 @@ def _categories(
     if other is not None and len(known) < len(labels):
         label = next(v for v in labels if v not in known)
         raise UnsupportedModelError(
-            f"{what!r} has points for unknown values and none for {label!r}, which is not read."
+            f"{what!r} has points for unknown values and none for {label!r}, which is not supported."
         )
     return Categories(field.name, tuple(known), tuple(known.values()), other, missing)

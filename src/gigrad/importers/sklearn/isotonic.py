@@ -22,7 +22,7 @@ def import_isotonic(model: Any) -> Graph:
     node: Node = PiecewiseLinear(source, x, y) if len(x) > 1 else Affine(source, np.zeros((1, 1)), y)
     steepest = float(np.max(np.diff(y) / np.diff(x))) if len(x) > 1 else 0.0
     reach = float(np.abs(y).max()) + steepest * float(np.abs(x).max())
-    unit = SINGLE if model.X_thresholds_.dtype == np.float32 else DOUBLE  # it works in the precision it was fitted in
+    unit = SINGLE if model.X_thresholds_.dtype == np.float32 else DOUBLE  # the precision of its training data
     witness = Witness(node, _Interpolate(model), label_of(model), rtol=32.0 * unit, atol=0.0, scale=reach)
     return Graph(
         columns=(Column("x", missing=False),),
@@ -37,7 +37,7 @@ def import_isotonic(model: Any) -> Graph:
 
 @dataclass(frozen=True)
 class _Interpolate:
-    """What the model itself predicts."""
+    """The model's own prediction."""
 
     model: Any
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -9,25 +10,23 @@ from typing import Any
 import numpy as np
 
 from ...errors import NotFittedError, UnsupportedModelError
-from ...graph import Array, Factor, Graph, Input, KernelMachine, Node, Sum
+from ...graph import Affine, Array, Factor, Graph, Input, KernelMachine, Node, Sum
 from ..common.estimator import Ask, label_of, names_of, number_columns, require_fitted
 from ..common.links import class_left_out, class_outputs, plain_outputs
 from ..common.rounding import KernelScale, held
+from ..common.votes import counted
+from .platt import coupled_probability
 
-_VOTES = (
-    "The decision function of an SVC with several classes counts votes (decision_function_shape='ovr'), and a vote "
-    "jumps where no single variable does; call model.set_params(decision_function_shape='ovo') to explain the "
-    "decisions between each two classes."
-)
 _PLATT = (
-    "The probabilities of an SVC(probability=True) come out of an iteration that stops up to 0.005 short, so they are "
-    'no steady function of x; explain its decision function with output="margin", or calibrate the SVC with '
-    "CalibratedClassifierCV."
+    "libsvm computes the probabilities of an SVC(probability=True) for three or more classes by an iteration over all "
+    "pairs of them that stops with an error of up to 0.005, after a number of rounds that differs from row to row, so "
+    "that they jump where no single decision does. Explain its decision function with output='margin', or the "
+    "probabilities of CalibratedClassifierCV(SVC(), ensemble=False)."
 )
 
 
 def import_svm(model: Any) -> Graph:
-    """SVC, NuSVC, SVR, NuSVR and OneClassSVM: the decision function, or what a regressor predicts."""
+    """SVC, NuSVC, SVR, NuSVR and OneClassSVM: the decision function, or a regressor's prediction."""
     require_fitted(model)
     support = _dense(model.support_vectors_)
     factors = _svm_factors(model, support.shape[1])
@@ -37,15 +36,42 @@ def import_svm(model: Any) -> Graph:
     if classifier:
         names = class_outputs(model.classes_)
         if len(names) > 1:
-            if model.decision_function_shape == "ovr":
-                raise UnsupportedModelError(_VOTES)
             weight = _between_classes(weight, model.n_support_)
-            names = tuple(f"{a} against {b}" for a, b in combinations(names, 2))
     source = Input(support.shape[1])
-    node = KernelMachine(source, support, weight, np.asarray(model.intercept_, np.float64).ravel(), factors)
-    platt = classifier and model.get_params().get("probability") is True
-    graph = _graph(model, source, node, Ask(model, method), names, (node,), _PLATT if platt else "")
+    machine = KernelMachine(source, support, weight, np.asarray(model.intercept_, np.float64).ravel(), factors)
+    node: Node = machine
+    if classifier and len(names) > 1:
+        if model.decision_function_shape == "ovr":
+            against = Affine(machine, -np.eye(machine.width), np.zeros(machine.width))
+            node = counted(against, len(names), 0.0)
+        else:
+            names = tuple(f"{a} against {b}" for a, b in combinations(names, 2))
+    platt = classifier and model.get_params().get("probability") is True and len(_platt(model)[0]) > 0
+    no_score = _PLATT if platt and len(names) > 1 else ""
+    graph = _graph(model, source, node, Ask(model, method), names, (machine,), no_score)
+    if platt and not no_score:
+        return _with_probability(model, graph, machine)
     return replace(graph, opposite=class_left_out(model.classes_, 0.0)) if classifier else graph
+
+
+def _with_probability(model: Any, graph: Graph, machine: KernelMachine) -> Graph:
+    """The graph of the decision function of two classes with the probability of the second as its score."""
+    slope, shift = (float(v[0]) for v in _platt(model))
+    score = coupled_probability(machine, slope, shift)
+    ask, scale = Ask(model, "predict_proba", positive=True), KernelScale((machine,))
+    # The probability rises by no more than the slope where the decision function does by 1.
+    own = replace(held(score, ask, graph.label, scale), rtol=scale.units * max(1.0, abs(slope)))
+    return replace(
+        graph, score=score, margin_names=graph.output_names, witnesses=(*graph.witnesses, own),
+        opposite=class_left_out(model.classes_),
+    )  # fmt: skip
+
+
+def _platt(model: Any) -> tuple[Array, Array]:
+    """libsvm's A and B for each pair of classes; none where the model was fitted without probabilities."""
+    with warnings.catch_warnings():  # scikit-learn 1.9 announces that they will go with the option
+        warnings.simplefilter("ignore", FutureWarning)
+        return np.asarray(model.probA_, np.float64), np.asarray(model.probB_, np.float64)
 
 
 def import_kernel_ridge(model: Any) -> Graph:
@@ -54,7 +80,7 @@ def import_kernel_ridge(model: Any) -> Graph:
     support = _dense(model.X_fit_)
     width = support.shape[1]
     gamma = 1.0 / width if model.gamma is None else float(model.gamma)
-    factor = _factor(model, model.kernel, width, gamma, model.degree, model.coef0)
+    factor = factor_of(model, model.kernel, width, gamma, model.degree, model.coef0)
     weight = np.asarray(model.dual_coef_, np.float64).reshape(len(support), -1).T
     source = Input(width)
     node = KernelMachine(source, support, weight, np.zeros(len(weight)), (factor,))
@@ -71,11 +97,11 @@ def import_gaussian_process(model: Any) -> Graph:
     spread, mean = np.atleast_1d(model._y_train_std)[:, None], np.atleast_1d(model._y_train_mean)
     source = Input(support.shape[1])
     parts: list[KernelMachine] = []
-    for amount, factors in _gp_terms(model.kernel_, support.shape[1]):
+    for amount, factors in gp_terms(model.kernel_, support.shape[1]):
         bias = np.broadcast_to(0.0 if parts else mean, len(alpha)).astype(np.float64)
         parts.append(KernelMachine(source, support, amount * spread * alpha, bias, factors))
     if not parts:
-        raise UnsupportedModelError("A Gaussian process of white noise alone has a constant mean: nothing to explain.")
+        raise UnsupportedModelError("A Gaussian process must have more than white noise, whose mean is constant.")
     node: Node = parts[0] if len(parts) == 1 else Sum(tuple(parts))
     return _graph(model, source, node, Ask(model, "predict"), plain_outputs(node.width), tuple(parts))
 
@@ -84,10 +110,11 @@ def import_gaussian_process(model: Any) -> Graph:
 
 
 def _svm_factors(model: Any, width: int) -> tuple[Factor, ...]:
-    return (_factor(model, model.kernel, width, float(model._gamma), model.degree, model.coef0),)
+    return (factor_of(model, model.kernel, width, float(model._gamma), model.degree, model.coef0),)
 
 
-def _factor(model: Any, kernel: Any, width: int, gamma: float, degree: float, offset: float) -> Factor:
+def factor_of(model: Any, kernel: Any, width: int, gamma: float, degree: float, offset: float) -> Factor:
+    """The kernel of scikit-learn's `pairwise_kernels` as a factor."""
     if kernel == "linear":
         return Factor("linear", np.ones(width))
     if kernel == "rbf":
@@ -102,13 +129,13 @@ def _factor(model: Any, kernel: Any, width: int, gamma: float, degree: float, of
     )
 
 
-def _gp_terms(kernel: Any, width: int) -> list[tuple[float, tuple[Factor, ...]]]:
-    """A kernel multiplied out: constants and the factors they go with. White noise is zero between different rows."""
+def gp_terms(kernel: Any, width: int) -> list[tuple[float, tuple[Factor, ...]]]:
+    """A kernel expanded into a sum of products: constants and their factors. White noise is zero between rows."""
     name = type(kernel).__name__
     if name == "Sum":
-        return _gp_terms(kernel.k1, width) + _gp_terms(kernel.k2, width)
+        return gp_terms(kernel.k1, width) + gp_terms(kernel.k2, width)
     if name == "Product":
-        return [(a * b, f + g) for a, f in _gp_terms(kernel.k1, width) for b, g in _gp_terms(kernel.k2, width)]
+        return [(a * b, f + g) for a, f in gp_terms(kernel.k1, width) for b, g in gp_terms(kernel.k2, width)]
     if name == "Exponentiation":
         return _gp_power(kernel, width)
     if name == "ConstantKernel":
@@ -119,7 +146,7 @@ def _gp_terms(kernel: Any, width: int) -> list[tuple[float, tuple[Factor, ...]]]
 
 
 def _gp_power(kernel: Any, width: int) -> list[tuple[float, tuple[Factor, ...]]]:
-    exponent, inner = kernel.exponent, _gp_terms(kernel.kernel, width)
+    exponent, inner = kernel.exponent, gp_terms(kernel.kernel, width)
     if exponent != int(exponent) or exponent < 1 or exponent > 6:
         raise UnsupportedModelError(f"Kernels raised to whole powers up to 6 can be imported; got {exponent}.")
     out: list[tuple[float, tuple[Factor, ...]]] = [(1.0, ())]
@@ -160,8 +187,8 @@ def _dense(array: Any) -> Array:
 def _between_classes(dual: Array, counts: Array) -> Array:
     """Weights (pairs of classes, support vectors) from libsvm's layout.
 
-    Support vectors come class by class; in the decision between classes i < j those of i weigh by row j - 1 and those
-    of j by row i.
+    Support vectors are sorted by class; in the decision between classes i < j, those of i have the weights of row j - 1
+    and those of j the weights of row i.
     """
     edges = np.concatenate([[0], np.cumsum(counts)])
     classes = len(counts)

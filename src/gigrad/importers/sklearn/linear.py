@@ -1,4 +1,4 @@
-"""scikit-learn's linear models: one affine layer, and the link that leads from it to what the model predicts."""
+"""scikit-learn's linear models: one affine layer, and the link from it to the model's prediction."""
 
 from __future__ import annotations
 
@@ -27,6 +27,17 @@ def import_linear_regressor(model: Any) -> Graph:
     return _graph(model, source, node, node, plain_outputs(node.width), own)
 
 
+def import_pls(model: Any) -> Graph:
+    """PLSRegression, PLSCanonical and CCA: linear in the centred columns."""
+    require_fitted(model)
+    weight, bias = _layer(model.coef_, model.intercept_)
+    bias = bias - weight @ np.asarray(model._x_mean, np.float64)
+    source = Input(weight.shape[1])
+    node = Affine(source, weight, bias)
+    own = held(node, Ask(model, "predict"), label_of(model), LayerScale(((weight, bias),)))
+    return _graph(model, source, node, node, plain_outputs(node.width), own)
+
+
 def import_glm(model: Any) -> Graph:
     """Poisson, gamma and Tweedie regression: the exponential of a linear predictor, unless the link is the identity."""
     require_fitted(model)
@@ -42,9 +53,9 @@ def import_glm(model: Any) -> Graph:
 
 
 def import_linear_classifier(model: Any) -> Graph:
-    """The decision function is linear; a probability, where the model gives one, follows by a link.
+    """Linear classifiers: a linear decision function, and a link to the probability, if the model has one.
 
-    A model without probabilities (a linear SVM, a ridge classifier, a perceptron) is explained by its decisions.
+    For a model without probabilities (a linear SVM, a ridge classifier, a perceptron) the decisions are explained.
     """
     require_fitted(model)
     weight, bias = _layer(model.coef_, model.intercept_)
@@ -98,7 +109,7 @@ def _link_of(model: Any) -> str:
 
 
 def _logistic_link(model: Any, binary: bool) -> str:
-    """Up to scikit-learn 1.7 `multi_class` could ask for one-against-rest; later versions have no such parameter."""
+    """The link of a logistic regression; up to scikit-learn 1.7 `multi_class` may be one-against-rest."""
     asked = model.get_params().get("multi_class", "auto")
     if asked == "multinomial":
         return "doubled" if binary else "softmax"

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from ...errors import UnsupportedModelError
-from ...graph import Affine, Elementwise, Graph, Node, Opposite, PiecewiseLinear
+from ...graph import Affine, Elementwise, Graph, Node, Opposite, PiecewiseLinear, Select
 from .. import import_model
 from ..common.estimator import label_of, require_fitted
 from ..common.links import class_left_out, class_outputs, plain_outputs
 from ..common.meta import answer, built, gives, is_classifier, joined, mean, normalised, side_by_side
+from ..common.votes import counted
 
 
 def import_search(model: Any) -> Graph:
@@ -33,7 +34,8 @@ def import_wrapped(model: Any) -> Graph:
 def import_tuned(model: Any) -> Graph:
     """Classifiers with a decision threshold of their own, and self-training: the scores of the model inside."""
     require_fitted(model)
-    return import_model(model.estimator_)
+    inside = "estimator_" if hasattr(model, "estimator_") else "base_estimator_"  # of self-training before 1.6
+    return import_model(getattr(model, inside))
 
 
 # ---------------------------------------------------------------- votes
@@ -45,8 +47,8 @@ def import_voting(model: Any) -> Graph:
     classifier = is_classifier(model)
     if classifier and model.voting == "hard":
         raise UnsupportedModelError(
-            'VotingClassifier(voting="hard") counts predicted classes, which change at boundaries that are not tests '
-            'on one column and earn no credit in between. Use voting="soft".'
+            'VotingClassifier(voting="hard") counts predicted classes, which change at boundaries that are not splits '
+            'on one column and cannot be credited. Use voting="soft".'
         )
     weights = model._weights_not_none
     parts = joined(model, model.estimators_)
@@ -72,7 +74,7 @@ def import_transformed_target(model: Any) -> Graph:
 
 
 def _mapped_back(transformer: Any, node: Node) -> Node:
-    """What `inverse_transform` does to a prediction."""
+    """The node of a prediction after `inverse_transform`."""
     kind = type(transformer).__name__
     if kind == "FunctionTransformer":
         function = transformer.inverse_func
@@ -82,7 +84,7 @@ def _mapped_back(transformer: Any, node: Node) -> Node:
         if name is not None and not transformer.inv_kw_args:
             return Elementwise(node, name)
         raise UnsupportedModelError(
-            f"TransformedTargetRegressor is known for an inverse_func among NumPy's {', '.join(_INVERSE)}; "
+            f"The inverse_func of TransformedTargetRegressor must be one of NumPy's {', '.join(_INVERSE)}; "
             f"got {getattr(function, '__name__', function)!r}."
         )
     if kind == "StandardScaler":
@@ -139,11 +141,11 @@ def import_multi_output(model: Any) -> Graph:
 
 
 def import_one_vs_rest(model: Any) -> Graph:
-    """OneVsRestClassifier: each class's own probability, divided by their sum unless labels may go together."""
+    """OneVsRestClassifier: each class's own probability, divided by their sum unless it is multilabel."""
     require_fitted(model)
     if not all(is_classifier(e) for e in model.estimators_):
         raise UnsupportedModelError(
-            "OneVsRestClassifier is supported over classifiers that saw both answers; one of its parts is a "
+            "Every part of a OneVsRestClassifier must be a classifier trained on both classes; one of its parts is a "
             f"{next(label_of(e) for e in model.estimators_ if not is_classifier(e))}."
         )
     parts = joined(model, model.estimators_)
@@ -164,6 +166,22 @@ def import_one_vs_rest(model: Any) -> Graph:
         model, parts, score, classes, "predict_proba", margin=margin, margin_names=classes if margin else (),
         margin_method=margin_method or "", opposite=_left_out(model, 1.0, 1.0 if margin is None else 0.0),
     )  # fmt: skip
+
+
+def import_one_vs_one(model: Any) -> Graph:
+    """OneVsOneClassifier: the votes of the models for each two classes, plus the scaled sum of their confidences."""
+    require_fitted(model)
+    if model.pairwise_indices_ is not None:
+        raise UnsupportedModelError("OneVsOneClassifier over precomputed kernels cannot be imported; give it columns.")
+    parts = joined(model, model.estimators_)
+    decide = gives(model.estimators_[0], "decision_function")
+    method = "decision_function" if decide else "predict_proba"
+    confidences = side_by_side([answer(e, g, method) for e, g in zip(model.estimators_, parts, strict=True)])
+    score = counted(confidences, len(model.classes_), 0.0 if decide else 0.5)
+    if len(model.classes_) == 2:
+        score = Select(score, (1,))
+    opposite = class_left_out(model.classes_, 1.0, 1.0)  # one vote, and confidences that cancel
+    return built(model, parts, score, class_outputs(model.classes_), "decision_function", opposite=opposite)
 
 
 def _left_out(model: Any, score_total: float, margin_total: float) -> Opposite | None:

@@ -15,7 +15,7 @@ _ACTIVATIONS = {"logistic": "sigmoid", "tanh": "tanh", "relu": "relu", "exp": "e
 
 
 def import_mlp(model: Any) -> Graph:
-    """MLPClassifier and MLPRegressor; the margin is what comes before the last logistic, softmax or exponential."""
+    """MLPClassifier and MLPRegressor; the margin is the input of the last logistic, softmax or exponential."""
     require_fitted(model)
     layers = layers_of([w.T for w in model.coefs_], model.intercepts_)
     source = Input(layers[0][0].shape[1])
@@ -48,6 +48,6 @@ def import_mlp(model: Any) -> Graph:
 
 
 def _names(model: Any, width: int) -> tuple[str, ...]:
-    """The classes; for several labels at once, where each has a probability of its own, their numbers."""
+    """The names of the classes; for a multilabel model the numbers of the labels."""
     names = class_outputs(np.asarray(model.classes_).tolist())
     return names if len(names) == width else plain_outputs(width)

@@ -1,4 +1,4 @@
-"""StackingClassifier and StackingRegressor: a final model over the scores of others, and x beside them if it asks."""
+"""StackingClassifier and StackingRegressor: a final model over the scores of others and, with passthrough, over x."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..common.meta import answer, built, gives, is_classifier, joined, side_by_s
 
 
 def import_stacking(model: Any) -> Graph:
-    """The parts by `stack_method_`, in order; the first of two probabilities is left out, as scikit-learn does."""
+    """StackingClassifier and StackingRegressor; of two probabilities of a part the first is dropped, as in sklearn."""
     require_fitted(model)
     classifier = is_classifier(model)
     if classifier and isinstance(model.classes_, list):
@@ -30,8 +30,8 @@ def import_stacking(model: Any) -> Graph:
         source = side_by_side(_answers(model, parts))
     if source.width != head.input.width:
         raise UnsupportedModelError(
-            f"The final estimator of the stack reads {head.input.width} columns, and its parts give {source.width}; "
-            "they have not been fitted together."
+            f"The final estimator of the stack must read the {source.width} columns of its parts; it reads "
+            f"{head.input.width}. Fit them together."
         )
     above = attach(head, parts[0], source)
     names = class_outputs(model.classes_) if classifier else plain_outputs(head.score.width)
@@ -55,7 +55,7 @@ def _answers(model: Any, parts: Sequence[Graph]) -> list[Node]:
 
 
 def _rows(model: Any, head: Graph, skip: int) -> Graph:
-    """x as the final model reads it, behind the scores, as a graph of its own."""
+    """The columns of x that the final model reads after the scores, as a graph of their own."""
     names = names_of(model) or tuple(f"x{j}" for j in range(len(head.columns) - skip))
     columns = tuple(replace(c, name=n) for c, n in zip(head.columns[skip:], names, strict=True))
     if any(c.kind == "category" for c in columns):

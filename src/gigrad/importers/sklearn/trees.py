@@ -1,7 +1,7 @@
 """scikit-learn's decision trees, their forests and its classic gradient boosting, read from `tree_`.
 
-They round x to float32 before they compare it with a float64 threshold (`x <= t` goes left). A forest is the mean of
-its trees, each of which gives the fractions of the classes; its margin is its score.
+They round x to float32 before comparing it with a float64 threshold (`x <= t` goes left). A forest is the mean of its
+trees, each of which gives the fractions of the classes; its margin is its score.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def import_trees(model: Any) -> Graph:
 
 @dataclass(frozen=True)
 class _Outputs:
-    """Which numbers of a leaf are explained, under which names: `(target, class)` pairs of `tree_.value`."""
+    """The explained numbers of a leaf, as `(target, class)` pairs of `tree_.value`, and their names."""
 
     classifier: bool
     parts: tuple[tuple[int, int], ...]
@@ -162,7 +162,7 @@ def import_gradient_boosting(model: Any) -> Graph:
 
 
 def loss_link(model: Any) -> Link:
-    """How a boosted model's score follows from its raw prediction, by the link of its loss."""
+    """The link from a boosted model's raw prediction to its score, by its loss."""
     name = type(model._loss.link).__name__
     links = {
         "IdentityLink": LINKS["identity"],
@@ -173,7 +173,7 @@ def loss_link(model: Any) -> Link:
     }
     if name not in links:
         raise UnsupportedModelError(
-            f"{label_of(model)} models with the loss {model.loss!r} cannot be imported: its link {name} is not known."
+            f"{label_of(model)} models with the loss {model.loss!r} cannot be imported: its link {name} is unknown."
         )
     return links[name]
 
@@ -181,9 +181,9 @@ def loss_link(model: Any) -> Link:
 def boosted_graph(
     model: Any, columns: tuple[Column, ...], source: Input, trees: TreeEnsemble, link: Link, ask: type[Ask] = Ask
 ) -> Graph:
-    """The graph of boosted trees, with the model's own word for both the raw prediction and the score.
+    """The graph of boosted trees, with witnesses for both the raw prediction and the score.
 
-    `ask` builds the question to the model, for those that do not take a plain matrix.
+    `ask` is the class for the model's own prediction, for models that do not take a plain matrix.
     """
     classifier = "ClassifierMixin" in {cls.__name__ for cls in type(model).__mro__}
     error = sum_error(trees, DOUBLE)
@@ -208,7 +208,7 @@ def boosted_graph(
 
 
 def _constant_start(model: Any) -> Array | None:
-    """The raw prediction before the first tree where it is the same for all rows; None where `init` is a model."""
+    """The raw prediction before the first tree if it is the same for all rows; None if `init` is a model."""
     kinds = {cls.__name__ for cls in type(model.init_).__mro__}
     if isinstance(model.init_, str) or kinds & {"DummyClassifier", "DummyRegressor"}:
         if not isinstance(model.init_, str) and model.init_.strategy not in _SURE_STRATEGIES:
@@ -235,7 +235,7 @@ def _with_start(model: Any, graph: Graph, error: float) -> Graph:
     margin = Sum((_raw_start(start.score, type(model._loss.link).__name__), graph.margin))
     score = loss_link(model).apply(margin)
     exact = _FromStart(model)
-    # scikit-learn hands the init model x in float32; the graph is held to what it says in float64.
+    # scikit-learn passes x to the init model in float32; the graph is compared with its prediction in float64.
     witnesses = [Witness(margin, own[trees_margin], graph.label, atol=error, exact=exact.raw)]
     if score is not margin:
         witnesses.append(Witness(score, own[trees_score], graph.label, atol=error, exact=exact.score))
@@ -258,7 +258,7 @@ def _raw_start(score: Node, link: str) -> Node:
 
 @dataclass(frozen=True)
 class _FromStart:
-    """Gradient boosting's prediction with an init model that sees x in float64."""
+    """Gradient boosting's prediction with an init model that reads x in float64."""
 
     model: Any
 

@@ -23,13 +23,13 @@ from .formula import Design, design_of
 
 _LINEAR = ("OLS", "WLS", "GLS", "GLSAR", "RLM", "QuantReg")
 _UNKNOWN = (
-    "statsmodels results of {kind} cannot be imported. Imported are OLS, WLS, GLS, RLM, QuantReg, GLM, Logit, Probit, "
+    "statsmodels results of {kind} cannot be imported. Supported are OLS, WLS, GLS, RLM, QuantReg, GLM, Logit, Probit, "
     "MNLogit, Poisson and NegativeBinomial."
 )
 
 
 def import_results(results: Any) -> Graph:
-    """What `fit` gives: the linear predictor is the margin, the mean that `predict` gives the score."""
+    """The graph of the results of `fit`: the margin is the linear predictor, the score the mean, as `predict` gives."""
     model, kind = results.model, type(results.model).__name__
     design = design_of(model) or _matrix(model)
     params = np.asarray(results.params, np.float64)
@@ -55,14 +55,14 @@ def import_results(results: Any) -> Graph:
 
 
 def _matrix(model: Any) -> Design:
-    """The columns of a matrix, the constant among them, as `predict` takes them."""
+    """The design of a model on a matrix: its columns, including the constant, as `predict` takes them."""
     columns = tuple(Column(str(n), missing=False) for n in model.exog_names[: model.exog.shape[1]])
     source = Input(len(columns))
     return Design(columns, source, source, hasattr(model.data.orig_exog, "columns"), False)
 
 
 def _weight(kind: str, params: Array, width: int) -> Array:
-    if kind == "MNLogit":  # the first class is the one that the others are compared with
+    if kind == "MNLogit":  # the first class is the baseline
         return np.concatenate([np.zeros((1, width)), params.T])
     if kind in ("NegativeBinomial", "NegativeBinomialP"):
         params = params[:-1]  # the last one is the dispersion
@@ -104,7 +104,7 @@ _INVERSES: dict[str, Callable[[Node], Node]] = {
 
 
 def _inverse(link: Any) -> Callable[[Node], Node]:
-    """The mean from the linear predictor. Names of links were written in lower case before statsmodels 0.14."""
+    """The inverse of a link. Names of links were lower case before statsmodels 0.14."""
     by_name = {name.lower(): inverse for name, inverse in _INVERSES.items()}
     name = type(link).__name__.lower().replace("_", "")
     if name not in by_name:
@@ -125,7 +125,7 @@ def _outputs(kind: str, model: Any, width: int) -> tuple[tuple[str, ...], Opposi
 
 @dataclass(frozen=True)
 class _Own:
-    """What the results themselves predict: for rows of a matrix, or for a table of the formula's columns."""
+    """The results' own prediction: for rows of a matrix, or for a table of the formula's columns."""
 
     results: Any
     design: Design

@@ -20,7 +20,7 @@ _FUNCTIONS = {
 
 @dataclass(frozen=True, eq=False)
 class Design:
-    """The design matrix of a model as a node over its columns; `formula` says that rows are given as a table."""
+    """The design matrix of a model as a node over its columns; `formula`: whether rows are passed as a table."""
 
     columns: tuple[Column, ...]
     source: Input
@@ -36,8 +36,8 @@ def design_of(model: Any) -> Design | None:
     info = getattr(model.data, "model_spec", None) or getattr(model.data, "design_info", None)
     if not type(info).__module__.startswith("patsy"):
         raise UnsupportedModelError(
-            f"The formula {model.formula!r} was not read by patsy; only its design matrices are imported. Fit on a "
-            "matrix instead: sm.GLM(y, X)."
+            f"The formula {model.formula!r} must have been parsed by patsy to be imported; it was not. Fit on a matrix "
+            "instead: sm.GLM(y, X)."
         )
     return _Read(info).design()
 
@@ -84,7 +84,7 @@ class _Read:
         return Design(columns, self.source, node, True, True)
 
     def _columns(self, subterm: Any) -> list[Node]:
-        """The columns of a product of factors; those of the first factor change fastest."""
+        """The columns of a product of factors; the index of the first factor varies fastest."""
         factors = [self._factor(f, subterm.contrast_matrices.get(f)) for f in subterm.factors]
         if not factors:
             return [Affine(self.source, np.zeros((1, self.source.width)), np.ones(1))]
@@ -109,7 +109,7 @@ class _Read:
         return self._node(tree, factor.code)
 
     def _node(self, tree: ast.expr, code: str) -> Node:
-        """An expression of columns and numbers."""
+        """The node of an expression of columns and numbers."""
         match tree:
             case ast.Name(id=name):
                 return Select(self.source, (self.order.index(name),))
@@ -160,9 +160,9 @@ def _parsed(code: str) -> ast.expr:
 
 def _refused(code: str) -> UnsupportedModelError:
     return UnsupportedModelError(
-        f"The factor {code!r} of the formula cannot be imported: known are columns, C(column), I(...), sums, products, "
-        f"quotients and whole powers of them, and {', '.join(f'np.{n}' for n in _FUNCTIONS)}. Compute it as a "
-        "column of the table, or use a scikit-learn pipeline (SplineTransformer, StandardScaler) instead."
+        f"The factor {code!r} of the formula is not supported; supported are columns, C(column), I(...), sums, "
+        f"products, quotients and whole powers of them, and {', '.join(f'np.{n}' for n in _FUNCTIONS)}. Compute it as "
+        "a column of the table, or use a scikit-learn pipeline (SplineTransformer, StandardScaler) instead."
     )
 
 

@@ -1,4 +1,4 @@
-"""torch modules: stacks of known layers become nodes and need torch no more; anything else runs through autograd."""
+"""torch modules: stacks of known layers become nodes, independent of torch; anything else uses autograd."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from ...graph import (
     Input,
     LogSoftmax,
     Node,
+    Normalized,
     Opaque,
     PiecewiseLinear,
     Softmax,
@@ -36,14 +37,14 @@ from .embedding import begins_with_table, looked_up, stacked_width, with_looked_
 
 
 def import_module(module: Any) -> Graph:
-    """The graph of a torch.nn.Module in eval mode; its output is score and margin alike, for no link is known."""
+    """The graph of a torch.nn.Module in eval mode; its output is both score and margin, since no link is known."""
     module = uncompiled(module)
     require_eval_mode(module)
     return graph_of(module)
 
 
 def graph_of(module: Any, columns: tuple[Column, ...] | None = None, named: bool = False) -> Graph:
-    """The graph of a module, whatever mode it is in; `columns` where they cannot be read off its layers."""
+    """The graph of a module in any mode; `columns` if they cannot be inferred from its layers."""
     label = type(module).__name__
     exact = double_copy(module)
     layers = list(_flat(exact))
@@ -81,7 +82,7 @@ def graph_of(module: Any, columns: tuple[Column, ...] | None = None, named: bool
 
 @dataclass(frozen=True)
 class _OfCodes:
-    """A module that reads whole numbers, asked with others."""
+    """A module that reads integers, called with floats."""
 
     module: Any
 
@@ -91,7 +92,7 @@ class _OfCodes:
 
 @dataclass(frozen=True)
 class OwnOutput:
-    """What the module itself gives, in its own precision and on its own device; `codes` are given as whole numbers."""
+    """The module's own output, in its own precision and on its own device; columns `codes` are passed as integers."""
 
     module: Any
     codes: bool = False
@@ -108,18 +109,18 @@ class OwnOutput:
 
 
 def input_width(module: Any) -> int:
-    """The number of columns a module reads: that of one of its first layers, if the module takes that many alone."""
+    """The number of columns a module reads: that of one of its first layers, if the module accepts only that many."""
     for size in dict.fromkeys(_sizes(module)):
         if _takes(module, size) and not _takes(module, size + 1):
             return size
     raise UnsupportedModelError(
-        f"How many columns a {type(module).__name__} reads cannot be told from its layers; say so: "
+        f"The number of columns of a {type(module).__name__} cannot be inferred from its layers; give it: "
         'gigrad.function(module, "autograd", columns=...), with their number or names.'
     )
 
 
 def _sizes(module: Any, most: int = 4) -> list[int]:
-    """The numbers of columns that the first layers of a module which know theirs read."""
+    """The input widths of the first layers of a module that have a fixed one."""
     import torch
 
     found: list[int] = []
@@ -160,14 +161,14 @@ def _flat(module: Any) -> Iterator[Any]:
 
 
 class _Build:
-    """Nodes being stacked up, with the linear step still to come kept open so that scales can be folded into it."""
+    """Builds nodes layer by layer; the last linear step is kept open, so that scales can be folded into it."""
 
     def __init__(self, source: Node) -> None:
         self.node = source
         self.layers: list[Layer] = []  # every linear step, for the scale of rounding
         self.opaque = False
         self._open: Layer | None = None  # weight (out, in), or a scale (out,) for each column, and a bias
-        self._waiting: list[Any] = []  # layers whose output is no table, until one makes it one again
+        self._waiting: list[Any] = []  # layers since the output ceased to be a table, until it is one again
 
     @property
     def width(self) -> int:
@@ -219,18 +220,18 @@ class _Build:
                 shape = value.any_shape(torch.from_numpy(self._probe())).shape
         except (RuntimeError, IndexError) as error:
             raise UnsupportedModelError(
-                f"{value.label} must take a row of zeros, which shows what it gives; it fails on one "
+                f"{value.label} must accept a row of zeros, by which its output shape is found; it fails on one "
                 f"({type(error).__name__}: {str(error).splitlines()[0]:.200}). If it reads a column as codes that do "
                 "not begin with 0, declare them: gigrad.function(..., categories={column: [1, 2, 3]})."
             ) from None
-        if len(shape) > 2:  # no table: what follows may make it one again, as Flatten does
+        if len(shape) > 2:  # not a table; a later layer such as Flatten may make it one again
             return
         self._waiting = []
         self.node = Opaque(source, shape[1] if len(shape) == 2 else 1, value, TorchGradient(value), value.label)
         self.opaque = True
 
     def _probe(self) -> Array:
-        """What reaches the node so far of a row of zeros, or of first categories."""
+        """The value of the current node for a row of zeros, or of first categories."""
         source = next(n for n in topological(self.node) if isinstance(n, Input))
         return value_of(self.node, {source: np.zeros((1, source.width))})
 
@@ -245,7 +246,7 @@ class _Build:
         return TorchValue(whole, f"{type(first).__name__} to {type(others[-1]).__name__}")
 
     def finished(self) -> Node:
-        """The last node; a module that ends in something that is no table is an error."""
+        """The last node; an error if the module's output is not a table."""
         if self._waiting:
             self._value()(self._probe())
         return self.flushed()
@@ -268,7 +269,7 @@ def _nothing(build: _Build, layer: Any) -> bool:
 
 def _linear(build: _Build, layer: Any) -> bool:
     if layer.in_features != build.width:
-        raise InputError(f"A Linear layer of {layer.in_features} inputs cannot follow {build.width} numbers.")
+        raise InputError(f"A Linear layer must have {build.width} inputs here; it has {layer.in_features}.")
     weight = layer.weight.numpy()
     build.linear(weight, layer.bias.numpy() if layer.bias is not None else np.zeros(len(weight)))
     return True
@@ -277,8 +278,8 @@ def _linear(build: _Build, layer: Any) -> bool:
 def _batch_norm(build: _Build, layer: Any) -> bool:
     if layer.running_mean is None:  # it uses the batch's own mean even in eval mode
         raise UnsupportedModelError(
-            "A BatchNorm1d without running statistics makes every row depend on the others of its batch; train it with "
-            "track_running_stats=True."
+            "A BatchNorm1d must have running statistics, since otherwise every row depends on the others of its batch; "
+            "train it with track_running_stats=True."
         )
     scale = (layer.running_var.numpy() + layer.eps) ** -0.5
     if layer.affine:
@@ -286,6 +287,23 @@ def _batch_norm(build: _Build, layer: Any) -> bool:
     shift = -layer.running_mean.numpy() * scale
     build.scale(scale, shift + layer.bias.numpy() if layer.affine else shift)
     return True
+
+
+def _normalized(centered: bool) -> _Add:
+    """LayerNorm, or RMSNorm, which does not centre and has no bias."""
+
+    def add(build: _Build, layer: Any) -> bool:
+        if tuple(layer.normalized_shape) != (build.width,):
+            return False
+        weight = None if layer.weight is None else layer.weight.numpy()
+        default = np.finfo(np.float32 if weight is None else weight.dtype).eps
+        build.put(lambda n: Normalized(n, centered, float(default if layer.eps is None else layer.eps)))
+        if weight is not None:
+            bias = getattr(layer, "bias", None)
+            build.scale(weight, np.zeros(len(weight)) if bias is None else bias.numpy())
+        return True
+
+    return add
 
 
 def _softplus(build: _Build, layer: Any) -> bool:
@@ -345,12 +363,14 @@ def _flatten(build: _Build, layer: Any) -> bool:
 
 @cache
 def _known() -> dict[type, _Add]:
-    """What becomes of each layer; the function says whether it could. Exact types: a subclass may do otherwise."""
+    """By exact type of layer, a function that adds its nodes and returns whether it could; subclasses may differ."""
     from torch import nn
 
-    return {
+    later = {nn.RMSNorm: _normalized(centered=False)} if hasattr(nn, "RMSNorm") else {}  # from torch 2.4 on
+    return later | {
         nn.Linear: _linear,
         nn.BatchNorm1d: _batch_norm,
+        nn.LayerNorm: _normalized(centered=True),
         nn.Identity: _nothing,
         nn.Dropout: _nothing,
         nn.AlphaDropout: _nothing,

@@ -28,7 +28,7 @@ class TorchValue:
         return np.asarray(out.numpy(), np.float64)
 
     def tensor(self, x: Any) -> Any:
-        """The output as a float64 tensor of shape (n, k); anything else is an error that says what was got."""
+        """The output as a float64 tensor of shape (n, k); an error for any other shape."""
         out = self.any_shape(x)
         if out.ndim not in (1, 2) or len(out) != len(x):
             raise InputError(
@@ -38,7 +38,7 @@ class TorchValue:
         return out.reshape(len(x), -1)
 
     def any_shape(self, x: Any) -> Any:
-        """The output as a float64 tensor, in whatever shape it is given."""
+        """The output as a float64 tensor of any shape."""
         import torch
 
         try:
@@ -46,9 +46,8 @@ class TorchValue:
         except RuntimeError as error:
             if "indices" in str(error):
                 raise UnsupportedModelError(
-                    f"{self.label} looks up rows of a table (nn.Embedding) by what it reads, which must be whole "
-                    "numbers there: read the column as x[:, j].long(), or put nn.Embedding first in an nn.Sequential, "
-                    "followed by nn.Flatten."
+                    f"{self.label} has an nn.Embedding, whose input must be integers: read the column as "
+                    "x[:, j].long(), or put nn.Embedding first in an nn.Sequential, followed by nn.Flatten."
                 ) from None
             if "dtype" not in str(error) and "Float" not in str(error):
                 raise
@@ -86,7 +85,7 @@ class TorchGradient:
 
 @dataclass(frozen=True)
 class InHalves:
-    """A function asked for the first and the last rows apart, which must be what it gives for all of them at once."""
+    """A function called on the first and the last rows separately, which must equal its output for all rows at once."""
 
     value: Callable[[Array], Any]
     label: str
@@ -99,8 +98,8 @@ class InHalves:
         )
         if np.abs(parts - whole).max() > 1e-9 * np.abs(whole).max():
             raise InputError(
-                f"{self.label} must score every row by itself; what it gives for one row depends on the others it is "
-                "asked with."
+                f"{self.label} must score every row by itself; its output for one row depends on the other rows of "
+                "the call."
             )
         return parts
 
@@ -110,7 +109,7 @@ class InHalves:
 
 @dataclass(frozen=True)
 class Largest:
-    """The scale of a function that nothing is known of: the largest of its values on the rows at hand."""
+    """The scale of an unknown function: the largest of its absolute values on the given rows."""
 
     value: Callable[[Array], Any]
 

@@ -1,4 +1,4 @@
-"""A torch module as it can be worked with: out of its compiled wrapper, and as a copy in float64."""
+"""Copies of torch modules: without the wrapper of torch.compile, and in float64."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ...errors import InputError, NotFittedError, UnsupportedModelError
 
 
 def uncompiled(module: Any) -> Any:
-    """The module inside of what `torch.compile` gave; any other as it is.
+    """The module inside the wrapper of `torch.compile`; any other module unchanged.
 
-    The compiled one gives the same numbers to rounding, but compiles anew for every number of rows.
+    The compiled one gives the same numbers up to rounding, but recompiles for every number of rows.
     """
     return getattr(module, "_orig_mod", module) if type(module).__name__ == "OptimizedModule" else module
 
 
 def double_copy(module: Any) -> Any:
-    """The module in float64 on the CPU, in eval mode, its parameters fixed. The given one is left alone."""
+    """A copy of the module in float64 on the CPU, in eval mode, with fixed parameters."""
     import torch
 
     _refuse_what_has_no_double(module)
@@ -36,13 +36,13 @@ def double_copy(module: Any) -> Any:
             if uncompiled(inner) is not inner:
                 setattr(layer, name, uncompiled(inner))
         if type(layer) is torch.nn.Softplus:
-            # Beyond its threshold torch replaces softplus by the identity, a step of 2e-9 that float32 cannot see.
+            # Above its threshold torch replaces softplus by the identity, a jump of 2e-9, below float32 precision.
             layer.threshold = max(layer.threshold, 40.0)
     return out
 
 
 def _computed(module: Any) -> dict[int, Any]:
-    """What `copy.deepcopy` needs to copy tensors that hooks compute before every call, as `weight_norm` does."""
+    """The memo for `copy.deepcopy` with tensors that hooks compute before every call, as `weight_norm` does."""
     import torch
 
     found = [t for m in module.modules() for t in vars(m).values() if isinstance(t, torch.Tensor) and not t.is_leaf]
@@ -60,13 +60,13 @@ def _refuse_what_has_no_double(module: Any) -> None:
     if layers or any(t.is_quantized for t in tensors):
         what = f"a quantised {layers[0].__name__}" if layers else "quantised weights"
         raise UnsupportedModelError(
-            f"Quantised torch modules cannot be explained, and this {name} has {what}: it rounds numbers to 8 bits on "
-            "their way, so that its output is a staircase without a gradient. Explain the module it was made from."
+            f"Quantised torch modules cannot be explained, and this {name} has {what}: it rounds intermediate numbers "
+            "to 8 bits, so that its output is a step function without a gradient. Explain the original module."
         )
 
 
 def require_eval_mode(module: Any) -> None:
-    """Refuse a module in training mode, where dropout is random and batch norm makes rows depend on each other."""
+    """Raise for a module in training mode, where dropout is random and batch norm makes rows depend on each other."""
     _refuse_what_has_no_double(module)
     if any(m.training for m in module.modules()):
         raise InputError(
@@ -76,7 +76,7 @@ def require_eval_mode(module: Any) -> None:
 
 
 def is_plain(layer: Any) -> bool:
-    """Whether a layer does what its class does and nothing else: no hook, and no method of its own."""
+    """Whether a layer is a plain instance of its class: no hooks, and no overridden methods."""
     from torch.nn.modules import module as every
 
     hooks = (layer._forward_hooks, layer._forward_pre_hooks)

@@ -1,4 +1,4 @@
-"""nn.Embedding: which columns of a module are looked up in a table, and a stack that begins with one."""
+"""nn.Embedding: which columns of a module an embedding reads, and stacks that begin with one."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .copy import is_plain
 
 
 def columns_looked_up(module: Any, width: int) -> dict[int, int]:
-    """Column -> the number of codes, for columns that reach an nn.Embedding of the module as they are.
+    """Column -> the number of codes, for columns that an nn.Embedding of the module reads directly.
 
-    The module is asked for a row of zeros, and for one with a 1 in each column; what its embeddings are asked for tells
-    the columns they read. A column that reaches one in another way (shifted, or made of several) is left out.
+    The module is called on a row of zeros, and on one with a 1 in each column; the inputs of its embeddings show which
+    columns they read. A column that is transformed first (shifted, or combined with others) is left out.
     """
     import torch
 
@@ -30,28 +30,36 @@ def columns_looked_up(module: Any, width: int) -> dict[int, int]:
     try:
         with torch.no_grad():
             module(rows)
-    except (RuntimeError, IndexError, ValueError):  # what is asked when the model is explained will say why
+    except (RuntimeError, IndexError, ValueError):  # the error is raised when the model is explained
         return {}
     finally:
         for handle in handles:
             handle.remove()
+    return columns_asked([(table.num_embeddings, codes) for table, codes in asked], width)
+
+
+def columns_asked(asked: Sequence[tuple[int, Any]], width: int) -> dict[int, int]:
+    """Column -> the number of codes, from what tables of given sizes were asked for.
+
+    The rows were one of zeros, and one with a 1 in each column.
+    """
     found: dict[int, int] = {}
     others: set[int] = set()
-    for table, codes in asked:
-        if len(codes) != len(rows):
+    for size, codes in asked:
+        if len(codes) != width + 1:
             continue
-        codes = codes.reshape(len(rows), -1)
+        codes = codes.reshape(width + 1, -1)
         for at_zero, at_one in zip(codes[0].tolist(), (codes[1:] - codes[0]).T.tolist(), strict=True):
             read = [j for j, change in enumerate(at_one) if change]
             if len(read) == 1 and at_one[read[0]] == 1 and at_zero == 0:
-                found[read[0]] = min(found.get(read[0], table.num_embeddings), table.num_embeddings)
+                found[read[0]] = min(found.get(read[0], size), size)
             else:
                 others.update(read)
     return {j: size for j, size in found.items() if j not in others}
 
 
 def with_looked_up(module: Any, columns: Sequence[Column]) -> tuple[Column, ...]:
-    """The columns, those that are looked up in a table as categories; what the caller said of one holds."""
+    """The columns, with those that an embedding reads as categories; columns declared by the caller are kept."""
     sizes = columns_looked_up(module, len(columns))
     return tuple(coded(c, range(sizes[j])) if j in sizes and c.kind == "number" else c for j, c in enumerate(columns))
 
@@ -67,20 +75,20 @@ def begins_with_table(layers: Sequence[Any]) -> bool:
 
 
 def stacked_width(layers: Sequence[Any]) -> int:
-    """How many columns of codes a stack reads, from the first linear layer behind its nn.Embedding."""
+    """The number of columns of codes that a stack reads, from the first linear layer after its nn.Embedding."""
     import torch
 
     size = next((layer.in_features for layer in layers if isinstance(layer, torch.nn.Linear)), 0)
     if not size or size % layers[0].embedding_dim:
         raise UnsupportedModelError(
-            "How many columns a Sequential that begins with nn.Embedding reads cannot be told from its layers; say so: "
+            "The number of columns of a Sequential that begins with nn.Embedding cannot be inferred here; give it: "
             'gigrad.function(module, "autograd", columns=...), with their number or names.'
         )
     return int(size // layers[0].embedding_dim)
 
 
 def looked_up(source: Node, layers: Sequence[Any]) -> tuple[Node, list[Any]]:
-    """The node of an nn.Embedding and of the nn.Flatten behind it, and the layers that are left."""
+    """The node of an nn.Embedding and of the nn.Flatten after it, and the remaining layers."""
     import torch
 
     table, *others = layers

@@ -1,0 +1,44 @@
+"""DummyClassifier and DummyRegressor: the same prediction for every row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import UnsupportedModelError
+from ...graph import Affine, Column, Graph, Input, Witness
+from ..common.estimator import Ask, label_of, names_of, require_fitted
+from ..common.links import class_left_out, class_outputs, plain_outputs
+from ..common.meta import is_classifier
+
+
+def import_dummy(model: Any) -> Graph:
+    """DummyClassifier and DummyRegressor: a constant score; random predictions are refused."""
+    require_fitted(model)
+    if getattr(model, "strategy", "") in ("stratified", "uniform"):
+        raise UnsupportedModelError(
+            f"DummyClassifier(strategy={model.strategy!r}) predicts at random, which cannot be explained. Use "
+            "strategy='prior'."
+        )
+    if int(getattr(model, "n_outputs_", 1)) > 1:
+        raise UnsupportedModelError(f"{label_of(model)} is supported for one target; this one has several.")
+    classifier = is_classifier(model)
+    ask = Ask(model, "predict_proba" if classifier else "predict", positive=True)
+    size = int(model.n_features_in_)
+    own = np.asarray(getattr(model, ask.method)(np.zeros((1, size))), np.float64).reshape(1, -1)
+    value = own[0, 1:] if classifier and own.shape[1] == 2 else own[0]
+    names = names_of(model) or tuple(f"x{j}" for j in range(size))
+    source = Input(size)
+    node = Affine(source, np.zeros((len(value), size)), value)
+    return Graph(
+        columns=tuple(Column(n, missing=False) for n in names),
+        input=source,
+        score=node,
+        margin=node,
+        output_names=class_outputs(model.classes_) if classifier else plain_outputs(1),
+        opposite=class_left_out(model.classes_, margin_total=1.0) if classifier else None,
+        witnesses=(Witness(node, ask, label_of(model)),),
+        named=names_of(model) is not None,
+        label=label_of(model),
+    )
