@@ -21,14 +21,27 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from ._explain.compose import stack as stack
     from ._explain.explainer import Explainer as Explainer
     from ._explain.explainer import explain as explain
-    from ._explain.explainer import explain_pairs as explain_pairs
     from ._explain.explanation import Explanation as Explanation
     from ._explain.gaps import ScoreGap as ScoreGap
     from ._explain.gaps import explain_gap as explain_gap
+    from ._explain.pairs import explain_pairs as explain_pairs
     from ._explain.reports import report as report
+    from ._explain.segments import clip as clip
+    from ._explain.segments import switch as switch
+    from ._questions.change import explain_change as explain_change
+    from ._questions.comparison import Comparison as Comparison
+    from ._questions.comparison import compare as compare
+    from ._questions.interaction import Interactions as Interactions
+    from ._questions.interaction import interactions as interactions
+    from ._questions.score_change import ScoreChange as ScoreChange
+    from ._questions.settling import Settled as Settled
+    from ._questions.settling import settle as settle
+    from ._questions.whatif import WhatIf as WhatIf
+    from ._questions.whatif import what_if as what_if
     from ._reasons import Reasons as Reasons
     from ._reasons import reasons as reasons
     from ._reasons import replay_reasons as replay_reasons
+    from ._reasons.classic import scorecard_reasons as scorecard_reasons
     from ._reasons.ledger import read_ledger as read_ledger
     from ._reasons.stability import Stability as Stability
     from ._reasons.stability import reason_stability as reason_stability
@@ -41,6 +54,7 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from .errors import AccuracyWarning as AccuracyWarning
     from .errors import ColumnWarning as ColumnWarning
     from .errors import CorruptModelError as CorruptModelError
+    from .errors import CostWarning as CostWarning
     from .errors import GigradError as GigradError
     from .errors import IdWarning as IdWarning
     from .errors import InputError as InputError
@@ -66,13 +80,16 @@ _HOMES = {
     "AccuracyError": "errors",
     "AccuracyWarning": "errors",
     "ColumnWarning": "errors",
+    "Comparison": "_questions.comparison",
     "CorruptModelError": "errors",
+    "CostWarning": "errors",
     "Explainer": "_explain.explainer",
     "Explanation": "_explain.explanation",
     "GigradError": "errors",
     "Graph": "graph",
     "IdWarning": "errors",
     "InputError": "errors",
+    "Interactions": "_questions.interaction",
     "LedgerError": "errors",
     "MissingDependencyError": "errors",
     "ModelMismatchError": "errors",
@@ -81,23 +98,30 @@ _HOMES = {
     "Reasons": "_reasons",
     "ReasonsWarning": "errors",
     "Reference": "references",
+    "ScoreChange": "_questions.score_change",
     "ScoreGap": "_explain.gaps",
     "Scorecard": "importers.scorecards",
+    "Settled": "_questions.settling",
     "SmoothedECDF": "_explain.compose",
     "Stability": "_reasons.stability",
     "StatementWarning": "errors",
     "UnfinishedRunError": "errors",
     "UnsupportedModelError": "errors",
     "Verification": "_reasons.verification",
+    "WhatIf": "_questions.whatif",
     "average": "_explain.compose",
     "batch": "batch",
+    "clip": "_explain.segments",
+    "compare": "_questions.comparison",
     "config": "configuration",
     "discrete_values": "_explain.choosing",
     "explain": "_explain.explainer",
+    "explain_change": "_questions.change",
     "explain_gap": "_explain.gaps",
-    "explain_pairs": "_explain.explainer",
+    "explain_pairs": "_explain.pairs",
     "function": "importers.function",
     "import_model": "importers",
+    "interactions": "_questions.interaction",
     "monitor": "batch.drift",
     "plots": "plots",
     "read_ledger": "_reasons.ledger",
@@ -107,10 +131,14 @@ _HOMES = {
     "register_importer": "importers",
     "replay_reasons": "_reasons",
     "report": "_explain.reports",
+    "scorecard_reasons": "_reasons.classic",
+    "settle": "_questions.settling",
     "stack": "_explain.compose",
     "supported": "importers",
+    "switch": "_explain.segments",
     "verify_ledger": "_reasons.verification",
     "verify_reasons": "_reasons.verification",
+    "what_if": "_questions.whatif",
 }
 
 __all__ = list(_HOMES)

@@ -1,4 +1,4 @@
-"""What holds for the whole process, whichever model is explained."""
+"""Settings of the whole process, for all models."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Config:
 
     @property
     def simd(self) -> str:
-        """Which walk through the trees runs; at first the fastest one that this processor can.
+        """The kernel that walks the trees; initially the fastest one that this processor supports.
 
-        Set it to one of `simd_choices` to have another from the next call on, in every thread. Answers differ by
-        rounding alone, so that the reason to set it is to compare.
+        Set it to one of `simd_choices` to use another from the next call on, in every thread. Results differ by
+        rounding alone, so that the only reason to set it is a comparison.
         """
         return kernels.get_simd()
 
@@ -46,14 +46,14 @@ class Config:
     def simd_choices(self) -> tuple[str, ...]:
         """The walks that this processor can run, the fastest first.
 
-        "avx512" and "avx2" take 32 and 16 pairs through a tree at once, "lanes" does the same in plain C++, and
-        "portable" goes node by node.
+        "avx512" takes 32 pairs through a tree at once, "avx2" and, on ARM, "neon" take 16, "lanes" does the same in
+        plain C++, and "portable" goes node by node.
         """
         return tuple(kernels.simd_choices())
 
     @property
     def progress(self) -> bool | None:
-        """Whether long work shows how far it is: True, False, or None for terminals and notebooks alone."""
+        """Whether long work shows its progress: True, False, or None for terminals and notebooks only."""
         return self._progress
 
     @progress.setter

@@ -20,11 +20,9 @@ import gigrad as gig
 
 from ._common.display import plain, shortened, text
 from ._common.optional import require
+from .datasets import PROTECTED, german_credit
 
 WIDTH = 98
-TARGET = "credit_risk"
-# Sex, marital status, nationality and age must not decide about credit: the model never sees them.
-PROTECTED = ("personal_status_and_sex", "foreign_worker", "age")
 GROUPS = {"assets": ("savings_account", "property", "housing")}
 APPROVED_SHARE = 0.7
 
@@ -71,15 +69,11 @@ def main(folder: str | Path = "demo-output") -> None:
 
 def train() -> Lender:
     """Train on 700 past applicants, keep 300 new ones."""
-    pandas, xgboost = require("pandas", "demo"), require("xgboost", "demo")
-    with as_file(files("gigrad") / "data" / "german_credit.csv") as path:
-        table = pandas.read_csv(path, keep_default_na=False)
-    bad = (table[TARGET] == "bad").to_numpy().astype(int)
-    women = table["personal_status_and_sex"].str.startswith("female").to_numpy()
-    X = table.drop(columns=[TARGET, *PROTECTED])
-    for name in X.select_dtypes(exclude="number"):
-        X[name] = X[name].astype("category")
-    order = np.random.default_rng(7).permutation(len(table))
+    xgboost = require("xgboost", "demo")
+    everything, bad = german_credit(protected=True)
+    women = everything["personal_status_and_sex"].str.startswith("female").to_numpy()
+    X = everything.drop(columns=list(PROTECTED))
+    order = np.random.default_rng(7).permutation(len(X))
     past, new = order[:700], order[700:]
     model = xgboost.XGBClassifier(
         n_estimators=150, max_depth=3, learning_rate=0.06, subsample=0.8, enable_categorical=True, random_state=0,

@@ -11,13 +11,14 @@
     ├── UnfinishedRunError (ValueError)       an interrupted run had other settings
     ├── LedgerError (ValueError)              audit records were changed, or do not verify
     ├── AccuracyError                         credits may be off by more than was promised
-    ├── ModelMismatchError                    the graph predicts otherwise than the model
+    ├── ModelMismatchError                    the graph's predictions differ from the model's
     └── MissingDependencyError (ImportError)  an extra is not installed
     AccuracyWarning (UserWarning)             the tolerance was missed on the named rows
     IdWarning (UserWarning)                   rows have no id, or that of another row
     ColumnWarning (UserWarning)               columns of 0 and 1 are not among the discrete ones
+    CostWarning (UserWarning)                 a reference is so large that explaining against it takes long
     StatementWarning (UserWarning)            reasons have no text in the statements, or a doubtful one
-    ReasonsWarning (UserWarning)              reasons rest on something that is likely to be a mistake
+    ReasonsWarning (UserWarning)              reasons are probably based on a mistake
 
 A message says what must hold, what was given, and what to do, in one sentence.
 """
@@ -59,7 +60,7 @@ class OutputError(GigradError, OSError):
 
 
 class UnfinishedRunError(GigradError, ValueError):
-    """An interrupted run waits at the target, and it was started with other inputs, another model or other settings."""
+    """The target has an interrupted run that was started with other inputs, another model or other settings."""
 
 
 class ModelMismatchError(GigradError):
@@ -67,7 +68,7 @@ class ModelMismatchError(GigradError):
 
 
 class LedgerError(GigradError, ValueError):
-    """A ledger of audit records was changed since it was written, or does not hold against the model."""
+    """A ledger of audit records was changed since it was written, or its records differ from the model's results."""
 
 
 class AccuracyError(GigradError):
@@ -90,12 +91,16 @@ class ColumnWarning(UserWarning):
     """Columns that hold 0 and 1 alone are not among the discrete ones; the message names them."""
 
 
+class CostWarning(UserWarning):
+    """A reference is so large that explaining against it takes long; the message says how long, and what to do."""
+
+
 class StatementWarning(UserWarning):
-    """Some reasons have no text in the book of statements, or one that contradicts a value; the features are named."""
+    """Some reasons have no text in the statements, or one that contradicts a value; the message names the features."""
 
 
 class ReasonsWarning(UserWarning):
-    """Reasons may rest on a mistake: swapped tables, a reversed direction, a column that may not count."""
+    """Reasons may be based on a mistake: swapped tables, a reversed direction, a column that may not be used."""
 
 
 def warn(message: str, category: type[Warning]) -> None:

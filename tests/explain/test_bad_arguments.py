@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression
+from unchecked import unchecked
 
 import gigrad as gig
 from gigrad import importers
@@ -47,7 +48,7 @@ def e() -> gig.Explanation:
         (pd.concat([X, X[["age"]]], axis=1), "name each column once: .*'age' 2 times"),
         (np.array([[10**400, 1, 2]], dtype=object), "hold numbers below 1e308 in column 'age'"),
         (np.ma.masked_array(X[:1].to_numpy(), mask=[[True, False, False]]), r"got a masked array.*filled"),
-        (pl.from_pandas(X).lazy(), r"got a LazyFrame. Pass what its collect\(\) gives"),
+        (pl.from_pandas(X).lazy(), r"got a LazyFrame. Pass the result of its collect\(\)"),
         (pa.RecordBatch.from_pandas(X), "got a RecordBatch. Pass pyarrow.Table.from_batches"),
     ],
 )
@@ -82,8 +83,8 @@ def test_options_of_an_explanation(options: dict[str, Any], message: str) -> Non
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    e = gig.explain(MODEL, REFUSED, APPROVED, n_threads=np.int64(1), tol=np.float32(1e-6))
-    record = gig.reasons(e, np.int64(2), min_share=np.float32(0.25)).audit()[0]
+    e = gig.explain(MODEL, REFUSED, APPROVED, n_threads=unchecked(np.int64(1)), tol=unchecked(np.float32(1e-6)))
+    record = gig.reasons(e, unchecked(np.int64(2)), min_share=unchecked(np.float32(0.25))).audit()[0]
     assert (record["rules"]["top"], record["rules"]["min_share"]) == (2, 0.25)
     assert len(gig.replay_reasons(json.dumps(record)).reasons) <= 2
 
@@ -91,39 +92,45 @@ def test_numbers_of_numpy_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gig.references.Reference(X[:0], None, "nobody"), "at least one row; it is empty"),
-        (lambda: gig.references.Reference(X, None, "all", RISK, "up"), "higher_is_better must be True .*; got 'up'"),
+        (lambda: gig.references.Reference(X[:0], unchecked(None), "nobody"), "at least one row; it is empty"),
+        (
+            lambda: gig.references.Reference(X, unchecked(None), "all", RISK, unchecked("up")),
+            "higher_is_better must be True .*; got 'up'",
+        ),
         (lambda: APPROVED.passes("all"), "scores must be numbers; got 'all'"),
-        (lambda: gig.references.sample(APPROVED, 3, seed="x"), "seed must be a whole number"),
+        (lambda: gig.references.sample(APPROVED, 3, seed=unchecked("x")), "seed must be a whole number"),
         (lambda: gig.references.sample(APPROVED, 3, seed=-1), "seed must be a whole number that is not negative"),
         (
-            lambda: gig.references.approved(X, RISK, 0.5, higher_is_better=False, min_rows=None),
+            lambda: gig.references.approved(X, RISK, 0.5, higher_is_better=False, min_rows=unchecked(None)),
             "min_rows must be a whole number, 0 or more; got None",
         ),
         (
-            lambda: gig.references.cutoff_band(X, RISK, 0.5, higher_is_better=False, width="wide"),
+            lambda: gig.references.cutoff_band(X, RISK, 0.5, higher_is_better=False, width=unchecked("wide")),
             "width must be a positive number.*; got 'wide'",
         ),
         (
             lambda: gig.references.distill(gig.references.all_applicants(pd.DataFrame({"a": [[1], [2], [3]]})), 2),
             "Column 'a' must hold labels, or numbers",
         ),
-        (lambda: gig.explain_gap(MODEL, X, X, level="high"), "level must lie between 0 and 1; got 'high'"),
+        (lambda: gig.explain_gap(MODEL, X, X, level=unchecked("high")), "level must lie between 0 and 1; got 'high'"),
         (lambda: gig.explain_gap(MODEL, X, X, weights_a=["a"] * 60), "weights must be numbers, one a row of group_a"),
-        (lambda: gig.reason_stability(MODEL, REFUSED, APPROVED, spaces=["margin"]), "spaces must be a dict"),
+        (lambda: gig.reason_stability(MODEL, REFUSED, APPROVED, spaces=unchecked(["margin"])), "spaces must be a dict"),
         (
-            lambda: gig.reason_stability(MODEL, REFUSED, APPROVED, measurement_error="5%"),
+            lambda: gig.reason_stability(MODEL, REFUSED, APPROVED, measurement_error=unchecked("5%")),
             "measurement_error must be a dict such as .*; got a str",
         ),
         (lambda: gig.average([MODEL, MODEL], weights=["a", "b"]), "weights must be numbers, one a model"),
         (lambda: ecdf.fit(["low", "high"]), "scores must be numbers; .*'low'"),
-        (lambda: ecdf.fit([1, 2, 3], knots=2.5), "knots must be a whole number, at least 2; got 2.5"),
+        (lambda: ecdf.fit([1, 2, 3], knots=unchecked(2.5)), "knots must be a whole number, at least 2; got 2.5"),
         (lambda: ecdf([0, 1], [0, np.inf]), "needs finite knots"),
         (lambda: read_statements({"age": {"statement": "x", "below": "nan"}}), "must be a finite number; got 'nan'"),
         (lambda: ecdf.fit([1, 2])("high"), "scores must be numbers; got 'high'"),
         (lambda: ecdf("a", "b"), "scores must be numbers; got 'a'"),
-        (lambda: gig.function(first_column, None, 2), 'gradient must be a function or "autograd"; got None'),
-        (lambda: gig.function(first_column, first_column, 2.0), "columns must be the number of columns or their names"),
+        (lambda: gig.function(first_column, unchecked(None), 2), 'gradient must be a function or "autograd"; got None'),
+        (
+            lambda: gig.function(first_column, first_column, unchecked(2.0)),
+            "columns must be the number of columns or their names",
+        ),
         (lambda: gig.function(first_column, first_column, 0), "columns must be a positive whole number; got 0"),
         (
             lambda: gig.function(first_column, first_column, 2, outputs="score"),

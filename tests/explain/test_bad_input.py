@@ -89,10 +89,16 @@ def test_unfitted_models_are_named(unfitted: Any) -> None:
 
 
 def test_unknown_models_get_the_list_and_the_way_to_add_one() -> None:
+    class Unheard:
+        def predict(self, rows: Any) -> Any:
+            return rows[:, 0]
+
+    with pytest.raises(gig.UnsupportedModelError, match=r"xgboost: Booster, XGBModel, .*register_importer"):
+        gig.import_model(Unheard())
     model = KNeighborsClassifier().fit(X, Y)
-    with pytest.raises(gig.UnsupportedModelError, match=r"xgboost: Booster, XGBModel .*register_importer"):
+    with pytest.raises(gig.UnsupportedModelError, match=r"nearest training rows.* Use a support vector machine"):
         gig.import_model(model)
-    with pytest.raises(gig.UnsupportedModelError, match=r"handed over itself, not its method 'predict_proba'"):
+    with pytest.raises(gig.UnsupportedModelError, match=r"passed itself, not its method 'predict_proba'"):
         gig.import_model(model.predict_proba)
     with pytest.raises(gig.UnsupportedModelError, match=r"gigrad\.function\(f, gradient\)"):
         gig.import_model(np.sin)
@@ -156,5 +162,5 @@ def test_cells_that_the_models_own_steps_fail_on_are_said_to_be_the_matter() -> 
     model = make_pipeline(chosen, LogisticRegression()).fit(rows, np.arange(40) % 2)
     with pytest.raises(gig.InputError, match=r"LogisticRegression itself cannot take these rows \(TypeError: "):
         gig.explain(model, rows[:2].assign(home=[1, 2]), rows)
-    with pytest.raises(gig.InputError, match=r"'home', such as .*; got something that cannot be a label"):
+    with pytest.raises(gig.InputError, match=r"'home', such as .*; got a list or another value that cannot be a label"):
         gig.explain(model, rows[:1].assign(home=[["rent"]]), rows)

@@ -19,6 +19,7 @@ from real_tables import real_table
 import gigrad as gig
 from gigrad import portable
 from gigrad._reasons.audit import fingerprint
+from gigrad.graph import TreeEnsemble
 
 
 def loans(n: int = 300) -> tuple[Any, Any]:
@@ -343,7 +344,10 @@ def test_a_term_is_crossed_at_the_same_time_in_every_library() -> None:
     ):
         trees = gig.import_model(model.fit(X, y)).margin
         explainer = gig.Explainer(model, start, discrete=values)
-        assert set(explainer.scorer.node.place[trees.feature == 0]) == {48.0}
+        placed = explainer.scorer.node
+        assert isinstance(trees, TreeEnsemble)
+        assert isinstance(placed, TreeEnsemble)
+        assert set(placed.place[trees.feature == 0]) == {48.0}
         explainer(end)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from made import made
+from unchecked import unchecked
 
 from gigrad import Explanation, InputError
 from gigrad._common import display
@@ -110,7 +111,7 @@ def test_groups_add_up_and_stand_where_their_first_member_stood() -> None:
     assert g.feature_names == ("f0", "Means", "f2")
     np.testing.assert_allclose(g.values[:, 1], e.values[:, 1] + e.values[:, 3])
     assert g.raw("Means") is None
-    assert g.raw("f2").tolist() == e.raw("f2").tolist()
+    assert np.asarray(g.raw("f2")).tolist() == np.asarray(e.raw("f2")).tolist()
     assert g.paths is not None
     np.testing.assert_allclose(g.paths.credit[:, -1], g.values[[0, 2]])
     assert_sums(g)
@@ -146,7 +147,7 @@ def test_wide_frames_hold_the_credits(library: Any, kind: str) -> None:
     np.testing.assert_array_equal(np.column_stack([frame[f"credit_f{j}"] for j in range(4)]), e.values)
     np.testing.assert_array_equal(np.asarray(frame["prediction"]), e.predictions)
     assert list(frame["id"]) == e.ids.tolist()
-    np.testing.assert_allclose(np.asarray(frame["value_f2"]), e.raw("f2"))
+    np.testing.assert_allclose(np.asarray(frame["value_f2"]), np.asarray(e.raw("f2")))
 
 
 def test_wide_frames_of_several_outputs_have_a_line_for_each() -> None:
@@ -166,7 +167,7 @@ def test_long_frames_hold_the_credits_values_and_labels(library: Any, k: int | N
     step = 1 if k is None else k
     assert [str(v) for v in list(frame["feature"])[::step][:5]] == ["f0", "f1", "f2", "f3", "f0"]
     assert known(np.array(list(frame["label"]), dtype=object))[:: 4 * step] == known(e.raw("f0"))
-    assert np.asarray(frame["value"])[2 * step] == e.raw("f2")[0]
+    assert np.asarray(frame["value"])[2 * step] == np.asarray(e.raw("f2"))[0]
 
 
 def test_a_frame_of_a_slice_shows_what_was_left_out() -> None:
@@ -186,9 +187,9 @@ def test_summary_ranks_by_mean_absolute_credit() -> None:
 
 def test_unknown_layouts_and_libraries_are_refused() -> None:
     with pytest.raises(InputError, match='"wide" or "long"'):
-        made().to_frame("tall")
+        made().to_frame(unchecked("tall"))
     with pytest.raises(InputError, match='"pandas" or "polars"'):
-        made().to_frame(library="numpy")
+        made().to_frame(library=unchecked("numpy"))
 
 
 # ---------------------------------------------------------------- files
@@ -209,6 +210,7 @@ def test_parquet_round_trip_is_exact(kind: str, k: int | None, tmp_path: Path) -
     assert plain(back.data) == plain(e.data)
     for name in PATH_ARRAYS:
         np.testing.assert_array_equal(getattr(back.paths, name), getattr(e.paths, name), err_msg=name)
+    assert back.paths is not None
     assert (back.paths.references, back.paths.of) == (30, 30)
 
 

@@ -13,7 +13,8 @@ from gigrad.graph import Array, Column, Elementwise, Graph, Input, Node, Softmax
 
 def random_tree(rng: np.random.Generator, columns: tuple[Column, ...], depth: int, outputs: int, output: int) -> Tree:
     """A random tree over a small integer grid: thresholds on grid values and between them, categories 0..3."""
-    feature, threshold, left, right, missing, values = [], [], [], [], [], []
+    arrays: tuple[list[Any], ...] = ([], [], [], [], [], [])
+    feature, threshold, left, right, missing, values = arrays
     categories: dict[int, NDArray[np.int64]] = {}
 
     def grow(level: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,7 @@ def made(
     X[2 % n, 1 % p] = np.nan
     values = rng.normal(size=(n, p, *outputs)) * np.exp(-0.3 * np.arange(p)).reshape(1, p, *(1 for _ in outputs))
     base = np.full((n, *outputs), 0.3)
-    gap = rng.normal(size=base.shape) * 1e-13
+    gap = np.asarray(rng.normal(size=base.shape) * 1e-13)
     return Explanation(
         values=values,
         base_values=base,
@@ -42,6 +43,31 @@ def made(
         output_names=("score",) if k is None else tuple(f"class {i}" for i in range(k)),
         provenance={"model": {"label": "made up"}, "reference": {"kind": "population", "rows": 30}},
         paths=made_paths(values, base, rng) if paths else None,
+    )
+
+
+def made_pairs() -> Explanation:
+    """Two pairs of four features: f0 from rent to own and f1 from 42 to 50 in the first, nothing in the second."""
+    import pandas as pd
+
+    start = pd.DataFrame({"f0": ["rent", "own"], "f1": [42, 7], "f2": [1.5, np.nan], "f3": [None, "x"]})
+    end = start.assign(f0=["own", "own"], f1=[50, 7])
+    values = np.array([[0.3, -0.1, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
+    base, none = np.array([0.4, 0.2]), np.zeros(2)
+    rng = np.random.default_rng(0)
+    paths = made_paths(values, base, rng)
+    return Explanation(
+        values=values,
+        base_values=base,
+        predictions=base + values.sum(axis=1),
+        gap=none,
+        error=none,
+        data=end,
+        feature_names=tuple(start.columns),
+        output_names=("score",),
+        provenance={"model": {"label": "made up"}, "reference": {"kind": "pairs", "rows": 2}},
+        paths=replace(paths, references=1, of=1),
+        starts=start,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -110,7 +111,7 @@ class Plain:
         for node, j in enumerate(self.arrays["feature"]):
             if j >= 0 and (t := self.time(node, s[j], e[j])) is not None:
                 crossings.append((t, self.variable(j)))
-        corners = {}
+        corners: dict[Any, Any] = {}
         for t, variable in sorted(crossings):
             corners.setdefault(t, set()).add(variable)
         return list(corners.items())
@@ -139,7 +140,9 @@ def random_forest(
     With `places`, splits stand half-way between whole numbers or nowhere, are read in float32, have intervals of stored
     thresholds, and some columns are one variable.
     """
-    a = {k: [] for k in TYPES if places or k not in ("equal_low", "equal_high", "single", "place", "variable")}
+    a: dict[str, list[Any]] = {
+        k: [] for k in TYPES if places or k not in ("equal_low", "equal_high", "single", "place", "variable")
+    }
     kinds = rng.integers(5, size=n_columns)  # of columns: continuous, discrete, nominal, stored in intervals, any
     if places and rng.random() < 0.5:
         a["variable"] = np.unique(rng.integers(n_columns, size=n_columns), return_inverse=True)[1].tolist()
@@ -148,7 +151,7 @@ def random_forest(
         vector = outputs > 1 and rng.random() < 0.5
         a["tree_output"].append(-1 if vector else int(rng.integers(outputs)))
         a["roots"].append(len(a["feature"]))
-        waiting = [(None, "", 0)]
+        waiting: list[tuple[int | None, str, int]] = [(None, "", 0)]
         while waiting:
             parent, side, depth = waiting.pop()
             node = len(a["feature"])

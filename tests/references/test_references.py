@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from unchecked import unchecked
 
 import gigrad as gig
 from gigrad.graph import Column, Graph, Input, Tree, assemble
@@ -84,8 +85,8 @@ X20, S20 = np.arange(20.0)[:, None], np.arange(20.0)
         (lambda: approved(X20, S20, 99, higher_is_better=True), "Nobody passes.*between 0 and 19.*higher_is_better"),
         (lambda: approved(X20, S20, -1, higher_is_better=False), "Nobody passes"),
         (lambda: approved(X20, S20, 15, higher_is_better=True), "at least min_rows=10.*got 5"),
-        (lambda: approved(X20, S20, 5, higher_is_better=None), "higher_is_better must be True"),
-        (lambda: approved(X20, S20, 5, higher_is_better="yes"), "higher_is_better must be True"),
+        (lambda: approved(X20, S20, 5, higher_is_better=unchecked(None)), "higher_is_better must be True"),
+        (lambda: approved(X20, S20, 5, higher_is_better=unchecked("yes")), "higher_is_better must be True"),
         (lambda: approved(X20, S20[:9], 5, higher_is_better=True), "one number a row, 20; their shape is"),
         (lambda: approved(X20, np.c_[S20, S20], 5, higher_is_better=True), "Take the column of the class"),
         (lambda: approved(X20, np.where(S20 < 3, np.nan, S20), 5, higher_is_better=True), "scores must be finite"),
@@ -106,7 +107,7 @@ X20, S20 = np.arange(20.0)[:, None], np.arange(20.0)
         (lambda: nearest_approved(X20, S20, 15, X20[:2], 2, higher_is_better=True), "one row or a position"),
         (lambda: nearest_approved(X20, S20, 15, 3, 0, higher_is_better=True), "k must be a positive whole number"),
         (lambda: sample(all_applicants(X20), 21), "at most the reference's 20 rows"),
-        (lambda: sample(X20, 3), "must be a Reference"),
+        (lambda: sample(unchecked(X20), 3), "must be a Reference"),
         (lambda: distill(all_applicants(X20), 1), "at least 2"),
     ],
 )
@@ -258,7 +259,18 @@ def test_scores_that_run_against_the_explained_output_are_refused() -> None:
     model = tiny_model(3)
     points = model.predict(X)
     mixed_up = approved(X, -points, -4.0, higher_is_better=True)
-    with pytest.raises(gig.InputError, match=r"run against it.*mixed up"):
+    with pytest.raises(gig.InputError, match=r"run against it.*would be wrong"):
         gig.Explainer(model, mixed_up)
     gig.Explainer(model, all_applicants(X, higher_is_better=True))
     gig.Explainer(model, approved(X, points + RNG.normal(0, 1, 60), 3.0, higher_is_better=True))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 6, 31])
+def test_medians_of_all_columns_at_once_are_those_of_each(rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    matrix = rng.integers(0, 5, (rows, 200)) / 3.0
+    matrix[rng.random(matrix.shape) < rng.random(200)] = np.nan
+    found = typical.weighted_medians(matrix, np.full(rows, 1.0 / rows))
+    for column, middle in zip(matrix.T, found, strict=True):
+        known = column[~np.isnan(column)]
+        assert middle == (float(np.median(known)) if 2 * len(known) >= rows else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -123,7 +124,8 @@ def test_decimals_of_float32_are_the_kernels() -> None:
 def test_a_threshold_in_float32_stands_where_its_own_value_is_read(fold: Any) -> None:
     """Powers of two, whose neighbours below are half as far as those above, included."""
     t = np.concatenate([2.0 ** np.arange(-40, 40), np.arange(-999, 999) / 100]).astype(np.float32).astype(np.float64)
-    place = between(*fold(t).equal, np.ones(len(t), np.bool_))
+    low, high = fold(t).equal
+    place = between(low, high, np.ones(len(t), np.bool_))
     np.testing.assert_array_equal(place, kernels.decimals_of_float32(t))
 
 
@@ -237,9 +239,9 @@ def test_smooth_parts_read_the_straight_path_of_a_discrete_column() -> None:
     # with b in the smooth part: it moves from 0 to 1 beside a's step, and earns e^b before and e^(1 + b) after one half
     score = Elementwise(Sum((assemble(source, [stump(0, 0.9, 1.0)], np.zeros(1)), Select(source, (1,)))), "exp")
     half = np.exp(0.5)
-    want_b = (half - 1) + np.e * (np.e - half)
+    want_b = (half - 1) + math.e * (math.e - half)
     got = pair(graph_of(NUMBERS, source, score), [0.0, 0, 0], [1.0, 1.0, 0], discrete={"a": None})
-    np.testing.assert_allclose(got, [half * (np.e - 1), want_b, 0], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(got, [half * (math.e - 1), want_b, 0], rtol=0, atol=1e-9)
 
 
 def test_a_nominal_column_jumps_in_smooth_parts_too() -> None:

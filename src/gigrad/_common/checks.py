@@ -1,4 +1,4 @@
-"""What an argument must be: each rule once, and one sentence for what breaks it."""
+"""Checks of arguments: each rule once, with one message for a violation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ..errors import InputError, kind_of
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number, Python's or NumPy's; true and false are none."""
+    """Whether a value is an integer, Python's or NumPy's; booleans are not."""
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is a real number, Python's or NumPy's; true and false are none."""
+    """Whether a value is a real number, Python's or NumPy's; booleans are not."""
     return is_whole(value) or isinstance(value, (float, np.floating))
 
 
@@ -31,7 +31,7 @@ def whole(value: Any, name: str, least: int = 1) -> int:
 
 
 def seed(value: Any) -> int:
-    """A number that random draws begin with."""
+    """The seed of a random generator, checked."""
     if not is_whole(value) or not 0 <= value < 2**63:
         raise InputError(f"seed must be a whole number that is not negative; got {value!r}.")
     return int(value)
@@ -52,14 +52,14 @@ def target(value: Any, name: str) -> float:
 
 
 def mapping(value: Any, name: str, example: str) -> Mapping[Any, Any]:
-    """A dict, or anything else that maps names to something."""
+    """The value, if it is a mapping such as a dict; else an InputError."""
     if not isinstance(value, Mapping):
         raise InputError(f"{name} must be a dict such as {example}; got {kind_of(value)}.")
     return value
 
 
 def weights(values: Any, count: int, each: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """One weight for each of `count` things, called `each` in messages, scaled to sum to 1; equal ones for None."""
+    """`count` weights, scaled to sum to 1; equal ones for None. `each` is the name of a weighted item in messages."""
     if values is None:
         return np.full(count, 1.0 / count)
     try:
@@ -77,17 +77,17 @@ def weights(values: Any, count: int, each: str) -> np.ndarray[Any, np.dtype[np.f
 
 
 def library(name: Any) -> str:
-    """A library of data frames that results can be given in."""
+    """The name of a data frame library, checked: "pandas" or "polars"."""
     if name not in ("pandas", "polars"):
         raise InputError(f'library must be "pandas" or "polars"; got {name!r}.')
     return str(name)
 
 
 def file_name(path: Any, what: str, *endings: str) -> Path:
-    """The path of a file to write, whose name must say what it is."""
+    """The path of a file to write, if its name has one of the endings; else an InputError."""
     if not isinstance(path, (str, PathLike)):
         raise InputError(f"{what} goes to a file, whose path must be text or a Path; got {kind_of(path)}.")
     if Path(path).suffix.lower() not in endings:
         instead = " For a table write to_frame().to_csv(...)." if Path(path).suffix.lower() == ".csv" else ""
-        raise InputError(f"The name of {what} must end in {endings[0]}, by which it is known; got {path}.{instead}")
+        raise InputError(f"The name of {what} must end in {endings[0]}; got {path}.{instead}")
     return Path(path)

@@ -1,4 +1,4 @@
-"""Values as people read them: raw data in its own units, categories by their labels, missing values by that word."""
+"""Values as text: raw data in its own units, categories by their labels, missing values as "missing"."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 MISSING = "missing"
 POSITIVE = "#dd6b0d"
 NEGATIVE = "#2b83ba"
-"""Colours for and against a higher score, which colour-blind readers tell apart, on white and on black."""
+"""Colours for and against a higher score, distinguishable for colour-blind readers, on white and on black."""
 
 
 def column(data: Any, position: int) -> NDArray[Any]:
@@ -30,13 +30,13 @@ def column(data: Any, position: int) -> NDArray[Any]:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a raw value stands for "not known": None, NaN, NaT, pandas' NA."""
+    """Whether a raw value is missing: None, NaN, NaT, pandas' NA."""
     # The names come first: pandas' NA has no truth value to compare with.
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def plain(value: Any) -> Any:
-    """A raw value as JSON knows it: number, text, yes or no, None for missing; anything else as its text."""
+    """A raw value for JSON: number, text, bool, None for missing; anything else as its text."""
     if is_missing(value):
         return None
     if isinstance(value, np.generic):
@@ -48,14 +48,14 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """A raw column on a number line.
+    """A raw column as numbers, for plots.
 
     Attributes
     ----------
     values : (n,) float64
         The numbers themselves, or the positions of the labels; NaN where missing.
     labels : tuple of str or None
-        What each position stands for, sorted; None for a column of numbers.
+        The label of each position, sorted; None for a column of numbers.
     """
 
     values: NDArray[np.float64]
@@ -63,7 +63,7 @@ class Numbers:
 
 
 def numbers(raw: NDArray[Any]) -> Numbers:
-    """Place a raw column on a number line: numbers as they are, anything else by its sorted labels."""
+    """A raw column as numbers: numbers as they are, anything else by the position among its sorted labels."""
     if raw.dtype.kind in "biuf":
         return Numbers(raw.astype(np.float64), None)
     missing = np.array([is_missing(v) for v in raw], dtype=bool)
@@ -95,7 +95,7 @@ def texts(values: Iterable[Any]) -> list[str]:
 
 
 def number(value: float) -> str:
-    """A number with five digits that matter, and no exponent where a person would write none."""
+    """A number with five significant digits, and an exponent only for very large or small ones."""
     if value != value:
         return MISSING
     if value == int(value) if abs(value) < 1e15 else False:
@@ -139,8 +139,12 @@ def chosen_columns(record: Mapping[str, Any], most: int = 4) -> str:
     return "; ".join(parts)
 
 
+NAME_WIDTH = 44
+"""Characters of the name of a feature in a line of text."""
+
+
 def shortened(name: str, width: int) -> str:
-    """A name cut in the middle to `width` characters: the ends of long names tell them apart."""
+    """A name shortened in the middle to `width` characters: the ends of long names differ most."""
     if len(name) <= width:
         return name
     head = (width - 1) * 2 // 3
@@ -162,14 +166,14 @@ def short_names(names: tuple[str, ...], width: int) -> tuple[str, ...]:
         if len({names[i] for i in group}) > 1:
             for i, text in zip(group, _told_apart([names[i] for i in group], width), strict=True):
                 out[i] = text
-    if len(set(out)) < len(set(names)):  # a name that was cut looks like another that was not
+    if len(set(out)) < len(set(names)):  # a shortened name equals another one
         seen = {name: k for k, name in enumerate(dict.fromkeys(names), 1)}
         out = [f"{shortened(name, width - len(str(seen[name])) - 3)} ({seen[name]})" for name in names]
     return tuple(out)
 
 
 def _told_apart(names: Sequence[str], width: int) -> list[str]:
-    """Names cut around the part in which they differ; numbered where that part is too long itself."""
+    """Names shortened around the part in which they differ; numbered if that part is too long itself."""
     head = _alike(names)
     tail = min(_alike([name[::-1] for name in names]), min(map(len, names)) - head)
     cut = []
@@ -186,7 +190,7 @@ def _told_apart(names: Sequence[str], width: int) -> list[str]:
 
 
 def _alike(names: Sequence[str]) -> int:
-    """How many characters all names begin with."""
+    """The length of the names' common prefix."""
     return next(
         (i for i, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1), min(map(len, names))
     )

@@ -9,7 +9,7 @@ from ..errors import MissingDependencyError
 
 
 def require(module: str, extra: str) -> Any:
-    """Import `module`, which the extra `extra` installs; MissingDependencyError says how where it is absent."""
+    """The imported `module`; a MissingDependencyError that names the extra if it is not installed."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

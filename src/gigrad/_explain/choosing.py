@@ -1,4 +1,4 @@
-"""Discrete and nominal columns, from tables: what a reference says about its columns, and the values of a training set.
+"""Which columns are discrete or nominal: decided from a reference, or from the values in a training set.
 
 The rule itself is in `graph.discrete`; the page "Flags, counts and categories" says why there is one.
 """
@@ -21,14 +21,14 @@ from ..graph import Array, Choice, Evidence, Graph, decide
 Bools = NDArray[np.bool_]
 
 _AT_ONCE = 256
-"""Columns of a reference that are looked at together."""
+"""Columns of a reference that are examined in one block."""
 
 _HELD_BY = 10
-"""Rows that hold each value on average where a column is taken for one of few values: a short table proves nothing."""
+"""Rows for each distinct value, on average, before a column counts as having few values: short tables prove nothing."""
 
 
 def choose(graph: Graph, references: Sequence[Rows], discrete: Any, nominal: Any) -> Choice:
-    """The choice of discrete and nominal columns for rows explained against `references`; warns of flags left out."""
+    """The discrete and nominal columns for rows explained against `references`; warns about 0/1 columns left out."""
     integer, whole, flag = (np.ones(graph.input.width, np.bool_) for _ in range(3))
     for rows in references:
         integer &= _integer_types(rows)
@@ -56,7 +56,7 @@ def choose(graph: Graph, references: Sequence[Rows], discrete: Any, nominal: Any
 
 
 def choose_for_pairs(graph: Graph, starts: Rows, ends: Rows, discrete: Any, nominal: Any) -> Choice:
-    """The choice for pairs, which have no reference: the types of both tables count, their values never do."""
+    """The discrete and nominal columns for pairs: without a reference, the types of both tables decide, not values."""
     every = np.ones(graph.input.width, np.bool_)
     integer = _integer_types(starts) & _integer_types(ends)
     return decide(graph, ends.names, Evidence(integer, every, ~every), discrete, nominal)
@@ -65,7 +65,7 @@ def choose_for_pairs(graph: Graph, starts: Rows, ends: Rows, discrete: Any, nomi
 def discrete_values(
     table: Any, columns: Sequence[str] | None = None, *, most: int = 50
 ) -> dict[str, tuple[float, ...] | None]:
-    """The columns of a training table that have no values in between, and what they take: what `discrete=` is given.
+    """The discrete columns of a training table and the values that each takes, as `discrete=` expects them.
 
     A library may split a column of 12, 24 and 36 months at 24 or at 18: the same decisions, at different points of the
     way from 12 to 36. With its values known, the column changes half-way between two of them, whichever library it is.
@@ -130,7 +130,7 @@ def _number_columns(table: Any) -> dict[str, Array | None]:
 
 
 def _integer_types(rows: Rows) -> Bools:
-    """Which columns of a table are boolean or integer by their type, (p,); a column of objects by what they are."""
+    """Which columns of a table are boolean or integer by type, (p,); object columns by the types of their values."""
     if isinstance(rows.table, np.ndarray):
         if rows.table.dtype != object:
             return np.full(rows.table.shape[1], rows.table.dtype.kind in "biu")

@@ -1,4 +1,4 @@
-"""What a user calls to join models: stacks, averages, and an ECDF for rank space."""
+"""Functions that combine models: stacks, averages, and an ECDF for rank space."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def average(models: Sequence[Any], weights: Any = None, *, output: Any = None) -
 
 
 def _left_out(graphs: Sequence[Graph], width: int, margin: bool) -> Opposite | None:
-    """The classes that an average leaves out; where the models differ in that, their score is not known."""
+    """The class that a binary average does not output; its score is unknown where the models disagree about it."""
     found = [g.opposite for g in graphs]
     known = [o for o in found if o is not None and len(o.names) == width]
     if not known:
@@ -172,7 +172,7 @@ def _check_width(head: Graph, parts: Sequence[int], graphs: Sequence[Graph], pas
 
 
 def _the_rows_of(head: Graph, skip: int) -> Graph:
-    """What the head reads of x, as a model of its own, so that it shares the columns with the models."""
+    """The columns of x that the head reads, as a graph of their own, so that they are shared with the models'."""
     columns = head.columns[skip:]
     source = Input(len(columns))
     names = tuple(c.name for c in columns)
@@ -191,11 +191,11 @@ def _listed(graphs: Sequence[Graph]) -> str:
     return ", ".join(g.label for g in graphs)
 
 
-_ROUNDINGS = 64.0  # how many units of roundoff apart two sums of the same numbers may be
+_ROUNDINGS = 64.0  # two sums of the same numbers may differ by this many units of roundoff
 
 
 class SmoothedECDF(Transform):
-    """A strictly increasing piecewise-linear stand-in for the distribution of scores: maps a score to its rank.
+    """A strictly increasing piecewise-linear approximation of the distribution of scores: maps a score to its rank.
 
     Linear between its knots, 0 below the first and 1 above the last. Build it with `fit`.
 
@@ -293,14 +293,14 @@ def _numbers(values: Any, what: str) -> Array:
 
 
 def _apart(values: Array, first: NDArray[np.int64]) -> tuple[Array, NDArray[np.int64]]:
-    """Those of some increasing scores that are farther from the one kept before than a model's sums are rounded."""
+    """The increasing scores without near-ties: each is farther from the last one kept than a model's rounding error."""
     if len(values) < 2:
         return values, first
     with np.errstate(over="ignore"):
         single = np.array_equal(values, values.astype(np.float32))  # a library that adds up in float32
     unit = 2.0**-24 if single else 2.0**-53
-    # A sigmoid is known to a share of itself, a sum to a share of the largest that it may be. A sigmoid is never 0, so
-    # numbers from 0 to 1 of which one is 0 are means of leaves.
+    # The rounding error of a sigmoid is relative to its value, that of a sum to its largest possible value. A sigmoid
+    # is never 0, so numbers from 0 to 1 of which one is 0 are means of leaves.
     sigmoid = values.min() > 0 and values.max() <= 1
     sizes = np.abs(values) if sigmoid else np.full(len(values), np.abs(values).max())
     near = _ROUNDINGS * unit * sizes

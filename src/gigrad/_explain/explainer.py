@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
 from .._common import checks
-from .._common.progress import shown, wanted
+from .._common.progress import parts, shown, wanted
 from .._io import provenance
-from .._io.tables import Rows, read_rows, under_names
+from .._io.tables import Rows, read_record, read_rows, under_names
 from ..configuration import config
-from ..engine import Pairs, Population, Settings, attribute
+from ..engine import Population, Settings, distinct
 from ..errors import InputError
 from ..graph import Array, Choice, Scores
-from ..references.wiring import open_reference, reference_facts, reference_note
-from .choosing import choose, choose_for_pairs
+from .choosing import choose
+from .cost import warn_of_cost
 from .explanation import Explanation
 from .grouping import Grouping
-from .scorer import Scorer, checked_settings
-from .tracing import Traced, chosen_rows, trace_pairs, trace_population
+from .options import Keywords, Options, takes_options
+from .reference_parts import credits_by_part
+from .scorer import Scorer
+from .tracing import Traced, chosen_rows, trace_population
 
 _ROWS_FOR_RANGES = 64
-
-Discrete = Sequence[str] | Mapping[str, Sequence[float] | None] | None
-"""Which columns are discrete: left to the rule, named, or with their values."""
+TRACING = 3
+"""Tracing a row's path takes roughly this many times as long as its credits; used for the progress display."""
 
 
 class Explainer:
@@ -37,7 +38,7 @@ class Explainer:
     ----------
     model : fitted model or Graph
     reference : table or Reference
-        The population that scores are explained against, (m, p); see `gigrad.references` for how to choose one.
+        The population that scores are compared with, (m, p); see `gigrad.references` for how to choose one.
     weights : (m,) array, optional
         One weight a reference row, not negative; they are scaled to sum to 1. Equal by default.
     output : None, "margin" or a transform
@@ -46,8 +47,8 @@ class Explainer:
         mapped further.
     target : str, int, float or bool, optional
         One of several outputs or classes: by the label of the class, else by position; all by default. A binary
-        classifier gives its positive class alone; the other one, if asked for, is 1 - probability (in margin space the
-        negative), and a transform then maps that.
+        classifier gives its positive class alone; the other class, where selected, is 1 - probability (in margin space
+        the negative), and a transform then maps that.
     groups : mapping of str to sequence of str, optional
         Columns that act as one variable, at corners and in the result, say the dummies of one category.
     discrete : names, mapping of names to values, or (), optional
@@ -65,7 +66,10 @@ class Explainer:
         For corners of so many variables that orders are sampled.
     corner_tol : float
         Largest error of a row's credits from those corners, relative to the row's largest credit; `error` says what
-        was reached. 0 asks all coalitions wherever that is possible at all, up to 24 variables.
+        was reached. 0 evaluates all coalitions wherever that is possible, up to 24 variables.
+    progress : bool, optional
+        Whether to show how far the scoring of the reference is, if it takes longer than two seconds; by default as
+        `gigrad.config.progress` says.
 
     Examples
     --------
@@ -79,37 +83,37 @@ class Explainer:
            [0. , 0.5]])
     """
 
+    @takes_options
     def __init__(
         self,
         model: Any,
         reference: Any,
         *,
         weights: Any = None,
-        output: Any = None,
-        target: str | float | None = None,
-        groups: Mapping[str, Sequence[str]] | None = None,
-        discrete: Discrete = None,
-        nominal: Sequence[str] | None = None,
-        tol: float = 1e-6,
-        n_threads: int | None = None,
-        seed: int = 0,
-        corner_tol: float = 1e-3,
+        progress: bool | None = None,
+        **options: Unpack[Keywords],
     ) -> None:
-        scorer = Scorer.of(model, output, target)
-        settings = checked_settings(tol, n_threads, seed, corner_tol)
+        from ..references.wiring import open_reference, reference_facts, reference_note  # unused by loaded explainers
+
+        show = wanted(progress, config.progress)
+        asked = Options.of(options)
+        scorer = Scorer.of(model, asked.output, asked.target)
+        settings = asked.settings()
         table, weights = open_reference(reference, weights)
         rows = read_rows(table, scorer.graph, what="reference")
         if len(rows) == 0:
             raise InputError("reference must have at least one row; it is empty.")
         shares = checks.weights(weights, len(rows), "reference row")
-        scorer = scorer.under(choose(scorer.graph, [rows], discrete, nominal), rows.names)
-        grouping = Grouping.of(rows.names, groups)
-        scores = scorer.scores(rows)
+        scorer = scorer.under(choose(scorer.graph, [rows], asked.discrete, asked.nominal), rows.names)
+        grouping = Grouping.of(rows.names, asked.groups)
+        warn_of_cost(scorer.node, scorer.graph.input, rows.matrix, settings)
+        with shown(show, "scoring the reference", len(rows)):
+            scores = scorer.scores(rows)
         facts = reference_facts(reference, rows, shares, scorer.graph.columns, scores.own)
         record = {
             **scorer.record,
             "reference": provenance.reference_record(rows, shares, reference_note(reference)) | facts,
-            "settings": provenance.settings_record(settings, groups),
+            "settings": provenance.settings_record(settings, asked.groups),
         }
         self._assemble(scorer, rows, shares, scores, settings, grouping, record)
 
@@ -127,6 +131,7 @@ class Explainer:
         self.settings = replace(settings, players=grouping.players)
         self.reference, self.weights, self.base = reference, weights, weights @ scores.own
         self.reference_scores = scores.graph
+        self._distinct = distinct(reference.matrix, weights)
 
     @property
     def choice(self) -> Choice:
@@ -143,20 +148,26 @@ class Explainer:
         grouping: Grouping,
         record: dict[str, Any],
     ) -> Explainer:
-        """An explainer of parts that are known to fit together: what a portable file holds."""
+        """An explainer built from parts that need no further checks, such as those in a portable file."""
         self = cls.__new__(cls)
         self._assemble(scorer, reference, weights, scorer.scores(reference), settings, grouping, record)
         return self
 
-    def __call__(self, X: Any, *, paths: int | Sequence[int] = 0, progress: bool | None = None) -> Explanation:
+    def __call__(
+        self, X: Any, *, paths: int | Sequence[int] = 0, reference_parts: int = 0, progress: bool | None = None
+    ) -> Explanation:
         """Explain every row of a table.
 
         Parameters
         ----------
         X : table
         paths : int or sequence of int
-            For how many rows, from the first, or for which rows, to keep what happens on the way from the reference:
-            what `plots.path` and the report draw.
+            The number of rows, from the first, or the rows, whose path from the reference is kept: score, credits and
+            jumps over time, which `plots.path` and the report draw.
+        reference_parts : int
+            The number of random parts to split the reference into; the credits against each part are kept, and give
+            intervals over references, see `Explanation.summary`. 50 are enough. Time doubles, and memory grows with
+            the number; `values` stay the same.
         progress : bool, optional
             Whether to show how far the work is, if it takes longer than two seconds; by default as
             `gigrad.config.progress` says.
@@ -164,33 +175,78 @@ class Explainer:
         show = wanted(progress, config.progress)
         graph, known = self.scorer.graph, self.reference.names
         rows = under_names(read_rows(X, graph, what="X"), known, graph, what="X", other="the reference")
+        return self._explained(rows, paths, reference_parts, show)
+
+    def one(self, record: Mapping[str, Any]) -> Explanation:
+        """Explain one row, given as a mapping of column names to values, as a service receives it.
+
+        The same numbers as those of a table of that row, to the bit, in a fraction of the time.
+
+        Parameters
+        ----------
+        record : mapping of str to number, text, bool or None
+            A value for every column of the model, None where it is missing, and nothing else. Dates and other values
+            are taken where a table with them is.
+
+        Returns
+        -------
+        Explanation
+            Of one row; its `data` is an array of objects, (1, p).
+
+        Examples
+        --------
+        >>> import gigrad as gig
+        >>> explainer = gig.Explainer(tree, [[0, 0], [0, 1]])
+        >>> explainer.one({"x0": 1, "x1": 1}).values
+        array([[2.5, 1. ]])
+        """
+        graph, known = self.scorer.graph, self.reference.names
+        rows = read_record(record, graph, known)
+        return self._explained(under_names(rows, known, graph, what="The record", other="the reference"), 0, 0, False)
+
+    def _explained(self, rows: Rows, paths: int | Sequence[int], reference_parts: int, show: bool) -> Explanation:
         scores = self.scorer.scores(rows)
-        asked = chosen_rows(paths, len(rows))
+        asked, single = chosen_rows(paths, len(rows)), checks.whole(reference_parts, "reference_parts", least=0)
         self.scorer.refuse_ignored(self.reference, rows)
         population = Population(self.reference.matrix, self.weights, rows.matrix)
         population.tell(self.scorer.node, self.reference_scores, scores.graph)
+        traced = Traced(self.scorer.graph, self.scorer.node, self.settings)
         with shown(show, "explaining", len(rows)):
-            credit = attribute(self.scorer.node, self.scorer.graph.input, population, self.settings)
+            whole, again, ways = parts(len(rows), len(rows) if single else 0, TRACING * len(asked))
+            with whole:
+                credit = self.scorer.credit(self._merged(population, scores.graph), self.settings)
+            with again:
+                kept = single and credits_by_part(
+                    self.scorer.node, self.scorer.graph.input, population, single, self.settings
+                )
+            with ways:
+                found = trace_population(traced, population, asked) if len(asked) else None
         base = np.broadcast_to(self.base, scores.own.shape)
         credit = self.scorer.held_to_own(credit, base, scores.own, self.settings.tol)
         e = self.scorer.explanation(credit, base, scores.own, rows, self.grouping, self.provenance)
         self.scorer.tell_why(e, lambda _: self.reference.matrix, rows, self.settings.tol)
-        if not len(asked):
-            return e
-        traced = Traced(self.scorer.graph, self.scorer.node, self.settings)
-        return replace(e, paths=trace_population(traced, population, asked))
+        return replace(e, paths=found, reference_parts=kept or None)
+
+    def _merged(self, population: Population, scores: Array) -> Population:
+        """The same paths with equal references as one: rows of flags and categories are often equal."""
+        if self._distinct is None:
+            return population
+        first, weights = self._distinct
+        merged = Population(self.reference.matrix[first], weights, population.ends)
+        merged.tell(self.scorer.node, self.reference_scores[first], scores)
+        return merged
 
     def credit_ranges(self, groups: Mapping[str, Sequence[str]] | None = None) -> dict[str, float]:
         """The range of each feature's or group's credits over 64 rows of the reference, or over all of fewer.
 
-        What settles ties between reasons when it is given to `gigrad.reasons(..., ranges=...)`, as the command line
-        and Spark do: who else is explained then makes no difference.
+        Passed to `gigrad.reasons(..., ranges=...)`, as the command line and Spark do, they decide ties between reasons
+        independently of which other rows are explained.
         """
         matrix = self.reference.matrix
         some = matrix[np.unique(np.linspace(0, len(matrix) - 1, _ROWS_FOR_RANGES).astype(int))]
         population = Population(matrix, self.weights, some)
-        credit = attribute(self.scorer.node, self.scorer.graph.input, population, self.settings)
-        none = np.zeros((len(some), self.scorer.node.width))  # scores are not looked at
+        credit = self.scorer.credit(population, self.settings)
+        none = np.zeros((len(some), self.scorer.node.width))  # scores are not used
         rows = Rows(some, some, self.reference.names)
         plain = self.scorer.explanation(credit, none, none, rows, self.grouping, {})
         if plain.values.ndim != 2:
@@ -199,7 +255,7 @@ class Explainer:
         return dict(zip(grouped.feature_names, np.ptp(grouped.values, axis=0).tolist(), strict=True))
 
     def save(self, path: str | PathLike[str], *, reference: str = "full", rows: int = 50) -> None:
-        """Write all that is needed to explain anywhere, without the model's library, to one .gig file.
+        """Write the explainer to one .gig file, which can be loaded anywhere without the model's library.
 
         It holds numbers and text only, never code; a model with a part that is known only as a Python function cannot
         be saved. `Explainer.load` gives the same credits, to the bit, where the reference is saved in full.
@@ -229,7 +285,7 @@ class Explainer:
         >>> from gigrad.datasets import german_credit
         >>> from sklearn.linear_model import LogisticRegression
         >>> X, bad = german_credit()
-        >>> X = X[["duration_months", "age"]]
+        >>> X = X[["duration_months", "credit_amount"]]
         >>> explainer = gig.Explainer(LogisticRegression().fit(X, bad), X)
         >>> few = explainer.distilled(20)
         >>> len(few.reference), bool(abs(few.base[0] - explainer.base[0]) < 1e-9)
@@ -255,7 +311,7 @@ class Explainer:
     def load(cls, path: str | PathLike[str], *, n_threads: int | None = None) -> Explainer:
         """Read what `save` wrote; a damaged file raises CorruptModelError, and reading one never runs code.
 
-        The model's library is not asked any more: predictions come from the graph that was compared with it when the
+        The model's library is not used: predictions come from the graph, which was compared with the model when the
         explainer was made, and `gap` is measured against them. `provenance` says so.
         """
         from .. import portable
@@ -263,23 +319,17 @@ class Explainer:
         return portable.load(path, n_threads=n_threads)
 
 
+@takes_options
 def explain(
     model: Any,
     X: Any,
     reference: Any,
     *,
     weights: Any = None,
-    output: Any = None,
-    target: str | float | None = None,
-    groups: Mapping[str, Sequence[str]] | None = None,
-    discrete: Discrete = None,
-    nominal: Sequence[str] | None = None,
-    tol: float = 1e-6,
-    n_threads: int | None = None,
-    seed: int = 0,
-    corner_tol: float = 1e-3,
     paths: int | Sequence[int] = 0,
+    reference_parts: int = 0,
     progress: bool | None = None,
+    **options: Unpack[Keywords],
 ) -> Explanation:
     """Explain every row of X against a reference population.
 
@@ -293,7 +343,9 @@ def explain(
     weights, output, target, groups, discrete, nominal, tol, n_threads, seed, corner_tol
         As in `Explainer`.
     paths : int or sequence of int
-        For how many rows, from the first, or for which rows, to keep what happens on the way: see `plots.path`.
+        The number of rows, from the first, or the rows, whose path is kept: see `plots.path`.
+    reference_parts : int
+        The number of random parts of the reference to keep the credits against: see `Explainer.__call__`.
     progress : bool, optional
         Whether to show how far the work is, if it takes longer than two seconds; by default in a terminal or a notebook
         (see `gigrad.config`).
@@ -312,81 +364,5 @@ def explain(
     >>> e.base_values + e.values.sum(axis=1) + e.gap
     array([4.])
     """
-    explainer = Explainer(
-        model, reference, weights=weights, output=output, target=target, groups=groups, discrete=discrete,
-        nominal=nominal, tol=tol, n_threads=n_threads, seed=seed,
-        corner_tol=corner_tol,
-    )  # fmt: skip
-    return explainer(X, paths=paths, progress=progress)
-
-
-def explain_pairs(
-    model: Any,
-    start: Any,
-    end: Any,
-    *,
-    output: Any = None,
-    target: str | float | None = None,
-    groups: Mapping[str, Sequence[str]] | None = None,
-    discrete: Discrete = None,
-    nominal: Sequence[str] | None = None,
-    tol: float = 1e-6,
-    n_threads: int | None = None,
-    seed: int = 0,
-    corner_tol: float = 1e-3,
-    paths: int | Sequence[int] = 0,
-    progress: bool | None = None,
-) -> Explanation:
-    """Explain for every i why the score of end[i] differs from that of start[i].
-
-    Parameters
-    ----------
-    model : fitted model or Graph
-    start, end : tables, (n, p)
-        As many rows in both; row i of the one belongs to row i of the other.
-    output, target, groups, tol, n_threads, seed, corner_tol, paths, progress
-        As in `explain`.
-    discrete, nominal
-        As in `explain`. There is no reference: by default a column is discrete if all thresholds on it lie at multiples
-        of one half, or if its type is integer or boolean in both tables.
-
-    Returns
-    -------
-    Explanation
-        Whose `base_values` are the scores of `start` and whose `data` is `end`.
-
-    Examples
-    --------
-    >>> import gigrad as gig
-    >>> gig.explain_pairs(tree, start=[[0, 0], [1, 0]], end=[[1, 1], [1, 1]]).values
-    array([[2., 2.],
-           [0., 3.]])
-    """
-    scorer = Scorer.of(model, output, target)
-    settings = checked_settings(tol, n_threads, seed, corner_tol)
-    starts = read_rows(start, scorer.graph, what="start")
-    ends = read_rows(end, scorer.graph, what="end")
-    if len(starts) != len(ends):
-        raise InputError(f"start and end must have the same number of rows; they have {len(starts)} and {len(ends)}.")
-    starts = under_names(starts, ends.names, scorer.graph, what="start", other="end")
-    scorer = scorer.under(choose_for_pairs(scorer.graph, starts, ends, discrete, nominal), ends.names)
-    grouping = Grouping.of(ends.names, groups)
-    settings = replace(settings, players=grouping.players)
-    asked = chosen_rows(paths, len(ends))
-    at_starts, at_ends = scorer.scores(starts), scorer.scores(ends)
-    scorer.refuse_ignored(starts, ends)
-    pairs = Pairs(starts.matrix, ends.matrix)
-    pairs.tell(scorer.node, at_starts.graph, at_ends.graph)
-    with shown(wanted(progress, config.progress), "explaining", len(ends), "pairs"):
-        credit = attribute(scorer.node, scorer.graph.input, pairs, settings)
-    credit = scorer.held_to_own(credit, at_starts.own, at_ends.own, tol)
-    record = {
-        **scorer.record,
-        "reference": provenance.start_record(starts),
-        "settings": provenance.settings_record(settings, groups),
-    }
-    e = scorer.explanation(credit, at_starts.own, at_ends.own, ends, grouping, record)
-    scorer.tell_why(e, lambda row: starts.matrix[[row]], ends, tol)
-    if not len(asked):
-        return e
-    return replace(e, paths=trace_pairs(Traced(scorer.graph, scorer.node, settings), pairs, asked))
+    explainer = Explainer(model, reference, weights=weights, progress=progress, **options)
+    return explainer(X, paths=paths, reference_parts=reference_parts, progress=progress)

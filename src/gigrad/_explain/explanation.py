@@ -1,4 +1,4 @@
-"""The frozen result of an explanation: an array of credits that knows its names, its data and where it came from."""
+"""The frozen result of an explanation: an array of credits with its names, its data and its provenance."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._common import display
-from .._io.tables import listed
 from ..errors import InputError
 from ..graph.node import Array
 from .grouping import Grouping
+from .indexing import Ints, is_all, positions, table_columns, table_rows
 from .paths import Paths
+from .reference_parts import ReferenceParts
 
 _DERIVED: Any = None  # a field that __post_init__ fills in from the others
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
-    """How much of each row's score, against its reference, each variable deserves.
+    """Each variable's share of the difference between a row's score and that of its reference.
 
     Slices like an array, rows first, then features, then outputs, by number, name, slice, list or mask: `e[3]`,
-    `e[mask]`, `e[:, "age"]`, `e[:, :, "bad"]`. Rows and features keep their axis (`e[3]` explains one row), an output
-    picked alone loses it, and what is sliced away is kept in `rest`, so that the sums still hold.
+    `e[mask]`, `e[:, "income"]`, `e[:, :, "bad"]`. Rows and features keep their axis (`e[3]` explains one row), an
+    output picked alone loses it, and what is sliced away is kept in `rest`, so that the sums still hold.
 
     Attributes
     ----------
@@ -40,7 +39,7 @@ class Explanation:
     predictions : (n,) or (n, k)
         The row's score, as the model itself gives it.
     gap : (n,) or (n, k)
-        The part of `predictions - base_values` that the numerics lost.
+        The part of `predictions - base_values` that is missing from the credits because of rounding and quadrature.
     error : (n,) or (n, k)
         Estimated largest error of a credit of the row: quadrature and sampled corners. 0 where the answer is exact.
     data : array, data frame or None
@@ -50,7 +49,7 @@ class Explanation:
     provenance : dict
         What was explained, against what, by which versions and settings.
     ids : (n,) array
-        What to call each row: its index in a pandas table, else its number.
+        The label of each row: its index in a pandas table, else its number.
     rest : (n,) or (n, k)
         The credit of features that were sliced away; 0 before.
     columns : tuple of str
@@ -58,7 +57,11 @@ class Explanation:
     groups : dict of str to tuple of str
         The features that stand for several columns.
     paths : Paths or None
-        What happened on the way from the reference to some of the rows.
+        Score, credits and jumps along the paths from the reference to some of the rows.
+    starts : array, data frame or None
+        For pairs, the rows that the paths start from, as given, with the columns of `data`.
+    reference_parts : ReferenceParts or None
+        Credits against parts of the reference, for intervals over references.
 
     Examples
     --------
@@ -86,10 +89,12 @@ class Explanation:
     columns: tuple[str, ...] = _DERIVED
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     paths: Paths | None = None
+    starts: Any = None
+    reference_parts: ReferenceParts | None = None
 
     def __post_init__(self) -> None:
         derive: dict[str, Callable[[], Any]] = {
-            "ids": lambda: _row_ids(self.data, len(self.values)),
+            "ids": lambda: row_ids(self.data, len(self.values)),
             "rest": lambda: np.zeros(self.predictions.shape),
             "columns": lambda: self.feature_names,
         }
@@ -113,14 +118,21 @@ class Explanation:
 
     def raw(self, feature: int | str) -> NDArray[Any] | None:
         """The raw values of a feature, (n,); None for a group, which has no value of its own."""
+        return self._column(self.data, feature)
+
+    def raw_start(self, feature: int | str) -> NDArray[Any] | None:
+        """The same at the starts of pairs; None against a reference."""
+        return self._column(self.starts, feature)
+
+    def _column(self, table: Any, feature: int | str) -> NDArray[Any] | None:
         name = self.feature_names[self.position(feature)]
-        if name in self.groups or self.data is None:
+        if name in self.groups or table is None:
             return None
-        return display.column(self.data, self.columns.index(name))
+        return display.column(table, self.columns.index(name))
 
     def position(self, feature: int | str) -> int:
-        """Where a feature stands, by name or number."""
-        return int(_positions(feature, self.feature_names, "feature")[0])
+        """The position of a feature, given by name or number."""
+        return int(positions(feature, self.feature_names, "feature")[0])
 
     def __getitem__(self, key: Any) -> Explanation:
         keys = key if isinstance(key, tuple) else (key,)
@@ -129,22 +141,24 @@ class Explanation:
         out = self
         if len(keys) > 2:
             out = out._take_outputs(keys[2])
-        if len(keys) > 1 and not _is_all(keys[1]):
-            out = out._take_features(_positions(keys[1], self.feature_names, "feature"))
+        if len(keys) > 1 and not is_all(keys[1]):
+            out = out._take_features(positions(keys[1], self.feature_names, "feature"))
         if isinstance(keys[0], str):
             instead = f"e[:, {keys[0]!r}]" if keys[0] in self.feature_names else 'e[:, "name"]'
             hint = "" if keys[0] in self.feature_names else display.near(keys[0], self.feature_names)
             raise InputError(f"The first index picks rows; got {keys[0]!r}. For a feature write {instead}.{hint}")
-        if not _is_all(keys[0]):
-            out = out._take_rows(_positions(keys[0], range(len(self)), "row"))
+        if not is_all(keys[0]):
+            out = out._take_rows(positions(keys[0], range(len(self)), "row"))
         return out
 
     def _take_rows(self, index: Ints) -> Explanation:
         per_row = ("values", "base_values", "predictions", "gap", "error", "rest", "ids")
         return replace(
             self,
-            data=_table_rows(self.data, index),
+            data=table_rows(self.data, index),
+            starts=table_rows(self.starts, index),
             paths=None if self.paths is None else self.paths.take_rows(index),
+            reference_parts=None if self.reference_parts is None else self.reference_parts.take_rows(index),
             **{name: getattr(self, name)[index] for name in per_row},
         )
 
@@ -156,7 +170,7 @@ class Explanation:
         return self._merge({self.feature_names[i]: np.array([i]) for i in index})
 
     def _take_outputs(self, key: Any) -> Explanation:
-        found = _positions(key, self.output_names, "output")
+        found = positions(key, self.output_names, "output")
         if not len(found):
             raise InputError("A slice must keep at least one output; got none.")
         index: Any = int(found[0]) if isinstance(key, (int, np.integer, str)) else found
@@ -165,6 +179,7 @@ class Explanation:
             self,
             output_names=tuple(self.output_names[i] for i in found),
             paths=None if self.paths is None else self.paths.take_outputs(index),
+            reference_parts=None if self.reference_parts is None else self.reference_parts.take_outputs(index),
             **{name: getattr(self, name)[..., index] for name in per_output},
         )
 
@@ -174,6 +189,7 @@ class Explanation:
         wanted = {column for columns in groups.values() for column in columns}
         kept = np.array([i for i, column in enumerate(self.columns) if column in wanted], dtype=np.int64)
         values = np.stack([self.values[:, old].sum(axis=1) for old in members.values()], axis=1)
+        single, merged = self.reference_parts, list(members.values())
         dropped = np.setdiff1d(np.arange(len(self.feature_names)), np.concatenate(list(members.values())))
         return replace(
             self,
@@ -181,10 +197,12 @@ class Explanation:
             rest=self.rest + self.values[:, dropped].sum(axis=1),
             error=self.error * max(len(old) for old in members.values()),
             data=table_columns(self.data, kept),
+            starts=table_columns(self.starts, kept),
             feature_names=tuple(members),
             columns=tuple(self.columns[i] for i in kept),
             groups={name: columns for name, columns in groups.items() if columns != (name,)},
-            paths=None if self.paths is None else self.paths.merge_features(list(members.values())),
+            paths=None if self.paths is None else self.paths.merge_features(merged),
+            reference_parts=None if single is None else single.merge_features(merged),
         )
 
     def _columns_of(self, features: Ints) -> tuple[str, ...]:
@@ -236,11 +254,41 @@ class Explanation:
 
         return frames.to_shap(self)
 
-    def summary(self, *, library: Literal["pandas", "polars"] | None = None) -> Any:
-        """The features by importance: mean `|credit|`, mean credit, and share of all `|credit|`, as a data frame."""
-        from .._output import frames
+    def summary(
+        self,
+        *,
+        over: Literal["rows", "references", "both"] | None = None,
+        level: float = 0.95,
+        bootstrap: int = 200,
+        seed: int = 0,
+        library: Literal["pandas", "polars"] | None = None,
+    ) -> Any:
+        """The features by importance, as a data frame: mean `|credit|` with an interval, mean credit, share.
 
-        return frames.summary(self, library)
+        `low` and `high` are percentiles of the mean `|credit|` in bootstrap samples: how far it would move with another
+        sample, of the same size and source, of what `over` names. They say nothing about another model or another
+        training table. A percentile interval from few rows, or from few references, is too narrow.
+
+        Parameters
+        ----------
+        over : "rows", "references" or "both", optional
+            What is resampled. Rows: the explained rows, each with its credits, against the same reference.
+            References: the reference, with the same explained rows; it needs the credits against parts of it that
+            `explain(..., reference_parts=50)` keeps. Parts are drawn with replacement: where each is one row this is
+            the plain bootstrap; 50 larger random parts estimate the same spread to about 10 %.
+            By default both where the credits against parts are known, else rows.
+        level : float
+            The intervals' level.
+        bootstrap : int
+            How many samples; 0 for no interval (NaN).
+        seed : int
+        library : "pandas" or "polars", optional
+            That of `data` by default, else pandas.
+        """
+        from .._output import frames, intervals
+
+        how = intervals.Resampled.asked(self, over, level, bootstrap, seed)
+        return frames.summary(self, how.of_importance(self), library)
 
     def save(self, path: str | Path) -> None:
         """Write everything to a .parquet file; `Explanation.load` reads it back."""
@@ -255,11 +303,14 @@ class Explanation:
 
         return files.load(path)
 
-    def report(self, path: str | Path, *, title: str | None = None) -> None:
-        """Write one .html file that shows everything, needs no network, and can be sent around."""
+    def report(self, path: str | Path, *, title: str | None = None, drift: Any = None) -> None:
+        """Write one self-contained .html file that shows the explanation and needs no network.
+
+        `drift` is a result of `gigrad.monitor`, for example against last month's run, shown as a section of the page.
+        """
         from .._output.report import write
 
-        write(self, path, title=title)
+        write(self, path, title=title, drift=drift)
 
     def __repr__(self) -> str:
         from .._output import notebook
@@ -284,76 +335,24 @@ def _check_shapes(e: Explanation) -> None:
             f"Credits of shape {e.values.shape} need as many names; there are {len(e.feature_names)} feature names and "
             f"{len(e.output_names)} output names."
         )
-    if e.data is not None and tuple(e.data.shape) != (n, len(e.columns)):
-        raise InputError(f"data must have {n} rows and {len(e.columns)} columns; its shape is {tuple(e.data.shape)}.")
+    for name, table in (("data", e.data), ("starts", e.starts)):
+        if table is not None and tuple(table.shape) != (n, len(e.columns)):
+            raise InputError(
+                f"{name} must have {n} rows and {len(e.columns)} columns; its shape is {tuple(table.shape)}."
+            )
     if len(e.ids) != n:
         raise InputError(f"ids must have one entry a row, {n}; there are {len(e.ids)}.")
 
 
-def _row_ids(data: Any, rows: int) -> NDArray[Any]:
+def row_ids(data: Any, rows: int) -> NDArray[Any]:
+    """The label of each row of a table, (rows,): its index in a pandas table, else its number."""
+    if isinstance(data, np.ndarray):
+        return np.arange(rows)
+    if nw.dependencies.is_pandas_dataframe(data):
+        return np.asarray(data.index)
     frame = nw.from_native(data, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         index = nw.maybe_get_index(frame)
         if index is not None:
             return np.asarray(index)
     return np.arange(rows)
-
-
-def _is_all(key: Any) -> bool:
-    return isinstance(key, slice) and key == slice(None)
-
-
-def _positions(key: Any, names: Sequence[Any], what: str) -> Ints:
-    """Any index of one axis as positions: numbers, names, slices, lists and masks of them."""
-    size = len(names)
-    if isinstance(key, slice):
-        return np.arange(size)[key]
-    single = isinstance(key, (str, int, np.integer)) and not isinstance(key, bool)
-    ways = "number" if isinstance(names, range) else "number, name"
-    refused = InputError(f"A {what} is picked by {ways}, slice, list or mask; got {key!r}.")
-    try:
-        array = np.asarray([key] if single else key)
-    except ValueError:  # lists of several lengths
-        raise refused from None
-    if array.ndim != 1 or key is None:
-        raise refused
-    if array.dtype == bool:
-        if len(array) != size:
-            raise InputError(f"A mask of {what}s must have {size} entries; it has {len(array)}.")
-        return np.flatnonzero(array)
-    if array.dtype.kind in "UO" and not isinstance(names, range):
-        return np.array([_named(name, names, what) for name in array.tolist()], dtype=np.int64)
-    if array.dtype.kind not in "iu" and array.size:
-        raise refused
-    index = array.astype(np.int64)
-    outside = index[(index < -size) | (index >= size)]
-    if len(outside):
-        raise InputError(f"There are {size} {what}s, so {what} {outside[0]} does not exist.")
-    return np.where(index < 0, index + size, index)
-
-
-def _named(name: Any, names: Sequence[str], what: str) -> int:
-    if isinstance(name, (int, np.integer)):
-        return int(_positions(int(name), names, what)[0])
-    found = [i for i, known in enumerate(names) if known == name]
-    if len(found) != 1:
-        hint = "" if found else display.near(name, names)
-        raise InputError(
-            f"{name!r} must be the name of one {what}; {len(found)} have it.{hint} There are {listed(names)}."
-        )
-    return found[0]
-
-
-def _table_rows(data: Any, index: Ints) -> Any:
-    """Some rows of a raw table, in its own library."""
-    if data is None or isinstance(data, np.ndarray):
-        return None if data is None else data[index]
-    return nw.from_native(data, eager_only=True)[index.tolist()].to_native()
-
-
-def table_columns(data: Any, index: Ints) -> Any:
-    """Some columns of a raw table, in its own library."""
-    if data is None or isinstance(data, np.ndarray):
-        return None if data is None else data[:, index]
-    frame = nw.from_native(data, eager_only=True)
-    return frame.select([frame.columns[i] for i in index]).to_native()

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from .._common import checks, display
 from .._common.optional import frame_library
+from .._common.progress import shown, wanted
 from .._io import provenance
 from .._io.tables import Rows, read_rows, under_names
+from ..configuration import config
 from ..engine import Settings
 from ..errors import AccuracyWarning, InputError, warn
 from ..graph import Array, rounding_above
 from ..references.wiring import open_reference, reference_note
 from .choosing import choose
-from .explainer import Discrete
 from .grouping import Grouping
+from .options import Keywords, Options, takes_options
 from .resampling import CARE, bootstrap_weights, credits_by_start
-from .scorer import Scorer, checked_settings
+from .scorer import Scorer
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,8 @@ class ScoreGap:
     level : float
         The intervals' level.
     gap, error : float
-        What the numerics lost; the estimated largest error of a credit.
+        The part of the difference missing from the credits (rounding, quadrature); the estimated largest error of a
+        credit.
     provenance : dict
 
     Examples
@@ -98,6 +100,7 @@ class ScoreGap:
         return "\n".join([*lines, "  * the interval excludes zero"] if known else lines)
 
 
+@takes_options
 def explain_gap(
     model: Any,
     group_a: Any,
@@ -105,17 +108,10 @@ def explain_gap(
     *,
     weights_a: Any = None,
     weights_b: Any = None,
-    output: Any = None,
-    target: str | float | None = None,
-    groups: Mapping[str, Sequence[str]] | None = None,
-    discrete: Discrete = None,
-    nominal: Sequence[str] | None = None,
     level: float = 0.95,
     bootstrap: int = 200,
-    tol: float = 1e-6,
-    n_threads: int | None = None,
-    seed: int = 0,
-    corner_tol: float = 1e-3,
+    progress: bool | None = None,
+    **options: Unpack[Keywords],
 ) -> ScoreGap:
     """Split the difference in mean score, group_a minus group_b, over the variables.
 
@@ -135,9 +131,11 @@ def explain_gap(
     discrete, nominal
         As in `Explainer`. By default the rows of both groups decide, so that it does not matter which is a.
     level : float
-        Level of the intervals: percentiles of the bootstrap, in which both groups are drawn anew.
+        Level of the intervals: percentiles of the bootstrap, in which both groups are resampled.
     bootstrap : int
-        How many times; 0 for no intervals (NaN).
+        The number of resamples; 0 for no intervals (NaN).
+    progress : bool, optional
+        As in `explain`.
 
     Examples
     --------
@@ -147,25 +145,27 @@ def explain_gap(
     (2.5, array([1. , 1.5]))
     """
     level, bootstrap = checks.inside(level, "level"), checks.whole(bootstrap, "bootstrap", least=0)
-    scorer, settings = Scorer.of(model, output, target), checked_settings(tol, n_threads, seed, corner_tol)
+    asked = Options.of(options)
+    scorer, settings = Scorer.of(model, asked.output, asked.target), asked.settings()
     if scorer.node.width != 1:
         outputs = ", ".join(map(repr, scorer.output_names))
         raise InputError(f"A gap is about one score; this model has the outputs {outputs}. Pick one with target=.")
     a = _Group.read("group_a", group_a, weights_a, scorer)
     b = _Group.read("group_b", group_b, weights_b, scorer)
     under_names(b.rows, a.rows.names, scorer.graph, what="group_b", other="group_a")
-    scorer = scorer.under(choose(scorer.graph, [a.rows, b.rows], discrete, nominal), a.rows.names)
-    grouping = Grouping.of(a.rows.names, groups)
+    scorer = scorer.under(choose(scorer.graph, [a.rows, b.rows], asked.discrete, asked.nominal), a.rows.names)
+    grouping = Grouping.of(a.rows.names, asked.groups)
     scorer.refuse_ignored(b.rows, a.rows)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(settings.seed)
     # Sample 0 is the groups as they are, the others are the bootstrap's.
     samples_a, samples_b = a.samples(bootstrap, random), b.samples(bootstrap, random)
-    credits, error, sampled = _mean_credits(scorer, settings, a, b, samples_a, samples_b)
+    with shown(wanted(progress, config.progress), "explaining the gap", len(a.rows)):
+        credits, error, sampled = _mean_credits(scorer, settings, a, b, samples_a, samples_b)
     difference = samples_a @ a.own - samples_b @ b.own
-    gap, allowed = float(difference[0] - credits[0].sum()), tol * max(abs(a.mean), abs(b.mean))
-    rounding = float(rounding_above(scorer.node, scorer.graph.witnesses, np.array([[allowed / tol]]))[0, 0])
+    gap, allowed = float(difference[0] - credits[0].sum()), settings.tol * max(abs(a.mean), abs(b.mean))
+    rounding = float(rounding_above(scorer.node, scorer.graph.witnesses, np.array([[allowed / settings.tol]]))[0, 0])
     _warn_of(max(error, abs(gap)) if abs(gap) > allowed + rounding else error, allowed)
-    _warn_of_sampling(sampled, float(np.abs(credits[0]).max(initial=0.0)), corner_tol)
+    _warn_of_sampling(sampled, float(np.abs(credits[0]).max(initial=0.0)), settings.corner_tol)
     error = (max(error, abs(gap)) if abs(gap) > allowed else error) + sampled
     members = [list(columns) for columns in grouping.members.values()]
     credits = np.stack([credits[:, columns].sum(axis=1) for columns in members], axis=1)
@@ -188,7 +188,7 @@ def explain_gap(
             **scorer.record,
             "group_a": a.record,
             "group_b": b.record,
-            "settings": provenance.settings_record(settings, groups) | {"bootstrap": bootstrap, "level": level},
+            "settings": provenance.settings_record(settings, asked.groups) | {"bootstrap": bootstrap, "level": level},
         },
     )
 
@@ -240,7 +240,7 @@ def _mean_credits(
 
 
 def _interval(samples: Array, level: float) -> tuple[Array, Array]:
-    """Percentiles that hold `level` of the samples, (columns,); NaN where there are none."""
+    """The lower and upper percentile that enclose `level` of the samples, (columns,) each; NaN without samples."""
     if len(samples) == 0:
         nothing = np.full(samples.shape[1], np.nan)
         return nothing, nothing
@@ -249,7 +249,7 @@ def _interval(samples: Array, level: float) -> tuple[Array, Array]:
 
 
 def _warn_of_sampling(error: float, largest: float, target: float) -> None:
-    """Say that the sampled corners missed their target, where they did."""
+    """Warn if the error of sampled corners exceeds `corner_tol`."""
     if error > max(target, 1e-12) * largest:
         warn(
             f"In some pairs so many columns change at once that their credit was sampled: mean credits are off by up "
@@ -260,7 +260,7 @@ def _warn_of_sampling(error: float, largest: float, target: float) -> None:
 
 
 def _warn_of(error: float, allowed: float) -> None:
-    """Say that the tolerance was not reached, where it was not."""
+    """Warn if the estimated error exceeds the tolerance."""
     if error > allowed or np.isnan(error):
         warn(
             f"The tolerance was not reached: the estimated error of a mean credit is up to {error:.3g} where "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +54,7 @@ class Grouping:
             merged.setdefault(home.get(column, column), []).append(i)
         return cls(tuple(names), {name: tuple(columns) for name, columns in merged.items()})
 
-    @property
+    @cached_property
     def players(self) -> NDArray[np.int64] | None:
         """For every column the number of its feature; None where every column is a feature."""
         if len(self.members) == len(self.names):
@@ -63,14 +64,14 @@ class Grouping:
             out[list(columns)] = number
         return out
 
-    @property
+    @cached_property
     def order(self) -> NDArray[np.int64]:
-        """The columns, those of a feature side by side."""
+        """The positions of all columns, with the columns of each feature next to each other."""
         return np.array([c for columns in self.members.values() for c in columns], np.int64)
 
-    @property
+    @cached_property
     def groups(self) -> dict[str, tuple[str, ...]]:
-        """The features that have another name or number of columns than one column of that name."""
+        """The features that are not simply one column of the same name, with the names of their columns."""
         return {
             name: tuple(self.names[c] for c in columns)
             for name, columns in self.members.items()

@@ -1,4 +1,4 @@
-"""What happens on the way from the reference to a row: the score, the jumps, the credit gathered so far."""
+"""The path from the reference to a row over time: the score, its jumps, and the credit accumulated so far."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Paths:
     times : (t,)
         From 0, the reference, to 1, the row itself. A time may come twice: just before and just after a jump.
     score : (r, t) or (r, t, k)
-        The score on the way.
+        The score at these times.
     credit : (r, t, p) or (r, t, p, k)
-        What each feature has gathered so far; at time 1 it is the credit.
+        The credit that each feature has accumulated up to these times; at time 1 it is the feature's credit.
     jump_row : (j,) int64
         The largest jumps: which path, by position in `rows`, ...
     jump_time : (j,)
@@ -69,7 +69,7 @@ class Paths:
 
     @property
     def said(self) -> str:
-        """Over how many references the paths are a mean, in words."""
+        """The number of references that the paths are averaged over, in words."""
         if self.of == 1:
             return "from its own start"
         if self.references == self.of:
@@ -97,13 +97,13 @@ class Paths:
         )
 
     def take_outputs(self, index: int | Ints) -> Paths:
-        """Some of several outputs; one alone, by its number, loses the outputs' axis."""
+        """The paths for some of several outputs; a single number drops the outputs' axis."""
         return replace(
             self, score=self.score[..., index], credit=self.credit[..., index], jump_size=self.jump_size[..., index]
         )
 
     def merge_features(self, members: Sequence[Ints]) -> Paths:
-        """New features, each the sum of some old ones; jumps of features in none of them keep no feature."""
+        """The paths for new features, each the sum of some old ones; jumps of features in none get feature -1."""
         new = np.full(self.credit.shape[2], -1, np.int64)
         for position, old in enumerate(members):
             new[old] = position

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from .._output.report import report_path, write
-from .explainer import Discrete, explain
+from .explainer import explain
 from .explanation import Explanation
+from .options import Keywords, takes_options
 
 
+@takes_options
 def report(
     model: Any,
     X: Any,
@@ -19,28 +20,24 @@ def report(
     *,
     title: str | None = None,
     paths: int = 50,
+    drift: Any = None,
     weights: Any = None,
-    output: Any = None,
-    target: str | float | None = None,
-    groups: Mapping[str, Sequence[str]] | None = None,
-    discrete: Discrete = None,
-    nominal: Sequence[str] | None = None,
-    tol: float = 1e-6,
-    n_threads: int | None = None,
-    seed: int = 0,
-    corner_tol: float = 1e-3,
+    progress: bool | None = None,
+    **options: Unpack[Keywords],
 ) -> Explanation:
     """Explain every row of X against a reference population and write one HTML file that shows it.
 
     Parameters
     ----------
     model, X, reference
-        As in `gigrad.explain`, like the arguments after `paths`.
+        As in `gigrad.explain`, like the arguments after `drift`.
     path : str or Path
         The file to write, whose name ends in .html.
     title : str, optional
     paths : int
-        For how many rows, from the first, the way from the reference is shown too.
+        The number of rows, from the first, whose path from the reference is shown too.
+    drift : Drift, optional
+        A result of `gigrad.monitor` for two runs, shown as a section of the page.
 
     Returns
     -------
@@ -55,10 +52,6 @@ def report(
     (2, 2)
     """
     path = report_path(path)
-    e = explain(
-        model, X, reference, weights=weights, output=output, target=target, groups=groups, discrete=discrete,
-        nominal=nominal, tol=tol, n_threads=n_threads, seed=seed,
-        corner_tol=corner_tol, paths=paths,
-    )  # fmt: skip
-    write(e, path, title=title)
+    e = explain(model, X, reference, weights=weights, paths=paths, progress=progress, **options)
+    write(e, path, title=title, drift=drift)
     return e

@@ -1,4 +1,4 @@
-"""Bootstrap weights, and credits pair by pair: what is needed to see how an answer depends on who was in the sample."""
+"""Bootstrap weights, and credits of every pair, from which intervals over resampled rows are computed."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .._common.progress import part as stage
 from ..engine import Pairs, Settings, attribute
 from ..graph import Array, Input, Node, value_of
 
@@ -23,7 +24,7 @@ def bootstrap_weights(weights: Array, replicates: int, random: np.random.Generat
     rows = len(weights)
     out: Array = random.multinomial(rows, np.full(rows, 1.0 / rows), size=replicates) * weights
     total = out.sum(axis=1, keepdims=True)
-    # A draw that hits only rows of weight 0 says nothing; the whole sample stands in for it.
+    # A draw with only rows of weight 0 cannot be normalised; the original sample replaces it.
     return np.where(total > 0, out / np.where(total > 0, total, 1.0), weights)
 
 
@@ -34,19 +35,19 @@ class PairErrors(NamedTuple):
     sampled: Array
 
     def of_means(self, weights: Array) -> Array:
-        """The same for means over starts, (ends, times), by weights (times, starts)."""
+        """The error of means over starts, (ends, samples), by weights (samples, starts)."""
         return self.plain @ weights.T + np.sqrt(CARE * (self.sampled**2 @ (weights**2).T))
 
 
 CARE = 1.2
-"""Samples of pairs are independent, so their errors add up in squares. What a bound has beside a quantile of the sample
-does not; this covers it."""
+"""Pairs are sampled independently, so their errors add up in squares; a bound also has a part that is no quantile of a
+sample and does not. This safety factor covers it."""
 
 
 def credits_by_start(
     node: Node, source: Input, starts: Array, ends: Array, settings: Settings
 ) -> Iterator[tuple[slice, Array, PairErrors]]:
-    """Credits of every end against every start, some ends at a time; the error of their means is the caller's to judge.
+    """Credits of every end against every start, in blocks of ends; the caller checks the error of their means.
 
     Yields
     ------
@@ -55,7 +56,7 @@ def credits_by_start(
     errors : PairErrors
     """
     size = max(1, BLOCK // len(starts))
-    # What is sampled is a mean over all starts in the end, and its error that much smaller.
+    # The final result is a mean over all starts, so the error allowed for each pair is larger by sqrt(starts).
     settings = replace(settings, quiet=True, corner_tol=min(settings.corner_tol * len(starts) ** 0.5, 0.5))
     at_starts, at_ends = (value_of(node, {source: rows}) for rows in (starts, ends))
     for begin in range(0, len(ends), size):
@@ -63,7 +64,8 @@ def credits_by_start(
         count = part.stop - part.start
         pairs = Pairs(np.tile(starts, (count, 1)), np.repeat(ends[part], len(starts), axis=0))
         pairs.tell(node, np.tile(at_starts, (count, 1)), np.repeat(at_ends[part], len(starts), axis=0))
-        credit = attribute(node, source, pairs, settings)
+        with stage(part.start / len(ends), part.stop / len(ends)):
+            credit = attribute(node, source, pairs, settings)
         shape = (count, len(starts))
         sampled = np.broadcast_to(credit.sampled, credit.error.shape)
         errors = PairErrors(*(e[:, 0].reshape(shape) for e in (credit.error - sampled, sampled)))

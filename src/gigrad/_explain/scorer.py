@@ -8,20 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from .._common import checks
 from .._io import provenance
 from .._io.tables import Rows
-from ..engine import Credits, Settings, held_to
+from ..engine import Credits, Pairs, Population, Settings, attribute, held_to
 from ..engine.opaque import has_functions, refuse_ignored, why_not
 from ..errors import AccuracyWarning, warn
 from ..graph import Array, Choice, Graph, Node, Scores, rounding_above, scores_of, under
 from ..importers import import_model
-from .explanation import Explanation, table_columns
+from .explanation import Explanation
 from .grouping import Grouping
+from .indexing import table_columns
 
 NOTICED = 1e-5
-"""The share of a score that its credits may fall short of before a function's gradient is looked at for the reason:
-more than the precision of a net in float32."""
+"""Relative mismatch between a score and its credits from which on a function's gradient is examined for the cause: more
+than the precision of a net in float32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Scorer:
     Attributes
     ----------
     graph, node
-        With splits where `choice` puts them.
+        With thresholds moved to where `choice` puts them.
     output_names : tuple of str
     record : dict
     choice : Choice
@@ -48,8 +48,8 @@ class Scorer:
 
     @classmethod
     def of(cls, model: Any, output: Any, target: Any, graph: Graph | None = None) -> Scorer:
-        """The output of a model that `output` and `target` name; `graph` is what it was imported as, if it was."""
-        if isinstance(model, Scorer):  # the same question, asked before
+        """The output of a model that `output` and `target` name; `graph` is the imported model, if there is one yet."""
+        if isinstance(model, Scorer):  # already prepared for this output and target
             return model
         graph = import_model(model) if graph is None else graph
         node, names = graph.output(output, target)
@@ -68,28 +68,32 @@ class Scorer:
         return Scorer(placed, moved, self.output_names, record, choice, (graph, node))
 
     def own(self, rows: Rows) -> Array:
-        """The model's own predictions (n, k), after the graph has been seen to reproduce them."""
+        """The model's own predictions (n, k), after a check that the graph reproduces them."""
         return self.scores(rows).own
 
     def scores(self, rows: Rows) -> Scores:
-        """The same, with the graph's own beside them."""
+        """The model's own predictions and the graph's scores, after the same check."""
         return scores_of(self.node, self.graph.witnesses, self.graph.input, rows)
 
+    def credit(self, paths: Population | Pairs, settings: Settings) -> Credits:
+        """The credits of the output along paths between rows of its graph's columns."""
+        return attribute(self.node, self.graph.input, paths, settings)
+
     def held_to_own(self, credit: Credits, base: Array, predictions: Array, tol: float) -> Credits:
-        """Credits whose error covers what is missing to the model's own scores, (n, k), beyond the tolerance."""
+        """The credits with `error` raised to cover their mismatch with the model's own scores beyond the tolerance."""
         scale = np.maximum(np.abs(base), np.abs(predictions))
         rounding = rounding_above(self.node, self.graph.witnesses, scale)
         return held_to(credit, predictions - base, tol * scale, rounding)
 
     def refuse_ignored(self, starts: Rows, ends: Rows) -> None:
-        """Refuse a model with a function that moves with a column which its gradient ignores."""
+        """Raise if the value of a function in the model changes with a column for which its gradient is 0."""
         if len(starts) and len(ends) and has_functions(self.node):
             refuse_ignored(self.node, self.graph.input, starts.matrix, ends.matrix, ends.names)
 
     def tell_why(self, e: Explanation, starts: Callable[[int], Array], rows: Rows, tol: float) -> None:
-        """Warn of the reason where credits do not add up because a function or its gradient is not what it must be.
+        """Warn, with the cause, if credits do not add up because a function is not smooth or its gradient is wrong.
 
-        `starts` gives the starts of one row's paths.
+        `starts` returns the starts of the paths of the row with the given number.
         """
         if not len(rows) or not has_functions(self.node):
             return
@@ -110,8 +114,9 @@ class Scorer:
         rows: Rows,
         grouping: Grouping,
         record: dict[str, Any],
+        starts: Rows | None = None,
     ) -> Explanation:
-        """The result: one output loses its axis, the explained rows enter the record."""
+        """The Explanation of `rows`, without the outputs' axis if there is one output; `starts` are those of pairs."""
         values, error = credit.values, credit.error
         gap = predictions - base - values.sum(axis=1)
         if self.node.width == 1:
@@ -124,7 +129,8 @@ class Scorer:
             predictions,
             gap,
             error,
-            data=rows.table if grouping.players is None else table_columns(rows.table, grouping.order),
+            data=_ordered(rows, grouping),
+            starts=None if starts is None else _ordered(starts, grouping),
             feature_names=tuple(grouping.members),
             output_names=self.output_names,
             provenance=record,
@@ -133,12 +139,6 @@ class Scorer:
         )
 
 
-def checked_settings(tol: float, n_threads: int | None, seed: int, corner_tol: float) -> Settings:
-    """How to compute, once it has been seen to make sense."""
-    threads = None if n_threads is None else checks.whole(n_threads, "n_threads")
-    return Settings(
-        tol=checks.inside(tol, "tol"),
-        n_threads=threads,
-        corner_tol=checks.target(corner_tol, "corner_tol"),
-        seed=checks.seed(seed),
-    )
+def _ordered(rows: Rows, grouping: Grouping) -> Any:
+    """The raw table, with the columns of groups together."""
+    return rows.table if grouping.players is None else table_columns(rows.table, grouping.order)

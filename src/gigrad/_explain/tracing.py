@@ -1,7 +1,7 @@
-"""What happens on the way from the references to a row: the score, the credit gathered so far, the largest jumps.
+"""Paths from the references to a row: the score over time, the credit accumulated so far, the largest jumps.
 
-The engine tells what every variable gathers in each of many short pieces of the way (`engine.progress`), and lists the
-jumps. Numbers of pieces are odd: what changes all at once, half-way, does so in the middle of one.
+The engine gives the credit of every variable in each of many short intervals of time (`engine.progress`), and lists
+the jumps. The number of intervals is odd, so that a column that changes at time 1/2 does so inside an interval.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._common import checks
+from .._common.progress import parts
 from ..engine import (
     Jumps,
     Pairs,
@@ -31,16 +32,16 @@ from ..graph import Array, Graph, Node, value_of
 from .paths import Paths
 
 FINE = 121
-"""Pieces of a single path, or of a score that only jumps."""
+"""Intervals for a single path, or for a score that only jumps."""
 COARSE = 41
-"""Pieces of a mean over many paths that must be walked one by one."""
+"""Intervals for a mean over many paths that must be integrated one by one."""
 WAYS = 2500
-"""How many paths in all, rows times references, are walked before references are sampled."""
+"""References are sampled where there would be more paths than this in all, rows times references."""
 LEAST = 50
-"""How many references a sample has at least."""
+"""The least number of references in such a sample."""
 JUMPS = 6
 NARROWED = 5
-"""How often a piece is cut to a third to see whether it holds a jump."""
+"""How often an interval is cut to a third to see whether it holds a jump."""
 VISIBLE = 0.02
 """The smallest jump worth marking, as a part of the largest credit."""
 
@@ -67,14 +68,14 @@ class Way:
 
 @dataclass(frozen=True, eq=False)
 class Traced:
-    """The output of a model that paths are asked of."""
+    """The output of a model whose paths are traced."""
 
     graph: Graph
     node: Node
     settings: Settings
 
     def times(self, starts: int) -> Array:
-        """The edges of the pieces of a mean over so many paths."""
+        """The edges of the time intervals for a mean over so many paths."""
         return np.linspace(0.0, 1.0, (FINE if self.only_jumps or starts == 1 else COARSE) + 1)
 
     def way(self, starts: Array, weights: Array, end: Array) -> Way:
@@ -83,7 +84,7 @@ class Traced:
         paths = Population(starts, weights, end[None])
         gained, jumps = progress(node, source, paths, times, self.settings)
         credit = np.concatenate([np.zeros((1, *gained.shape[1:])), np.cumsum(gained, axis=0)])
-        if self.only_jumps:  # nothing is lost on the way, so the credits say what the score is
+        if self.only_jumps:  # credits are exact, so the score is the base plus their sum
             score = weights @ self.score(starts) + credit.sum(axis=1)
         else:
             score = scores_along(node, source, paths, times, self.settings.n_threads)
@@ -103,7 +104,7 @@ class Traced:
 
 
 def chosen_rows(paths: Any, n: int) -> Ints:
-    """The rows whose paths a caller asked for: the first so many, or those listed."""
+    """The numbers of the rows that `paths` selects: the first so many, or those listed."""
     if checks.is_whole(paths) and paths >= 0:
         return np.arange(min(int(paths), n))
     rows = np.asarray(paths)
@@ -119,7 +120,10 @@ def trace_population(traced: Traced, population: Population, rows: Ints) -> Path
     starts, weights = population.starts, population.weights
     if not traced.only_jumps:
         starts, weights = _sampled(traced, starts, weights, max(LEAST, WAYS // len(rows)))
-    ways = [traced.way(starts, weights, end) for end in population.ends[rows]]
+    ways = []
+    for stage, end in zip(parts(*np.ones(len(rows))), population.ends[rows], strict=True):
+        with stage:
+            ways.append(traced.way(starts, weights, end))
     return _joined(ways, rows, traced.times(len(starts)), len(starts), len(population.starts))
 
 
@@ -130,7 +134,7 @@ def trace_pairs(traced: Traced, pairs: Pairs, rows: Ints) -> Paths:
 
 
 def _sampled(traced: Traced, starts: Array, weights: Array, most: int) -> tuple[Array, Array]:
-    """At most `most` references that keep the spread of the scores: one for each equal part of the ranked weight."""
+    """At most `most` references with their weights, stratified by score: one from each stratum of equal weight."""
     if len(starts) <= most:
         return starts, weights
     order = np.argsort(traced.score(starts)[:, 0], kind="stable")
@@ -160,7 +164,7 @@ def _joined(ways: Sequence[Way], rows: Ints, times: Array, references: int, of: 
 
 
 def _same_moment(jumps: Jumps) -> list[Jump]:
-    """The largest jumps of the mean: those of one variable at one time, over all trees and references, are one."""
+    """The largest jumps of the mean path, after adding up those of the same variable at the same time."""
     if not len(jumps.time):
         return []
     order = np.lexsort((jumps.time, jumps.player))
@@ -172,10 +176,10 @@ def _same_moment(jumps: Jumps) -> list[Jump]:
 
 
 def _narrowed(traced: Traced, paths: Population, gained: Array, edges: Array) -> list[Jump]:
-    """The largest jumps of the mean where not all are listed.
+    """The largest jumps of the mean path, located by trisection where the engine does not list them all.
 
-    The largest changes of one variable within a piece are narrowed down to a third, again and again: a jump keeps its
-    size, a slope loses it. Thirds keep one half in the middle of the piece that holds it.
+    The intervals in which a variable's credit changes most are repeatedly cut to the third with the largest change: a
+    jump keeps its size, a slope loses it. With thirds, time 1/2 stays inside an interval and is never its edge.
     """
     size = np.abs(gained).max(axis=2)
     order = np.argsort(-size, axis=None, kind="stable")[:JUMPS]

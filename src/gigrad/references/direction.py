@@ -32,20 +32,20 @@ def checked_direction(higher_is_better: Any) -> bool:
 
 
 def agreed_direction(reference: Mapping[str, Any], asked: bool | None) -> bool:
-    """The direction that was asked for, or else the one on the reference's record; both must agree where both exist."""
+    """The direction given by the caller, else the one recorded with the reference; an InputError if they differ."""
     known = reference.get("higher_is_better")
     if asked is None:
         if known is None:
             raise InputError(
-                "higher_is_better must be given (--higher-is-better, --lower-is-better): True if a high score speaks "
+                "higher_is_better must be given (--higher-is-better, --lower-is-better): True if a high score is good "
                 "for an applicant, False for a probability of default. A reference from gigrad.references.approved "
-                "carries it."
+                "has it."
             )
         return bool(known)
     direction = checked_direction(asked)
     if known is not None and direction != known:
         raise InputError(
-            f"higher_is_better is {direction} here and {known} in the reference ({reference.get('note', '')}): one of "
-            "them is mixed up."
+            f"higher_is_better must be that of the reference, {known} ({reference.get('note', '')}); got {direction}. "
+            "One of them is wrong."
         )
     return direction

@@ -1,4 +1,4 @@
-"""The approved applicants most like one applicant, by a distance that knows no units."""
+"""The approved applicants most like one applicant, by a distance that does not depend on units."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def _column_distance(column: PlainColumn, weights: Array, value: float) -> Array
         return np.where(missing, 0.0, 1.0)
     if column.kind == "category":
         return np.where(column.values == value, 0.0, 1.0)
-    between = np.abs(_mid_rank(column.values, weights, column.values) - _mid_rank(column.values, weights, value))
+    between = np.abs(mid_rank(column.values, weights, column.values) - mid_rank(column.values, weights, value))
     return np.where(missing, 1.0, between)
 
 
-def _mid_rank(sample: Array, weights: Array, values: Any) -> Array:
+def mid_rank(sample: Array, weights: Array, values: Any) -> Array:
     """The share of a sample below each value, plus half of the share equal to it; missing values aside."""
     present = ~np.isnan(sample)
     order = np.argsort(sample[present], kind="stable")
@@ -95,7 +95,7 @@ def _mid_rank(sample: Array, weights: Array, values: Any) -> Array:
 
 
 def _row(X: Any, scores: Any, cutoff: float, applicant: Any, higher_is_better: bool) -> Any:
-    """The applicant as a table of one row; one who passes already has no approved neighbours to be compared with."""
+    """The applicant as a table of one row; an InputError if the applicant passes already."""
     size = count_rows(X, "X")
     if not checks.is_whole(applicant):
         if count_rows(applicant, "applicant") != 1:

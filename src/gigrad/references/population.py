@@ -28,15 +28,18 @@ class Reference:
     weights : (m,) array
         Not negative, summing to 1.
     provenance : str
-        One line that says who these rows are; it ends up in every output.
+        One line that says who these rows are; it is part of every output.
     scores : (m,) array or None
         The rows' scores, where they were given.
     higher_is_better : bool or None
-        Whether a high score speaks for an applicant. None where no score was involved.
+        Whether a high score is good for an applicant. None where no score was involved.
     cutoff : float or None
         The passing score, where one was used.
     quality : mapping of str to float
-        How well a thinned reference stands for the whole one (see `distill`); empty elsewhere.
+        How well a distilled reference represents the whole one (see `distill`); empty elsewhere.
+    method : str
+        The name of the scorecard method that credits against it amount to: "points below maximum" or "points below
+        average". Empty elsewhere.
 
     Examples
     --------
@@ -56,6 +59,7 @@ class Reference:
     higher_is_better: bool | None = None
     cutoff: float | None = None
     quality: Mapping[str, float] = field(default_factory=dict)
+    method: str = ""
 
     def __post_init__(self) -> None:
         size = _some_rows(self.rows, "A reference")
@@ -88,11 +92,13 @@ class Reference:
         return passing(numbers, self.cutoff, self.higher_is_better)
 
     def take(self, index: Any, weights: Any, provenance: str, quality: Mapping[str, float] | None = None) -> Reference:
-        """Some rows of this reference, with weights and a line of their own."""
+        """A reference of some rows of this one, with new weights and a new description."""
         index = np.asarray(index, dtype=np.int64)
         scores = None if self.scores is None else self.scores[index]
         rows = take_rows(self.rows, index)
-        return replace(self, rows=rows, weights=weights, scores=scores, provenance=provenance, quality=quality or {})
+        return replace(
+            self, rows=rows, weights=weights, scores=scores, provenance=provenance, quality=quality or {}, method=""
+        )
 
 
 def all_applicants(
@@ -108,7 +114,7 @@ def all_applicants(
     scores : (m,) array, optional
         The rows' scores, which let `distill` keep their mean.
     higher_is_better : bool, optional
-        Whether a high score speaks for an applicant; reasons need to know it from here or from their own argument.
+        Whether a high score is good for an applicant; `reasons` needs it from here or as its own argument.
 
     Examples
     --------
@@ -219,7 +225,7 @@ def checked_scores(scores: Any, rows: int) -> Array:
 
 
 def _scored(X: Any, scores: Any, weights: Any, cutoff: float, higher_is_better: bool) -> Reference:
-    """All rows, with everything that a choice by score needs checked."""
+    """All rows as a Reference with scores, cutoff and direction, after checking them."""
     size = _some_rows(X, "X")
     if not checks.is_number(cutoff) or not np.isfinite(cutoff):
         raise InputError(f"cutoff must be a finite number; got {cutoff!r}.")
@@ -237,7 +243,7 @@ def _some_rows(table: Any, what: str) -> int:
 
 
 def _passing_rows(scores: Array, cutoff: float, higher_is_better: bool) -> Any:
-    """The positions of the rows that pass; nobody passing is an error that says what the scores are."""
+    """The positions of the rows that pass; an InputError with the range of the scores if none does."""
     index = np.flatnonzero(passing(scores, cutoff, higher_is_better))
     if not len(index):
         raise InputError(
@@ -272,34 +278,3 @@ def _better(higher_is_better: bool) -> str:
 
 def _weighted(weights: Any) -> str:
     return "" if weights is None else ", weighted"
-
-
-def best_points(card: Any, *, higher_is_better: bool = True) -> Reference:
-    """The row with the best points in every column of a scorecard: against it, credits are points below the maximum.
-
-    Scorecards have long been explained by how many points an applicant lacks in each column, to the column's maximum or
-    to its average. For a sum of points both are GIG with another reference: this row, or `all_applicants`.
-
-    Parameters
-    ----------
-    card : gigrad.Scorecard
-    higher_is_better : bool
-        Whether many points speak for an applicant.
-
-    Examples
-    --------
-    >>> import gigrad as gig
-    >>> age = {"< 25": 0, "[25, 60)": 20, ">= 60": 30}
-    >>> card = gig.Scorecard.read({"age": age, "home": {"own": 15, "rent": 5}})
-    >>> best = gig.references.best_points(card)
-    >>> gig.explain(card, [[30, "rent"]], best).values
-    array([[-10., -10.]])
-    """
-    higher_is_better = checked_direction(higher_is_better)
-    if not hasattr(card, "best_row"):
-        raise InputError("card must be a gigrad.Scorecard; read others with gigrad.Scorecard.read(card).")
-    row = np.empty((1, len(card.best_row(higher_is_better))), object)
-    row[0] = card.best_row(higher_is_better)
-    which = "most" if higher_is_better else "fewest"
-    line = f"the {which} points of every column: points {'below maximum' if higher_is_better else 'above minimum'}"
-    return Reference(row, np.ones(1), line, higher_is_better=higher_is_better)

@@ -1,4 +1,4 @@
-"""Fewer reference rows that say the same: drawn at random, or chosen and weighted to keep the population's shape.
+"""Smaller references: rows drawn at random, or chosen and weighted to keep the population's marginals.
 
 `distill` describes a population by its *marginals*: for a number the mean and the shares below its quantiles, for a
 category the share of each level, for both the share that is missing, and the same for the score. It picks rows one by
@@ -22,13 +22,13 @@ from .population import Reference
 Index = NDArray[np.int64]
 
 QUANTILES = 40
-"""Into how many parts a number's distribution is cut."""
+"""The number of quantile bins of a numeric column."""
 CANDIDATES = 20_000
-"""Rows that `distill` picks from; of a larger population a random sample of this size, against all rows' marginals."""
+"""Rows that `distill` picks from: of a larger population, a random sample; the marginals are those of all rows."""
 EVENNESS = 1e-3
-"""How much equal weights are preferred to a closer fit: keeps single rows from speaking for everybody."""
+"""The ridge penalty towards equal weights, which keeps single rows from dominating."""
 FLOOR = 0.1
-"""Every chosen row weighs at least this part of the mean weight: a row that speaks for nobody would be one row less."""
+"""The least weight of a chosen row, relative to the mean weight: a row of weight 0 would be wasted."""
 
 
 def sample(reference: Reference, n: int, seed: int = 0) -> Reference:
@@ -69,7 +69,7 @@ def distill(reference: Reference, n: int) -> Reference:
     """n weighted rows that keep the mean score and come as close as they can to the marginal distributions.
 
     The mean score is kept to rounding where the reference has scores; where it has none, the line says so. How far the
-    marginals are off is measured and reported in `quality` and in the line. The same rows come out every time.
+    marginals are off is measured and reported in `quality` and in the description. The result is deterministic.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _check_size(reference: Reference, n: int, at_least: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _Marginals:
-    """What is to be kept: `weights @ rows` should be `target` and `weights @ scores` must be 0."""
+    """The constraints of `distill`: `weights @ rows` should be near `target`, and `weights @ scores` must be 0."""
 
     candidates: Index  # (c,) positions in the reference
     rows: Array  # (c, q)
@@ -151,7 +151,7 @@ def _standard(values: Array, weights: Array) -> Array:
 
 
 def _moments(column: PlainColumn, weights: Array, candidates: Index) -> tuple[Array, Array]:
-    """A column's describing functions on the candidate rows, (c, r), and their means in the population, (r,)."""
+    """A column's features (mean, quantile or level indicators) on the candidates, (c, r), and their means, (r,)."""
     missing = np.isnan(column.values)
     parts: list[Array] = [missing.astype(np.float64)] if missing.any() else []
     present = column.values[~missing]
@@ -168,7 +168,7 @@ def _moments(column: PlainColumn, weights: Array, candidates: Index) -> tuple[Ar
 
 
 def _herded(marginals: _Marginals, n: int) -> Index:
-    """n different rows whose plain mean comes, one after the other, as close to the target as it can."""
+    """n distinct rows picked greedily (herding), so that their mean is as close to the target as possible."""
     rows, scores = marginals.rows - marginals.target, marginals.scores
     length = (rows**2).sum(axis=1)
     total = np.zeros(rows.shape[1])
@@ -196,7 +196,7 @@ def _balanced(rows: Array, target: Array, scores: Array) -> Array:
     linear = rows @ target + firm * hard[:, 0] + even / size
     floor = np.full(size, FLOOR / size)
     weights = floor + _nonnegative(quadratic, linear - quadratic @ floor, np.full(size, 1.0 / size) - floor)
-    # The conditions are now met to about 1e-6; the smallest change that meets them to rounding.
+    # The constraints hold to about 1e-6; this is the smallest change with which they hold to rounding.
     lost = np.array([1.0, 0.0]) - weights @ hard
     weights += hard @ np.linalg.lstsq(hard.T @ hard, lost, rcond=None)[0]
     return np.maximum(weights, 0.0)

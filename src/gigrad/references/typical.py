@@ -1,4 +1,4 @@
-"""What is usual in a reference: one value a column to set an applicant's value against."""
+"""Typical values of a reference, one a column, to compare an applicant's values with."""
 
 from __future__ import annotations
 
@@ -40,18 +40,20 @@ def _number(middle: float | None, column: Column) -> Any:
 
 
 def weighted_medians(matrix: Array, weights: Array) -> list[float | None]:
-    """The middle of each column, half-way between two values where exactly half of the weight lies on each side."""
+    """The weighted median of each column: half-way between two values if exactly half of the weight is on each side."""
     some = max(1, NUMBERS_AT_ONCE // max(len(matrix), 1))
     parts = [_medians(matrix[:, j : j + some], weights) for j in range(0, matrix.shape[1], some)]
     return [value for part in parts for value in part]
 
 
 NUMBERS_AT_ONCE = 1 << 20
-"""How many numbers are sorted together: enough for thousands of columns of a short table, and no large copies."""
+"""The number of values that are sorted in one block: thousands of columns of a short table, and no large copies."""
 
 
 def _medians(matrix: Array, weights: Array) -> list[float | None]:
-    order = np.argsort(matrix, axis=0, kind="stable")  # missing values come last
+    if len(matrix) and np.ptp(weights) == 0:
+        return _short_medians(matrix) if len(matrix) <= SHORT else [_median(column) for column in matrix.T]
+    order = np.argsort(matrix, axis=0)  # missing values come last
     ordered = np.take_along_axis(matrix, order, axis=0)
     missing = np.isnan(ordered)
     share = np.where(missing, weights[order], 0.0).sum(axis=0)
@@ -64,6 +66,26 @@ def _medians(matrix: Array, weights: Array) -> list[float | None]:
     return [None if gone > 0.5 else value for gone, value in zip(share.tolist(), middle.tolist(), strict=True)]
 
 
+SHORT = 1024
+"""Rows up to which columns are sorted all at once: a call for each of 90,000 columns takes seconds."""
+
+
+def _short_medians(matrix: Array) -> list[float | None]:
+    """The medians for equal weights and few rows."""
+    ordered, columns = np.sort(matrix, axis=0), np.arange(matrix.shape[1])  # missing values come last
+    known = len(matrix) - np.isnan(matrix).sum(axis=0)
+    middle = (
+        ordered[np.maximum(known - 1, 0) // 2, columns] + ordered[np.minimum(known // 2, len(matrix) - 1), columns]
+    ) / 2.0
+    return [value if 2 * n >= len(matrix) else None for n, value in zip(known.tolist(), middle.tolist(), strict=True)]
+
+
+def _median(values: Array) -> float | None:
+    """The median of one column with equal weights, (m,), by selection, in a tenth of the time of sorting."""
+    known = values[~np.isnan(values)]
+    return float(np.median(known)) if 2 * len(known) >= len(values) else None
+
+
 def weighted_mode(codes: Array, weights: Array) -> float | None:
     """The code that weighs most; None where missing values weigh more."""
     distinct, group = np.unique(codes, return_inverse=True, equal_nan=True)
@@ -72,7 +94,7 @@ def weighted_mode(codes: Array, weights: Array) -> float | None:
 
 
 def _label(code: float | None, column: Column) -> Any:
-    """The label behind a code, as something that can be written down."""
+    """The label of a code, as a value that JSON can hold."""
     if code is None:
         return None
     if column.labels is None:

@@ -1,4 +1,4 @@
-"""What an explainer needs of a reference: its rows, its weights, and what its provenance says about it."""
+"""What an explainer reads from a reference: its rows, its weights, and facts for the provenance."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def open_reference(reference: Any, weights: Any) -> tuple[Any, Any]:
 
 
 def reference_note(reference: Any) -> str:
-    """The line that says how a reference was chosen; empty for a plain table."""
+    """The one-line description of how a reference was chosen; empty for a plain table."""
     return reference.provenance if isinstance(reference, Reference) else ""
 
 
 def reference_facts(
     reference: Any, rows: Rows, weights: Array, columns: Sequence[Column], own: Array
 ) -> dict[str, Any]:
-    """What the provenance says about a reference beyond its rows: typical values, direction, cutoff, quality.
+    """What the provenance says about a reference beyond its rows: typical values, method, direction, cutoff, quality.
 
     Parameters
     ----------
@@ -44,6 +44,8 @@ def reference_facts(
     }
     if not isinstance(reference, Reference):
         return facts
+    if reference.method:
+        facts["method"] = reference.method
     if reference.quality:
         facts["quality"] = dict(reference.quality)
     if reference.higher_is_better is not None:
@@ -57,9 +59,9 @@ def reference_facts(
 
 
 def _check_direction(scores: Array, own: Array, higher_is_better: bool) -> None:
-    """Refuse a reference whose scores run against the explained output: its `higher_is_better` would be wrong there.
+    """Raise if a reference's scores run against the explained output, to which its `higher_is_better` is applied.
 
-    Against means a rank correlation more than three standard errors below zero, or exactly reversed order.
+    That is a rank correlation more than three standard errors below zero, or exactly reversed order.
     """
     if len(own) < 3 or np.ptp(scores) == 0 or np.ptp(own) == 0:
         return
@@ -67,13 +69,13 @@ def _check_direction(scores: Array, own: Array, higher_is_better: bool) -> None:
     if correlation * np.sqrt(len(own) - 1) < -3.0 or correlation < -1.0 + 1e-9:
         raise InputError(
             f"The reference's scores must run in the direction of the explained output; they run against it (rank "
-            f"correlation {correlation:.2f}), so higher_is_better={higher_is_better} would be mixed up. Build "
+            f"correlation {correlation:.2f}), so higher_is_better={higher_is_better} would be wrong. Build "
             "the reference with scores of the output that is explained, and its direction."
         )
 
 
 def _ranks(values: Array) -> Array:
-    """Ranks with ties in the middle."""
+    """Mid-ranks: tied values share the mean of their ranks."""
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     upto = np.cumsum(counts)
     out: Array = (upto - (counts - 1) / 2.0)[group]

@@ -1,4 +1,4 @@
-"""Rows that lie in a given cell of a model's trees, for asking the model itself as a black box."""
+"""Rows that lie in a given cell of a model's trees, for evaluating the model itself as a black box."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def representatives(path: Path, cells: Cells) -> Array:
             up_to[:, j] = np.where(left, np.minimum(up_to[:, j], edge), up_to[:, j])
             above[:, j] = np.where(left, above[:, j], np.maximum(above[:, j], edge))
     if (above >= up_to).any():
-        raise InputError("score cannot be asked: two splits on one column pass each other on this path.")
+        raise InputError("score cannot be evaluated: the crossings of two splits on one column contradict each other.")
     rows = np.where(rows <= above, np.nextafter(above, np.inf), rows)
     return np.where(rows > up_to, up_to, rows)

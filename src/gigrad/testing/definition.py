@@ -1,8 +1,8 @@
 """The definition itself, by brute force: nothing here is fast, and nothing is shared with the engine.
 
-At a corner the model is asked for all 2^k subsets of the variables that cross there, those past the corner and the
-others before it; `segments` integrates between corners. `times` says when a split is crossed, `path` what the model
-gives on the way, `crossings` covers trees over smooth scores.
+At a corner the model is evaluated for all 2^k subsets of the variables that cross there, those in the subset past the
+corner and the others before it; `segments` integrates between corners. `times` has the time of a crossing, `path` the
+values of the model on the path, `crossings` covers trees over smooth scores.
 """
 
 from __future__ import annotations
@@ -61,17 +61,17 @@ def brute_force(
     output, target
         As in `gigrad.explain`.
     discrete : mapping of names to values, optional
-        The discrete columns and their supports, None for the whole numbers: the places of their splits are worked out
-        here. All others stand where the graph says, and so do all by default.
+        The discrete columns and their supports, None for the whole numbers: the places of their splits are computed
+        here. All other splits have the places of the graph, and so do all by default.
     nominal : names of columns
-        Together with `discrete`; by default those that the graph says.
+        Together with `discrete`; by default those of the graph.
     groups : mapping, optional
         As in `gigrad.explain`: columns that are one player.
     score : callable, optional
-        The model as a black box, (n, p) encoded rows -> (n,) or (n, k), asked on a row in every cell; by default the
-        graph. Only where trees alone read the rows: nets and linear models need numbers in between.
+        The model as a black box, (n, p) encoded rows -> (n,) or (n, k), evaluated on a row in every cell; by default
+        the graph. Only if trees alone read the rows: nets and linear models need values in between.
     until : float
-        The credit gathered up to this time of the path, what jumps at that time included.
+        Return the credit up to this time of the path, jumps at that time included.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def brute_force(
         edges += [c.time for c in crossings]
     if smooth:
         times = np.unique([t for t in edges if t <= until * UNITS])
-        long = np.diff(times) >= 1  # crossings of smooth scores may lie closer, and nothing to speak of happens between
+        long = np.diff(times) >= 1  # crossings of smooth scores may be closer; what lies between is negligible
         moved += segment_credit(path, node, times[:-1][long], times[1:][long])
     np.add.at(credit, player, moved)
     if over_scores and until == 1.0:
@@ -136,18 +136,18 @@ def _one_row(row: Any, graph: Graph, what: str) -> Array:
 
 
 def _check_complete(credit: Array, scores: Array) -> None:
-    """Sampling may overlook crossings; what is left unexplained must not pass for the definition."""
+    """Raise if the credits do not add up, since sampling may have missed crossings of scores."""
     first, last = np.asarray(scores, np.float64).reshape(2, -1)
     lost = np.abs(last - first - credit.sum(axis=0)).max()
     if lost > 1e-7 * max(1.0, np.abs([first, last]).max()):
         raise InputError(
-            f"brute_force could not follow every score: {lost:.3g} of the difference is left over. One passes a "
-            "threshold where other variables jump, or passes it and back between two samples."
+            f"brute_force must find every crossing of a score; {lost:.3g} of the difference is left over. A score "
+            "crosses a threshold where other variables jump, or crosses it and back between two samples."
         )
 
 
 def thresholds(graph: Graph, node: Node) -> dict[int, Array]:
-    """The numeric thresholds of every column that trees below `node` read; trees over trees jump with those."""
+    """The numeric thresholds of every column that trees below `node` read, including trees that read other trees."""
     found: dict[int, set[float]] = {}
     for base, column, edge in numeric_splits(node):
         if base is graph.input:
@@ -186,10 +186,10 @@ def shapley(game: Array) -> Array:
 def _game(
     path: Path, node: Node, time: int, columns: list[int], player: NDArray[np.int64], score: Score | None
 ) -> tuple[list[int], Array]:
-    """The players of a corner, and what the model gives for each set of them past it, (2^players, k)."""
+    """The players of a corner, and the model's value for each subset of them past the corner, (2^players, k)."""
     players = sorted(set(player[columns].tolist()))
     if len(players) > 16:
-        raise InputError(f"brute_force asks for all 2^k subsets of a corner; {len(players)} variables cross at one.")
+        raise InputError(f"brute_force evaluates all 2^k subsets of a corner; {len(players)} variables cross at one.")
     subsets = np.arange(2 ** len(players))
     past = np.zeros((len(subsets), len(player)), np.bool_)
     for i, one in enumerate(players):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._explain.explainer import explain_pairs
+from .._explain.pairs import explain_pairs
 from .._io.tables import Rows, read_rows
 from ..errors import ModelMismatchError
 from ..graph import Array, Column, Graph, own_values
@@ -19,7 +19,7 @@ from .definition import brute_force, thresholds
 
 @dataclass(frozen=True)
 class ImporterReport:
-    """What `check_importer` saw.
+    """The result of `check_importer`.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ def check_importer(
     graph = import_model(model)
     if not graph.witnesses:
         raise ModelMismatchError(
-            f"The graph of {graph.label} carries no witness, so it cannot be compared with the model."
+            f"The graph of {graph.label} must have a witness to be compared with the model; it has none."
         )
     rng = np.random.default_rng(seed)
     outputs = ("margin",) if graph.no_score else (None,) if graph.margin is graph.score else (None, "margin")
@@ -88,7 +88,7 @@ def check_importer(
             want = brute_force(graph, starts[i], ends[i], output=output, discrete=discrete)
             differences.append(np.abs(got[i] - want).max() / scale)
     gap, difference = float(np.max(gaps)), float(np.max(differences))
-    if not (gap <= tol and difference <= tol):  # NaN is no answer either
+    if not (gap <= tol and difference <= tol):  # also true for NaN
         raise ModelMismatchError(
             f"The credits of {graph.label} must add up and equal the definition to {tol:g}; the gap is {gap:.3g} and "
             f"the difference {difference:.3g}."
@@ -140,7 +140,7 @@ def edge_tables(graph: Graph, X: Any, rng: np.random.Generator, each: int = 3) -
 
 
 def _near(thresholds: Array, rng: np.random.Generator, each: int) -> list[Any]:
-    thresholds = thresholds[np.abs(thresholds) <= _LARGEST]  # one beyond it only tells missing values from numbers
+    thresholds = thresholds[np.abs(thresholds) <= _LARGEST]  # a larger one only separates missing values from numbers
     picked = rng.choice(thresholds, min(each, len(thresholds)), replace=False)
     with np.errstate(over="ignore"):
         return [v for t in picked for v in (f(t) for f in _NEIGHBOURS) if abs(v) <= _LARGEST]

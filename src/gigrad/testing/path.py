@@ -1,8 +1,8 @@
 """A path through a model by the definition: which splits it crosses and when, and the model's values in every cell.
 
-Every split is on the side of the start or on that of the end, by the time at which it is crossed; the trees are walked
-with these sides. Smooth parts read the straight path, on which missing values, categories and nominal columns change at
-one half. The walk here is plain numpy: nothing of it is shared with the kernels.
+Every split is on the side of the start or on that of the end, by the time at which it is crossed; the trees are
+traversed with these sides. Smooth parts read the straight path, on which missing values, categories and nominal columns
+change at one half. This is plain NumPy: nothing is shared with the kernels.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Choice:
     Attributes
     ----------
     discrete : mapping or None
-        For each discrete column its support, None for the whole numbers: the places of its splits are worked out here.
-        All others stand where the graph says, and so do all if this is None instead of a mapping.
+        For each discrete column its support, None for the whole numbers: the places of its splits are computed here.
+        All other splits have the places of the graph, and so do all if this is None instead of a mapping.
     nominal : set of int
     """
 
@@ -40,7 +40,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Sides:
-    """What a path does at the splits of one ensemble that read columns of the rows; the others' entries are unused.
+    """Sides and crossing times of a path at the splits of one ensemble; only for splits that read columns of the rows.
 
     Attributes
     ----------
@@ -64,24 +64,28 @@ class Sides:
 
 @dataclass(frozen=True)
 class Cells:
-    """Where the model is asked, n times.
+    """The n cells in which the model is evaluated.
 
     Attributes
     ----------
     time : (n,)
         The point of the straight path, in units of 2^-30.
     side : (n,)
-        What is crossed before this time is on the end's side, later ones on the start's, in the same units.
+        Splits crossed before this time are on the end's side, later ones on the start's, in the same units.
     past : (n, p) bool
-        The columns that are past what they cross at the time `side` itself.
+        The columns that are past their crossings at the time `side` itself.
+    met : bool
+        Whether a score that equals a threshold up to rounding counts as equal, which goes left. This is so at corners,
+        where a score that crosses a threshold at that very time equals it.
     """
 
     time: Array
     side: Array
     past: Bools
+    met: bool = False
 
     def gone(self, time: Any, column: Any, row: Any) -> Bools:
-        """Whether crossings of the columns at the times lie behind the path in the given rows of these cells."""
+        """Whether the crossings of columns at given times have happened in the given rows of these cells."""
         return np.asarray((time < self.side[row]) | ((time == self.side[row]) & self.past[row, column]))
 
 
@@ -90,6 +94,7 @@ class Path:
 
     def __init__(self, graph: Graph, node: Node, start: Array, end: Array, choice: Choice | None = None) -> None:
         self.graph, self.start, self.end = graph, start, end
+        self._orders: dict[tuple[Node, frozenset[Node]], list[Node]] = {}
         self.choice = choice or Choice(nominal=frozenset(getattr(graph.input, "nominal", ())))
         self.jumping = jumping_columns(graph, start, end, self.choice.nominal)
         self.move = np.where(self.jumping, 0.0, end - start)
@@ -109,7 +114,7 @@ class Path:
     def cells(self, time: float, past: Bools) -> Cells:
         """The cells around the corner at `time`, one for each coalition (n, p) of columns that are past it."""
         times = np.full(len(past), float(time))
-        return Cells(times, times, past)
+        return Cells(times, times, past, met=True)
 
     def between(self, times: Array, inside: Any) -> Cells:
         """The path at some times, with the sides that splits have at the times `inside`, at which nothing jumps."""
@@ -124,7 +129,7 @@ class Path:
 
     def rows(self, at: Cells) -> Array:
         """The rows that smooth parts read: the straight path, with jumping columns as they are in the cells."""
-        moving = self.start + at.time[:, None] / UNITS * self.move  # jumping columns are replaced below
+        moving = self.start + at.time[:, None] / UNITS * self.move  # columns that jump are replaced below
         moving = np.clip(moving, np.fmin(self.start, self.end), np.fmax(self.start, self.end))
         late = at.gone(HALF, np.arange(len(self.start))[None], np.arange(len(at.time))[:, None])
         return np.where(self.jumping, np.where(late, self.end, self.start), moving)
@@ -132,10 +137,16 @@ class Path:
     def values(self, node: Node, at: Cells, given: Mapping[Node, Array] | None = None) -> dict[Node, Array]:
         """The values of `node` and of all it needs; `given` are values that replace those of some nodes."""
         known: dict[Node, Array] = {self.graph.input: self.rows(at), **(given or {})}
-        for one in needed((node,), set(known)):
+        for one in self.order(node, frozenset(known)):
             inputs = [known[p] for p in one.parents]
             known[one] = self._walk(one, inputs[0], at) if isinstance(one, TreeEnsemble) else one.forward(*inputs)
         return known
+
+    def order(self, node: Node, known: frozenset[Node]) -> list[Node]:
+        """The nodes to compute for `node`, parents first, when the values of `known` are given; cached."""
+        if (node, known) not in self._orders:
+            self._orders[node, known] = needed((node,), set(known))
+        return self._orders[node, known]
 
     def _sides(self, tree: TreeEnsemble) -> Sides:
         base = columns_of(tree.source)
@@ -165,7 +176,10 @@ class Path:
             gone = at.gone(sides.time[split], sides.column[split], row)
             left = np.where(gone, sides.end_left[split], sides.start_left[split])
             other = sides.column[split] < 0  # splits on the outputs of other models
-            left[other] = goes_left(tree, split[other], source[row[other], tree.feature[split[other]]])
+            scores = source[row[other], tree.feature[split[other]]]
+            if at.met:  # only for scores, not for codes
+                scores = np.where(tree.category_set[split[other]] < 0, lowered(scores, scores), scores)
+            left[other] = goes_left(tree, split[other], scores)
             here[row, place] = np.where(left, tree.left[split], tree.right[split])
         out = np.tile(tree.base, (len(source), 1))
         for number, output in enumerate(tree.tree_output.tolist()):
@@ -178,7 +192,7 @@ class Path:
 
 
 def stand_of(tree: TreeEnsemble, split: int, column: int, choice: Choice) -> Stand:
-    """Where a numeric split stands: as the graph says, or worked out from the choice of columns."""
+    """The place of a numeric split: that of the graph, or computed from the choice of columns."""
     low, high, single = float(tree.equal_low[split]), float(tree.equal_high[split]), bool(tree.single[split])
     threshold, place = float(tree.threshold[split]), float(tree.place[split])
     if choice.discrete is not None and column in choice.discrete:
@@ -198,6 +212,11 @@ def goes_left(tree: TreeEnsemble, splits: NDArray[Any], values: Array) -> Bools:
         code = int(values[i]) if np.isfinite(values[i]) else -1
         left[i] = 0 <= code < 32 * len(words) and bool(int(words[code // 32]) >> code % 32 & 1)
     return np.asarray(np.where(missing, tree.missing_left[splits], left), np.bool_)
+
+
+def lowered(values: Array, sizes: Array) -> Array:
+    """Values less a bound on the rounding of numbers of these sizes."""
+    return np.asarray(values - 2e-12 * np.abs(sizes))
 
 
 def jumping_columns(

@@ -1,4 +1,4 @@
-"""When a split is crossed, and where it stands: the definition of places and times in exact arithmetic.
+"""The time of a crossing and the place of a split, by the definition, in exact arithmetic.
 
 Times are counted in units of 2^-30, so that equal times are equal integers. Nothing of this is shared with the kernels.
 """
@@ -16,17 +16,17 @@ UNITS = 2**30
 """A path lasts this many units of time; crossings in the same unit are one corner."""
 
 HALF = UNITS // 2
-"""When what has no values in between changes: missing values, categories, nominal columns."""
+"""The time at which missing values, categories and nominal columns change."""
 
 
 @dataclass(frozen=True)
 class Stand:
-    """Where one numeric split stands on its column.
+    """The place of one numeric split on its column, and the numbers that count as equal to it.
 
     Attributes
     ----------
     place : float
-        The number that times follow from; NaN changes at one half.
+        The number from which times are computed; NaN for a crossing at one half.
     equal_low, equal_high : float
         The least and the largest number that the library cannot tell from the threshold that it stores.
     single : bool
@@ -43,11 +43,11 @@ class Stand:
     direct: bool = False
 
     def time(self, start: float, end: float) -> int:
-        """When a path from `start` to `end` that changes side crosses the split, in units of 2^-30."""
+        """The time, in units of 2^-30, at which a path from `start` to `end`, on different sides, crosses the split."""
         s, e = self._as_read(start), self._as_read(end)
         if isnan(self.place) or not (isfinite(s) and isfinite(e)):
             return HALF
-        if s == e:  # told from each other but neither from the threshold: only one half is the same both ways
+        if s == e:  # on different sides, yet both equal to the threshold: only one half is symmetric
             return HALF
         if not isfinite(self.place):
             return UNITS if (self.place > 0) == (e > s) else 0
@@ -55,7 +55,7 @@ class Stand:
         return round(min(max(time, Fraction(0)), Fraction(1)) * UNITS)  # Python rounds halves to even
 
     def _as_read(self, value: float) -> float:
-        """The number that stands for a value of the column: the place itself, if the value is the stored threshold."""
+        """The number used for a value of the column: the place, if the value equals the stored threshold."""
         equal = self.equal_low <= value <= self.equal_high and self.equal_low <= self.place <= self.equal_high
         if equal and not (self.single and self.direct):
             return self.place
@@ -63,7 +63,7 @@ class Stand:
 
 
 def decimal_of_float32(value: float) -> float:
-    """The shortest decimal that float32 does not tell from `value`: 0.2 for 0.20000000298; `value` beyond float32."""
+    """The shortest decimal equal to `value` in float32: 0.2 for 0.20000000298; `value` itself beyond float32."""
     with np.errstate(over="ignore"):
         single = np.float32(value)
     return float(str(single)) if np.isfinite(single) else value
