@@ -1,0 +1,161 @@
+"""`settle`: certificates hold over many orders of drawing, and what was estimated adds up."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from real_tables import real_table
+from scipy import stats
+from sklearn.ensemble import HistGradientBoostingClassifier
+from xgboost import XGBClassifier
+
+import gigrad as gig
+from gigrad import InputError
+from gigrad._io.tables import read_rows
+from gigrad._questions import settling
+from gigrad._questions.certificate import STEPS, Plan, Schedule, named, student
+from gigrad._questions.settling import Drawn, Settler
+
+
+def test_parts_of_the_level_add_up_to_no_more_than_the_whole() -> None:
+    """Over every set of reasons that may be the true one, and whatever was guessed before."""
+    rng = np.random.default_rng(0)
+    plan = Plan.of(0.99, 3, 0.05, 8, 1000, Schedule(96, 1.3, 0.0))
+    for guess in [np.zeros(8), np.arange(8.0), *rng.normal(size=(5, 8)), *rng.exponential(size=(5, 8)) ** 3]:
+        far = plan.far(guess)
+        assert far.min() >= 0
+        assert far.max() <= STEPS
+        miss = stats.norm.sf(plan.pair_quantiles(far, 10**9))
+        for some in chain(*(combinations(range(8), n) for n in range(1, 4))):
+            others = [j for j in range(8) if j not in some]
+            spent = sum(miss[far[i] + far[j]] for i in some for j in others)
+            spent += 16 * stats.norm.sf(plan.quantile(10**9))
+            assert len(plan.looks) * spent <= 0.01 * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("freedom", [60, 200, 1000])
+@pytest.mark.parametrize("miss", [1e-3, 1e-5, 1e-6])
+def test_quantiles_are_students(freedom: int, miss: float) -> None:
+    z = float(stats.norm.isf(miss))
+    assert student(z, freedom) == pytest.approx(float(stats.t.isf(miss, freedom)), rel=2e-4)
+
+
+def wrong(true: Any, given: Any, left: Any, plan: Plan) -> bool:
+    """Whether reasons are not those of the whole reference, beyond a tie."""
+    tie = plan.tie * true.max()
+    if len(given) < plan.top:
+        return bool((true[given] < -tie).any() or (true[left] > tie).any())
+    return bool((true[given] < -tie).any() or true[given].min() < true[left].max() - tie)
+
+
+def positions(rows: Any, some: Any) -> Any:
+    """Where each of some rows stands among all; equal rows count as one another."""
+    place = {row.tobytes(): i for i, row in enumerate(rows)}
+    return np.array([place[row.tobytes()] for row in some])
+
+
+@pytest.fixture(scope="module")
+def club() -> dict[str, Any]:
+    """Refused loans of Lending Club against 2,000 approved ones, credit by credit."""
+    X = real_table("lending_club_2007_2011").iloc[::2].reset_index(drop=True)
+    y = X.pop("loan_status") == "Charged Off"
+    X = X.drop(columns=["issue_d", "earliest_cr_line", "meets_credit_policy"])
+    model = XGBClassifier(n_estimators=60, max_depth=4, enable_categorical=True, n_jobs=1).fit(X, y)
+    risk = model.predict_proba(X)[:, 1].astype(float)
+    cutoff = float(np.quantile(risk, 0.8))
+    approved = gig.references.approved(X, risk, cutoff, higher_is_better=False)
+    explainer = gig.Explainer(model, gig.references.sample(approved, 2000, 0))
+    rows = X[risk > cutoff].sample(12, random_state=0)
+    return {"explainer": explainer, "rows": rows}
+
+
+@pytest.mark.parametrize("tie", [0.05, 0.0])
+@pytest.mark.parametrize("beside", [True, False], ids=["margins", "anchor"])
+def test_certificates_hold_over_many_orders_on_lending_club(
+    club: dict[str, Any], tie: float, beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The credits of every reference are computed once, and drawn in 40 orders: 480 certificates, at most 1 % wrong."""
+    explainer, rows = club["explainer"], read_rows(club["rows"], club["explainer"].scorer.graph, what="X")
+    scores = explainer.scorer.scores(rows).graph
+    drawn = Settler.of(explainer, 1, 4, tie, None, 0).draw(rows.matrix, scores, 0, 2000)
+    if not beside:  # as for a model that is no link over trees
+        monkeypatch.setattr(settling, "as_linked_trees", lambda *_: None)
+    orders = [Settler.of(explainer, 0.99, 4, tie, None, seed) for seed in range(40)]
+    assert {settler.linked is not None for settler in orders} == {beside}
+    places = [positions(explainer.reference.matrix, settler.starts) for settler in orders]
+    failed = uncovered = early = total = taken = 0
+    for settler, place in zip(orders, places, strict=True):
+        plan = settler.plan
+        for all_, aim in zip(drawn, settler.aims(rows.matrix, scores), strict=True):
+            true = all_.credits.mean(axis=0)
+            total, taken = total + 1, taken + 2000
+            for n, regression in zip(plan.looks, settler.regressions, strict=True):
+                seen = Drawn(*(x[place[: settler.first + n]] for x in all_))
+                found = settler.estimate(seen, regression, aim)
+                if plan.settled(found, aim.far):
+                    half = plan.quantile(found.freedom) * np.sqrt(np.diag(found.covariance).max())
+                    failed += wrong(true, *named(found.mean, 4), plan)
+                    uncovered += bool(np.abs(found.mean - true).max() > half)
+                    early, taken = early + 1, taken - 2000 + settler.first + n
+                    break
+    assert failed <= 0.01 * total
+    assert uncovered <= 0.01 * total
+    assert early > (0.9 if tie else 0.2) * total
+    fewer = {(True, True): 8.0, (True, False): 2.0, (False, True): 3.0, (False, False): 1.2}[beside, tie > 0]
+    assert 2000 * total / taken > fewer
+
+
+def test_the_whole_way_gives_estimates_that_add_up_and_errors_that_hold(club: dict[str, Any]) -> None:
+    explainer, rows = club["explainer"], club["rows"].head(6)
+    exact = explainer(rows)
+    found = gig.settle(explainer, rows, seed=3)
+    e = found.explanation
+    assert (found.references < 2000).any()
+    assert found.of == 2000
+    np.testing.assert_array_equal(found.confidence, np.where(found.references < 2000, 0.99, 1.0))
+    np.testing.assert_allclose(e.base_values, exact.base_values)
+    np.testing.assert_allclose(e.base_values + e.values.sum(axis=1), e.predictions, atol=1e-6)
+    assert (np.abs(e.values - exact.values).max(axis=1) <= e.error + exact.error + 1e-6).all()
+    assert e.provenance["settled"]["confidence"] == 0.99
+    alone = gig.settle(explainer, rows.iloc[[4]], seed=3)  # who else is explained makes no difference
+    assert alone.references[0] == found.references[4]
+    np.testing.assert_allclose(alone.explanation.values[0], e.values[4], atol=1e-12)
+
+
+def test_asking_for_everything_runs_to_the_end(club: dict[str, Any]) -> None:
+    explainer, rows = club["explainer"], club["rows"].head(2)
+    found = gig.settle(explainer, rows, confidence=1)
+    assert found.references.tolist() == [2000, 2000]
+    np.testing.assert_allclose(found.explanation.values, explainer(rows).values, atol=2e-6)
+
+
+def test_weights_and_missing_values_count() -> None:
+    """With weights, the estimates are of the weighted mean."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(1500, 5)).round(1), columns=list("abcde"))
+    X.loc[::9, "b"] = np.nan
+    y = (X["a"] * 2 + X["b"].fillna(1) + X["c"] * (X["a"] > 0) + rng.normal(size=1500)) > 0
+    model = HistGradientBoostingClassifier(max_iter=25, max_depth=3, random_state=0).fit(X, y)
+    weights = rng.uniform(0.2, 3.0, 1500)
+    explainer = gig.Explainer(model, X, weights=weights, output="margin")
+    rows = X[model.predict_proba(X)[:, 1] > 0.8].head(8)
+    exact = explainer(rows)
+    found = gig.settle(explainer, rows, top=2, higher_is_better=False)
+    assert (found.references < 1500).any()
+    np.testing.assert_allclose(found.explanation.gap, 0, atol=1e-9)
+    assert (np.abs(found.explanation.values - exact.values).max(axis=1) <= found.explanation.error + 1e-9).all()
+
+
+def test_refuses_what_makes_no_sense(club: dict[str, Any]) -> None:
+    explainer, rows = club["explainer"], club["rows"].head(1)
+    with pytest.raises(InputError, match="confidence must lie between 0 and 1"):
+        gig.settle(explainer, rows, confidence=1.5)
+    with pytest.raises(InputError, match="must be given an Explainer"):
+        gig.settle(rows, rows)
+    plain = gig.Explainer(explainer.scorer, explainer.reference.table)
+    with pytest.raises(InputError, match="higher_is_better must be given"):
+        gig.settle(plain, rows)
