@@ -121,18 +121,18 @@ def corner(path: Path) -> None:
     print("wrote", path.relative_to(HERE.parent))
 
 
-def start_page() -> None:
-    """Run the page's snippets, in order; each call of a plot leaves a figure, and each figure becomes a file."""
+def of_page(page: str) -> None:
+    """Run a page's snippets, in order; each call of a plot leaves a figure, and each figure becomes a file."""
     blocks = re.findall(
         r"^```python\n(.*?)^```",
-        (HERE / "start.md").read_text(),
+        (HERE / f"{page}.md").read_text(),
         flags=re.DOTALL | re.MULTILINE,
     )
     scope: dict[str, object] = {}
     for block in blocks:
         exec(block, scope)
         if found := re.search(r"gig\.plots\.(\w+)\(", block):
-            path = HERE / "_static" / f"start_{found.group(1)}.png"
+            path = HERE / "_static" / f"{page}_{found.group(1)}.png"
             plt.gcf().savefig(path, dpi=130, bbox_inches="tight")
             plt.close("all")
             print("wrote", path.relative_to(HERE.parent))
@@ -140,4 +140,7 @@ def start_page() -> None:
 
 if __name__ == "__main__":
     corner(HERE / "_static" / "corner.png")
-    start_page()
+    of_page("start")
+    of_page("changes")
+    of_page("together")
+    of_page("whatif")

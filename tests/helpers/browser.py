@@ -61,6 +61,16 @@ class Browser:
             self.driver.terminate()
             self.driver.wait(10)
 
+    def show(self, width: int, *, dark: bool = False) -> None:
+        """Be a window of another width (a telephone's below 500 pixels), in light or dark colours, from now on."""
+        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
+        for command, given in (
+            ("Emulation.setDeviceMetricsOverride", size),
+            ("Emulation.setEmulatedMedia", {"features": scheme}),
+        ):
+            self._ask("POST", "/goog/cdp/execute", {"cmd": command, "params": given})
+
     def open(self, url: str) -> None:
         self._ask("POST", "/url", {"url": url})
 

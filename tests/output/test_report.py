@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browser import Browser, why_not
-from made import made
+from made import made, made_pairs
 
 import gigrad as gig
 from gigrad import InputError, OutputError
@@ -95,7 +95,7 @@ def test_the_credits_in_the_file_are_those_of_the_explanation() -> None:
     np.testing.assert_allclose(data["prediction"], e.predictions, rtol=1e-6)
     first = data["columns"][data["names"].index("f0")]
     shown = [None if code is None else first["labels"][code] for code in first["values"]]
-    assert shown == [None if v != v else v for v in e.raw("f0")]
+    assert shown == [None if v != v else v for v in np.asarray(e.raw("f0"))]
     path = data["paths"]["rows"]["2"]
     np.testing.assert_allclose(np.array(path["score"])[-1] * data["unit"], e.values[2].sum(), atol=data["unit"])
 
@@ -140,6 +140,48 @@ def test_one_call_goes_from_a_model_to_its_report(tmp_path: Path) -> None:
     assert sorted(map(int, data["paths"]["rows"])) == [0, 1, 2, 3]
     ends = {data["names"][j]: credit[-1] * data["unit"] for j, credit in data["paths"]["rows"]["2"]["bands"]}
     assert ends == pytest.approx(dict(zip(e.feature_names, e.values[2], strict=True)), abs=data["unit"])
+
+
+def drifted(names: Any = None) -> Any:
+    """Two explanations of the same rows, of which the second was made by another model."""
+    from dataclasses import replace
+
+    before, now = made(n=60, p=4, names=names), made(n=60, p=4, names=names, paths=True)
+    ids = np.arange(60)
+    before = replace(before, ids=ids)
+    now = replace(
+        now, ids=ids, data=before.data, values=now.values + [[0.4, 0, 0, 0]] * 60, predictions=now.predictions + 0.4
+    )
+    return now, gig.monitor(now, before, higher_is_better=False)
+
+
+def test_drift_is_a_section_of_the_report(tmp_path: Path) -> None:
+    now, found = drifted()
+    plain = Page(render(now))
+    assert "Drift" not in plain.texts
+    page = Page(render(now, drift=found))
+    assert "Drift" in page.texts
+    assert ("section", {"id": "drift"}) in page.tags
+    for r in found.reasons:
+        assert f"{100 * r.low:+.1f} to {100 * r.high:+.1f}" in page.texts
+    for c in found.credits:
+        assert f"{c.psi:.4f}" in page.texts
+    drawn = [attributes for tag, attributes in page.tags if tag == "svg" and attributes.get("class") == "interval"]
+    assert len(drawn) == len(found.reasons) + len(found.credits)
+    assert found.changed.changed > 0
+    said = f"Of 60 rows in both, 60 have the same data; the reasons of {found.changed.changed} of these changed."
+    assert said in page.texts
+    now.report(tmp_path / "r.html", drift=found)
+    assert said in (tmp_path / "r.html").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match=r"drift must be a result of gigrad\.monitor; got"):
+        render(now, drift="may.parquet")
+
+
+def test_names_in_the_section_on_drift_are_text() -> None:
+    now, found = drifted(HOSTILE)
+    page = Page(render(now, drift=found))
+    assert not [tag for tag, attributes in page.tags if tag == "img" or attributes.get("onerror")]
+    assert sum(tag == "script" for tag, _ in page.tags) == 2
 
 
 def test_reports_are_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,3 +296,56 @@ def test_rows_can_be_sorted_searched_and_paged(opened: Browser) -> None:
     assert shown(opened, "#found") == "1 found"
     assert opened.run("return document.querySelectorAll('#rows tbody tr').length") == 1
     assert opened.log("browser") == []
+
+
+MISPLACED = """
+const bad = [];
+for (const svg of document.querySelectorAll("svg")) {
+  const box = svg.getBoundingClientRect();
+  const texts = [...svg.querySelectorAll("text")].filter((t) => t.textContent.trim() && !t.getAttribute("transform"));
+  const rects = texts.map((t) => t.getBoundingClientRect());
+  rects.forEach((r, i) => {
+    if (r.left < box.left - 1 || r.right > box.right + 1 || r.top < box.top - 1 || r.bottom > box.bottom + 1)
+      bad.push("outside: " + texts[i].textContent);
+    rects.slice(0, i).forEach((o, k) => {
+      if (r.left < o.right - 1 && o.left < r.right - 1 && r.top < o.bottom - 2 && o.top < r.bottom - 2)
+        bad.push(texts[i].textContent + " over " + texts[k].textContent);
+    });
+  });
+}
+if (document.documentElement.scrollWidth > window.innerWidth) bad.push("the page is wider than the window");
+return bad;
+"""
+LONG = tuple(f"bureau_number_of_trades_opened_in_the_last_{i}_months_without_collections" for i in range(1, 61))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_labels_stay_inside_and_apart_on_telephones_and_desktops(
+    width: int, dark: bool, chromium: None, tmp_path: Path
+) -> None:
+    pages = {"long": made(n=30, p=60, names=LONG, paths=True), "few": made(n=30, paths=True), "pairs": made_pairs()}
+    with Browser(tmp_path / "profile") as browser:
+        browser.show(width, dark=dark)
+        for name, e in pages.items():
+            (tmp_path / f"{name}.html").write_text(render(e), encoding="utf-8")
+            browser.open((tmp_path / f"{name}.html").as_uri())
+            assert browser.run(MISPLACED) == [], name
+            paper = str(browser.run("return getComputedStyle(document.body).backgroundColor"))
+            assert (sum(map(int, re.findall(r"\d+", paper)[:3])) < 200) == dark
+            assert browser.log("browser") == []
+
+
+def test_pairs_show_both_values_and_only_what_changed(chromium: None, tmp_path: Path) -> None:
+    (tmp_path / "pairs.html").write_text(render(made_pairs()), encoding="utf-8")
+    with Browser(tmp_path / "profile") as browser:
+        browser.open((tmp_path / "pairs.html").as_uri())
+        for part in ("#waterfall", "#path"):
+            assert "f1 42 -> 50" in shown(browser, part)
+            assert "rent -> own" in shown(browser, part)
+            assert "f2" not in shown(browser, part)
+        assert "start" in shown(browser, "#waterfall")
+        assert "The start scores 0.400" in shown(browser, "#sentence")
+        values = shown(browser, "#values")
+        assert "42 -> 50" in values
+        assert "f2" not in values

@@ -44,7 +44,7 @@ def test_shaps_plots_draw_it(name: str, kind: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_shaps_waterfall_shows_categories_by_their_labels() -> None:
     e = made(n=20)
-    row = next(i for i, v in enumerate(e.raw("f0")) if v == "rent")
+    row = next(i for i, v in enumerate(np.asarray(e.raw("f0"))) if v == "rent")
     shap.plots.waterfall(e.to_shap()[row], show=False)
     assert "rent = f0" in " ".join(t.get_text() for t in plt.gcf().findobj(Text))
 
@@ -57,8 +57,9 @@ def test_the_numbers_are_the_same(k: int | None) -> None:
     np.testing.assert_array_equal(s.base_values, e.base_values)
     assert list(s.feature_names) == list(e.feature_names)
     np.testing.assert_allclose(s.base_values + s.values.sum(axis=1), e.predictions, atol=1e-10)
-    known = ~np.isnan(e.raw("f1"))
-    np.testing.assert_array_equal(s.data[known, 1], e.raw("f1")[known])
+    numbers = np.asarray(e.raw("f1"))
+    known = ~np.isnan(numbers)
+    np.testing.assert_array_equal(s.data[known, 1], numbers[known])
 
 
 def test_what_was_sliced_away_becomes_a_feature_so_that_the_sum_holds() -> None:

@@ -1,1 +1,1 @@
-"""An Explanation as people and programs read it: text, tables, files, a report."""
+"""Output of an Explanation: text, tables, files, a report."""

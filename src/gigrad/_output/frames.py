@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .._explain.explanation import Explanation
 
 Columns = dict[str, Any]
+Array = NDArray[np.float64]
 
 
 def to_frame(e: Explanation, layout: str, library: str | None, data: bool) -> Any:
@@ -31,31 +32,32 @@ def to_frame(e: Explanation, layout: str, library: str | None, data: bool) -> An
 def to_arrow(e: Explanation, data: bool) -> Any:
     """See `Explanation.to_arrow`."""
     pa = require("pyarrow", "frames")
-    text = {"output": pa.string()}  # which a column of no rows could not tell
+    text = {"output": pa.string()}  # the type cannot be inferred from an empty column
     columns = {name: pa.array(column, text.get(name)) for name, column in (_scores(e) | _credits(e)).items()}
     if data:
-        table = raw_arrow(e)
-        columns |= {f"value_{name}": table.column(name).take(pa.array(_lines(e)[0])) for name in e.columns}
+        for prefix, rows in (("value", e.data), ("start", e.starts)):
+            table = raw_arrow(rows, e.columns)
+            columns |= {f"{prefix}_{c}": table.column(c).take(pa.array(_lines(e)[0])) for c in table.column_names}
     metadata = {"gigrad.provenance": json.dumps(e.provenance)}
     return pa.table(columns, metadata=metadata)
 
 
-def raw_arrow(e: Explanation) -> Any:
-    """The raw rows as a pyarrow table with the columns' names, (n, columns)."""
+def raw_arrow(rows: Any, columns: tuple[str, ...]) -> Any:
+    """Raw rows as a pyarrow table with the columns' names, (n, columns); an empty one where there are none."""
     pa = require("pyarrow", "frames")
-    if e.data is None:
+    if rows is None:
         return pa.table({})
-    kind = type(e.data).__module__.split(".")[0]
+    kind = type(rows).__module__.split(".")[0]
     if kind == "pandas":
-        table = pa.Table.from_pandas(e.data, preserve_index=False)
+        table = pa.Table.from_pandas(rows, preserve_index=False)
     elif kind == "polars":
-        table = e.data.to_arrow()
+        table = rows.to_arrow()
     elif kind == "pyarrow":
-        table = e.data
+        table = rows
     else:
-        table = pa.table({name: _arrow_column(pa, e.data[:, j], name) for j, name in enumerate(e.columns)})
-    # a renamed table forgets what pandas needs to make its own types again
-    return table.rename_columns(list(e.columns)).replace_schema_metadata(table.schema.metadata)
+        table = pa.table({name: _arrow_column(pa, rows[:, j], name) for j, name in enumerate(columns)})
+    # renaming drops the metadata from which pandas restores its own types
+    return table.rename_columns(list(columns)).replace_schema_metadata(table.schema.metadata)
 
 
 def _arrow_column(pa: Any, values: NDArray[Any], name: str) -> Any:
@@ -108,22 +110,23 @@ def importance(e: Explanation) -> tuple[NDArray[np.float64], NDArray[np.float64]
     return mean_abs, e.values.mean(axis=0), share
 
 
-def summary(e: Explanation, library: str | None) -> Any:
-    """See `Explanation.summary`."""
-    mean_abs, mean, share = (a.reshape(len(e.feature_names), -1) for a in importance(e))
+def summary(e: Explanation, interval: tuple[Array, Array], library: str | None) -> Any:
+    """See `Explanation.summary`; the interval is that of the mean |credit|."""
+    mean_abs, mean, share, low, high = (a.reshape(len(e.feature_names), -1) for a in (*importance(e), *interval))
     order = np.argsort(-mean_abs, axis=0, kind="stable")
     outputs = range(len(e.output_names))
     columns: Columns = {}
     if len(e.output_names) > 1:
         columns["output"] = [e.output_names[k] for k in outputs for _ in e.feature_names]
     columns["feature"] = [e.feature_names[j] for k in outputs for j in order[:, k]]
-    for name, array in (("mean_abs_credit", mean_abs), ("mean_credit", mean), ("share", share)):
+    for name, array in (("mean_abs_credit", mean_abs), ("low", low), ("high", high), ("mean_credit", mean),
+                        ("share", share)):  # fmt: skip
         columns[name] = np.concatenate([array[order[:, k], k] for k in outputs])
     return _frame(columns, _library(e, library))
 
 
 def _lines(e: Explanation) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The wide layout's lines: their row and their output, outputs of a row together."""
+    """Row and output of each line of the wide layout, the outputs of a row together."""
     k = len(e.output_names)
     return np.repeat(np.arange(len(e)), k), np.tile(np.arange(k), len(e))
 
@@ -148,10 +151,11 @@ def _credits(e: Explanation) -> Columns:
 
 
 def _values(e: Explanation) -> Columns:
-    rows = _lines(e)[0]
-    if e.data is None:
-        return {}
-    return {f"value_{name}": display.column(e.data, j)[rows] for j, name in enumerate(e.columns)}
+    rows, out = _lines(e)[0], Columns()
+    for prefix, table in (("value", e.data), ("start", e.starts)):
+        if table is not None:
+            out |= {f"{prefix}_{name}": display.column(table, j)[rows] for j, name in enumerate(e.columns)}
+    return out
 
 
 def _long(e: Explanation) -> Columns:
@@ -175,7 +179,7 @@ def _long(e: Explanation) -> Columns:
 
 
 def _placed(e: Explanation) -> list[display.Numbers | None]:
-    """Every feature's raw values on a number line; None for groups."""
+    """Every feature's raw values as `display.Numbers`; None for groups."""
     raw = [e.raw(j) for j in range(len(e.feature_names))]
     return [None if values is None else display.numbers(values) for values in raw]
 
@@ -187,7 +191,7 @@ def _labels(column: display.Numbers, missing: str | None) -> NDArray[Any]:
 
 
 class _Repeated:
-    """A few names many times over: each library stores them once, with codes."""
+    """A column of few distinct names, as names and codes: a categorical column in each library."""
 
     def __init__(self, names: tuple[str, ...], codes: NDArray[np.int32]) -> None:
         self.names, self.codes = names, codes
@@ -199,7 +203,7 @@ def _library(e: Explanation, library: str | None) -> str:
     own = type(e.data).__module__.split(".")[0]
     if own in ("pandas", "polars"):
         return own
-    # without either, pandas is what the extra brings and what a message should name
+    # without either, pandas, which the extra installs and a message should name
     return "polars" if find_spec("pandas") is None and find_spec("polars") is not None else "pandas"
 
 

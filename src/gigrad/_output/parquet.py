@@ -14,6 +14,7 @@ import numpy as np
 from .._common import checks
 from .._common.optional import require
 from .._explain.paths import Paths
+from .._explain.reference_parts import ReferenceParts
 from .._io.durable import replacing
 from .._io.provenance import fault_of
 from ..errors import InputError
@@ -38,17 +39,25 @@ def save(e: Explanation, path: str | Path) -> None:
         "outputs_axis": e.values.ndim == 3,
         "columns": e.columns,
         "groups": e.groups,
-        "data": _data_record(e),
+        "data": _data_record(e.data, e.columns),
         "provenance": e.provenance,
         "paths": None,
     }
+    if e.starts is not None:
+        head["starts"] = _data_record(e.starts, e.columns)
     if e.paths is not None:
         head["paths"] = {"times": e.paths.times.tolist(), "references": e.paths.references, "of": e.paths.of}
         for name, lists in _path_lists(e.paths, len(e), len(e.output_names)).items():
             table = table.append_column(name, [lists])
+    if e.reference_parts is not None:
+        parts = e.reference_parts
+        head["reference_parts"] = {"weights": parts.weights.tolist(), "of": parts.of}
+        table = table.append_column("reference_parts", [_by_row(parts, len(e.output_names))])
     metadata = {**(table.schema.metadata or {}), b"gigrad": json.dumps(head).encode()}
     with replacing(path) as aside:
-        parquet.write_table(table.replace_schema_metadata(metadata), str(aside), compression="zstd")
+        parquet.write_table(
+            table.replace_schema_metadata(metadata), str(aside), compression="zstd", write_page_checksum=True
+        )
 
 
 def load(path: str | Path) -> Explanation:
@@ -57,7 +66,7 @@ def load(path: str | Path) -> Explanation:
     if not Path(path).exists():
         raise InputError(f"{path} must be a Parquet file that gigrad saved; it does not exist.")
     try:
-        table = parquet.read_table(str(path))
+        table = parquet.read_table(str(path), page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         why = " ".join(str(error).split()).rstrip(".")
         raise InputError(f"{path} must be a Parquet file that can be read; {why}.") from None
@@ -97,6 +106,7 @@ def _explanation(pa: Any, table: Any, head: dict[str, Any]) -> Explanation:
         gap=figure("gap"),
         error=figure("error"),
         data=_unpack_data(first, head["data"], head["columns"]),
+        starts=_unpack_data(first, head.get("starts", {"library": "none"}), head["columns"], "start"),
         feature_names=tuple(head["feature_names"]),
         output_names=tuple(head["output_names"]),
         provenance=head["provenance"],
@@ -104,12 +114,13 @@ def _explanation(pa: Any, table: Any, head: dict[str, Any]) -> Explanation:
         rest=figure("rest"),
         columns=tuple(head["columns"]),
         groups={name: tuple(members) for name, members in head["groups"].items()},
+        reference_parts=_read_parts(table, head, values.shape[1:]) if head.get("reference_parts") else None,
         paths=None if head["paths"] is None else _read_paths(table, head["paths"], shape, len(head["feature_names"])),
     )
 
 
 def _ids(table: Any, names: list[str]) -> Any:
-    """The ids of the rows: a column, several joined, or the rows' numbers where a batch carried none along."""
+    """The ids of the rows: a column, several joined, or the rows' numbers if a batch had no id columns."""
     if not names:
         return np.arange(table.num_rows)
     columns = [table.column(name).to_pylist() for name in names]
@@ -118,22 +129,22 @@ def _ids(table: Any, names: list[str]) -> Any:
     )
 
 
-def _data_record(e: Explanation) -> dict[str, Any]:
-    """Which library the raw rows were in, and what it needs to make them again."""
-    library = "none" if e.data is None else type(e.data).__module__.split(".")[0]
+def _data_record(rows: Any, columns: tuple[str, ...]) -> dict[str, Any]:
+    """The library of the raw rows, and the metadata that it needs to restore them."""
+    library = "none" if rows is None else type(rows).__module__.split(".")[0]
     record: dict[str, Any] = {"library": library}
     if library == "numpy":
-        record["dtype"] = e.data.dtype.str
+        record["dtype"] = rows.dtype.str
     if library == "pandas":
-        metadata = raw_arrow(e).schema.metadata or {}
+        metadata = raw_arrow(rows, columns).schema.metadata or {}
         record["pandas"] = metadata.get(b"pandas", b"").decode()
     return record
 
 
-def _unpack_data(table: Any, record: dict[str, Any], columns: list[str]) -> Any:
+def _unpack_data(table: Any, record: dict[str, Any], columns: list[str], prefix: str = "value") -> Any:
     if record["library"] == "none":
         return None
-    raw = table.select([f"value_{name}" for name in columns]).rename_columns(columns)
+    raw = table.select([f"{prefix}_{name}" for name in columns]).rename_columns(columns)
     if record["library"] == "numpy":
         dtype = np.dtype(record["dtype"])
         arrays = [c.to_pylist() if dtype.kind == "O" else c.to_numpy() for c in raw.columns]
@@ -145,6 +156,21 @@ def _unpack_data(table: Any, record: dict[str, Any], columns: list[str]) -> Any:
         return raw.replace_schema_metadata({b"pandas": record["pandas"].encode()}).to_pandas()
     raw = raw.replace_schema_metadata(None)
     return require("polars", "polars").from_arrow(raw) if record["library"] == "polars" else raw
+
+
+def _by_row(parts: ReferenceParts, k: int) -> list[Any]:
+    """The credits against parts of the reference as lists, one for each line of the table."""
+    credit = parts.credit.reshape(*parts.credit.shape[:3], k)  # (g, n, p, k)
+    lines = np.moveaxis(credit, (1, 3), (0, 1)).reshape(credit.shape[1] * k, -1)
+    return list(lines)
+
+
+def _read_parts(table: Any, head: dict[str, Any], inner: tuple[int, ...]) -> ReferenceParts:
+    record, (p, k) = head["reference_parts"], inner
+    lines = np.array(table.column("reference_parts").to_pylist(), np.float64)
+    credit = np.moveaxis(lines.reshape(-1, k, len(record["weights"]), p), (0, 1), (1, 3))
+    credit = np.ascontiguousarray(credit if head["outputs_axis"] else credit[..., 0])
+    return ReferenceParts(credit, np.array(record["weights"], np.float64), record["of"])
 
 
 def _path_lists(paths: Paths, n: int, k: int) -> dict[str, list[Any]]:

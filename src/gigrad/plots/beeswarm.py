@@ -22,7 +22,7 @@ def beeswarm(e: Explanation, *, top: int = 15, points: int = 2000, ax: Any = Non
     ----------
     e : Explanation of one output
     top : int
-        How many features to show, by mean `|credit|` of all rows; the others are gathered in one line.
+        How many features to show, by mean `|credit|` of all rows; the others are summed in one line.
     points : int
         How many rows to draw at most; a larger explanation is sampled, and the picture says so.
     ax : matplotlib Axes, optional
@@ -61,7 +61,7 @@ def beeswarm(e: Explanation, *, top: int = 15, points: int = 2000, ax: Any = Non
 
 
 def _line(ax: Any, y: int, credit: NDArray[np.float64], column: display.Numbers | None) -> None:
-    """The points of one feature; categories and missing values are neither low nor high, and stay grey."""
+    """Draw the points of one feature; categories and missing values, which have no low or high, are grey."""
     height = y + _spread(credit)
     size = 12 if len(credit) <= 500 else 7
     rank = np.full(len(credit), np.nan) if column is None or column.labels is not None else _ranks(column.values)
@@ -76,7 +76,7 @@ def _line(ax: Any, y: int, credit: NDArray[np.float64], column: display.Numbers 
 
 
 def _spread(credit: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Heights within [-0.4, 0.4] that keep points of like credit from hiding each other."""
+    """Vertical offsets within [-0.4, 0.4] that keep points of similar credit from overlapping."""
     low, high = float(credit.min()), float(credit.max())
     cell = np.zeros(len(credit)) if high == low else np.floor((credit - low) / (high - low) * 99.999)
     order = np.lexsort((credit, cell))
@@ -89,7 +89,7 @@ def _spread(credit: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Values as ranks in [0, 1], ties alike, so that an outlier does not bleach the others; NaN stays."""
+    """Values as ranks in [0, 1], equal for ties, so that an outlier does not dominate the colours; NaN stays."""
     known = ~np.isnan(values)
     out = np.full(len(values), np.nan)
     distinct, position = np.unique(values[known], return_inverse=True)

@@ -9,7 +9,7 @@ from . import style
 
 
 def drift(found: Any, *, top: int = 15) -> Any:
-    """Draw what `gigrad.monitor` found: differences of reasons with their intervals, and indices beside chance.
+    """Draw a result of `gigrad.monitor`: differences of reasons with intervals, and stability indices beside chance.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""The way from the reference to a row: the score, its jumps, and the credit each feature has gathered so far.
+"""The path from the reference to a row: the score, its jumps, and the credit that each feature has accumulated.
 
-Only a path method can draw this: the attributions are the end of a story, not just its result.
+Only a path method can draw this: its attributions accumulate along the path.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._common import checks, display
+from .._common.optional import require
 from .._explain.explanation import Explanation
 from .._explain.paths import Paths
 from .._output import views
@@ -23,13 +24,13 @@ LETTER = 0.0135
 
 
 def path(e: Explanation, *, top: int = 6, jumps: int = 5, ax: Any = None) -> Any:
-    """Draw the score along the path of one row, and below it the credits as they gather.
+    """Draw the score along the path of one row, and below it the credits as they accumulate.
 
     Parameters
     ----------
     e : Explanation of one row that has a path, say `gig.explain(model, X, reference, paths=1)[0]`
     top : int
-        How many features get a colour of their own; the others are gathered.
+        How many features get a colour of their own; the others are summed.
     jumps : int
         How many of the largest jumps are marked with the feature that caused them.
     ax : matplotlib Axes, optional
@@ -74,32 +75,44 @@ def _score(ax: Any, e: Explanation, paths: Paths, jumps: int) -> None:
     ax.plot(paths.times, score, color=style.ink(), linewidth=1.6, zorder=3)
     ax.axhline(float(score[0]), color=style.ink(), linewidth=0.8, alpha=0.5, linestyle=":")
     places = display.decimals(float(np.ptp(score)) or 1.0)
-    for time, value, side in ((0.0, score[0], "right"), (1.0, score[-1], "left")):
-        ax.annotate(
-            display.score(float(value), places), (time, value), (-6 if side == "right" else 6, 0), ha=side,
-            textcoords="offset points", va="center", fontweight="bold", annotation_clip=False,
-        )  # fmt: skip
-    ax.set_xlim(0, 1)
     low, span = float(score.min()), float(np.ptp(score)) or 1.0
-    ax.set_ylim(low - 0.15 * span, low + 2.1 * span)  # the names of what jumped stand above the line
+    under = score[min(len(score) - 1, len(score) // 10)] >= score[0]  # label on the side away from the line
+    for text, time, value, offset, align in (
+        (f"{views.origin(e)} {display.score(float(score[0]), places)}", 0.0, score[0], (5, -4 if under else 4),
+         {"ha": "left", "va": "top" if under else "bottom"}),
+        (display.score(float(score[-1]), places), 1.0, score[-1], (6, 0), {"ha": "left", "va": "center"}),
+    ):  # fmt: skip
+        ax.annotate(text, (time, value), offset, textcoords="offset points", fontweight="bold", annotation_clip=False,
+                    fontsize="small" if time == 0.0 else None, **align)  # fmt: skip
+    ax.set_xlim(0, 1)
+    ax.set_ylim(low - 0.35 * span, low + 2.1 * span)  # room for the names of the jumps above the line
     _mark_jumps(ax, e, paths, jumps)
-    ax.set_ylabel(style.score_name(e), labelpad=40)
+    ax.set_ylabel(style.score_name(e))
     ax.tick_params(axis="x", labelbottom=False)
-    style.quiet_frame(ax, "bottom")
-    ax.set_yticks([])
+    style.quiet_frame(ax, "left", "bottom")
+    _ticks_of_the_line(ax, low, low + span)
+
+
+def _ticks_of_the_line(ax: Any, low: float, high: float) -> None:
+    """Put tick labels only in the range of the line, not beside the names above it."""
+    ticks = require("matplotlib.ticker", "plot").MaxNLocator(4).tick_values(low, high)
+    room = 0.05 * (high - low)
+    ax.set_yticks([t for t in ticks if low - room <= t <= high + room])
+    ax.spines["left"].set_bounds(low - room, high + room)
 
 
 def _mark_jumps(ax: Any, e: Explanation, paths: Paths, most: int) -> None:
-    """Dots on the line where it jumps most; above it, one name over the other, what jumped at that moment."""
+    """Mark the largest jumps by dots on the line and, stacked above it, the names of their features."""
     largest = np.argsort(-np.abs(paths.jump_size), kind="stable")[:most]
+    largest = largest[paths.jump_size[largest] != 0]
     moments = sorted({float(paths.jump_time[i]) for i in largest})
-    lanes: list[list[tuple[float, float]]] = []  # what is taken at each height, from and to
+    lanes: list[list[tuple[float, float]]] = []  # the occupied intervals at each height
     for rank, time in enumerate(moments):
         here = [int(i) for i in largest if float(paths.jump_time[i]) == time]
         names = ["a feature left out" if f < 0 else display.short_names(e.feature_names, 22)[f]
                  for f in (int(paths.jump_feature[i]) for i in here)]  # fmt: skip
         width = LETTER * max(map(len, names))
-        # neighbours turn away from each other, so that no line runs through another's names
+        # neighbours extend in opposite directions, so that no line runs through another's names
         to_left = time + width > 1.0 or (2 * rank < len(moments) - 1 and time > width)
         taken = (time - width, time + LETTER) if to_left else (time - LETTER, time + width)
         colors = [style.sign_color(float(paths.jump_size[i])) for i in here]
@@ -127,7 +140,7 @@ def _clear(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Band:
-    """One feature's credit on the way, (t,), and how it is shown."""
+    """One feature's accumulated credit, (t,), with its label and colour."""
 
     label: str
     credit: NDArray[np.float64]
@@ -136,7 +149,7 @@ class _Band:
 
 def _bands(e: Explanation, paths: Paths, top: int) -> list[_Band]:
     credit = paths.credit[0]
-    shown, gathered = style.ranked(np.abs(credit[-1]), min(top, len(style.SERIES) - 1))
+    shown, gathered = style.ranked_of_row(e, credit[-1], min(top, len(style.SERIES) - 1))
     bands = [_Band(style.name_and_value(e, j), credit[:, j], style.SERIES[i]) for i, j in enumerate(shown)]
     left = paths.score[0] - paths.score[0, 0] - credit[:, shown].sum(axis=1)
     if len(gathered):
@@ -147,7 +160,7 @@ def _bands(e: Explanation, paths: Paths, top: int) -> list[_Band]:
 
 
 def _credits(ax: Any, e: Explanation, paths: Paths, top: int) -> None:
-    """Credits gathered so far, stacked: those for a higher score above zero, those against it below."""
+    """Draw the accumulated credits, stacked: those for a higher score above zero, those against it below."""
     bands = _bands(e, paths, top)
     ends: list[tuple[float, _Band]] = []
     for sign in (1.0, -1.0):
@@ -162,7 +175,7 @@ def _credits(ax: Any, e: Explanation, paths: Paths, top: int) -> None:
     style.zero_line(ax, "y")
     ax.set_xlim(0, 1)
     _name_ends(ax, sorted(ends, key=lambda end: end[0]))
-    ax.set_xlabel("from the reference (0) to this row (1)")
+    ax.set_xlabel(f"from the {views.origin(e)} (0) to this row (1)")
     ax.set_ylabel("credit gathered so far")
     style.quiet_frame(ax, "left", "bottom")
 
@@ -181,7 +194,7 @@ def _name_ends(ax: Any, ends: list[tuple[float, _Band]]) -> None:
 
 
 def _apart(heights: NDArray[np.float64], step: float) -> NDArray[np.float64]:
-    """Sorted heights moved about as little as needed to stand `step` apart."""
+    """Sorted heights, moved as little as needed to be at least `step` apart."""
     out = heights.copy()
     for _ in range(100):
         for i in range(1, len(out)):

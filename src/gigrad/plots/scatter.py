@@ -14,19 +14,23 @@ from .._output import views
 from ..errors import InputError
 from . import style
 
+APART = 0.12
+"""The distance of missing values from the largest number, as a share of the numbers' range."""
+
 
 def scatter(
     e: Explanation, feature: int | str, *, color: int | str | None = None, points: int = 5000, ax: Any = None
 ) -> Any:
-    """Draw the credit of one feature against its value.
+    """Draw the credit of one feature against its value, with a strip above it that counts the rows.
 
     Parameters
     ----------
     e : Explanation of one output
     feature : int or str
-        Categories stand side by side; missing values get a place of their own at the right.
+        Categories are drawn side by side; missing values separately at the right.
     color : int or str, optional
-        The feature whose value colours the points.
+        The feature whose value colours the points: categories and features of two values in colours of their own,
+        other numbers in shades.
     points : int
         How many rows to draw at most; a larger explanation is sampled, and the picture says so.
     ax : matplotlib Axes, optional
@@ -34,6 +38,7 @@ def scatter(
     Returns
     -------
     matplotlib Axes
+        `ax.child_axes[0]` has the strip.
 
     Examples
     --------
@@ -50,14 +55,14 @@ def scatter(
         ax.scatter(x, y, s=size, color=style.NEGATIVE, alpha=0.75, linewidths=0, zorder=2)
     else:
         other = e.position(color)
-        paint = _numbers(drawn, other)
+        paint = _apart_if_two(_numbers(drawn, other))
         draw = _by_number if paint.labels is None else _by_category
         draw(ax, x, y, size, paint, style.short_name(e, other))
     style.zero_line(ax, "y")
     style.quiet_frame(ax, "left", "bottom")
     ax.set_xlabel(style.short_name(e, j))
     ax.set_ylabel(f"credit for {style.score_name(e)}")
-    style.title(ax, said)
+    style.title(_count_above(ax, _numbers(e, j)), said)
     return ax
 
 
@@ -70,8 +75,39 @@ def _numbers(e: Explanation, feature: int) -> display.Numbers:
     return display.numbers(raw)
 
 
+def _apart_if_two(column: display.Numbers) -> display.Numbers:
+    """A column with two distinct numbers as two categories, to be drawn in distinct colours."""
+    known = np.unique(column.values[~np.isnan(column.values)])
+    if column.labels is not None or len(known) != 2:
+        return column
+    values = np.where(np.isnan(column.values), np.nan, (column.values == known[1]).astype(np.float64))
+    return display.Numbers(values, (display.number(known[0]), display.number(known[1])))
+
+
+def _count_above(ax: Any, column: display.Numbers) -> Any:
+    """Draw a histogram of the values as a strip above the points, which may overlap."""
+    strip = ax.inset_axes((0.0, 1.01, 1.0, 0.12), sharex=ax)
+    known, missing = column.values[~np.isnan(column.values)], int(np.isnan(column.values).sum())
+    if column.labels is not None:
+        strip.bar(np.arange(len(column.labels)), np.bincount(known.astype(np.int64), minlength=len(column.labels)),
+                  width=0.6, color=style.NEUTRAL)  # fmt: skip
+        apart, width = float(len(column.labels)), 0.6
+    else:
+        span = float(np.ptp(known)) if len(known) else 0.0
+        span, width = span or 1.0, (span or 1.0) / 40
+        apart = (float(known.max()) if len(known) else 0.0) + APART * span
+        strip.hist(known, bins=40 if np.ptp(known) > 0 else 1, color=style.NEUTRAL) if len(known) else None
+    if missing:
+        strip.bar([apart], [missing], width=width, color=style.NEUTRAL)
+    strip.set_ylim(bottom=0)
+    strip.set_yticks([])
+    strip.tick_params(axis="x", bottom=False, labelbottom=False)
+    style.quiet_frame(strip)
+    return strip
+
+
 def _place(ax: Any, column: display.Numbers) -> NDArray[np.float64]:
-    """Where the points stand: numbers at their value, categories side by side, missing values apart."""
+    """The x position of every point: numbers at their value, categories side by side, missing values apart."""
     x = column.values.copy()
     missing = np.isnan(x)
     jitter = np.random.default_rng(views.SEED).uniform(-1, 1, len(x))
@@ -83,7 +119,7 @@ def _place(ax: Any, column: display.Numbers) -> NDArray[np.float64]:
     if missing.any():
         low, high = (0.0, 0.0) if missing.all() else (float(np.nanmin(x)), float(np.nanmax(x)))
         span = high - low or 1.0
-        apart = high + 0.12 * span
+        apart = high + APART * span
         _name_missing(ax, low, high, apart)
         x[missing] = apart + 0.02 * span * jitter[missing]
     return x
@@ -100,7 +136,7 @@ def _name_categories(ax: Any, labels: tuple[str, ...], missing: bool) -> None:
 
 
 def _name_missing(ax: Any, low: float, high: float, apart: float) -> None:
-    """A tick called "missing" beyond the numbers, and a line that parts it from them."""
+    """Add a tick "missing" beyond the numbers, and a line that separates it from them."""
     locator = require("matplotlib.ticker", "plot").MaxNLocator(6)
     ticks = [float(t) for t in locator.tick_values(low, high) if low <= t <= high]
     ax.set_xticks([*ticks, apart], [*map(display.number, ticks), display.MISSING])
@@ -115,7 +151,7 @@ def _by_number(ax: Any, x: Any, y: Any, size: float, paint: display.Numbers, nam
         ax.legend(frameon=False, fontsize="small")
     if missing.all():
         return
-    low, high = np.percentile(paint.values[~missing], [2, 98])  # an outlier must not bleach the others
+    low, high = np.percentile(paint.values[~missing], [2, 98])  # an outlier must not dominate the colours
     shown = ax.scatter(
         x[~missing], y[~missing], s=size, c=paint.values[~missing], cmap=style.low_to_high(), vmin=low,
         vmax=high if high > low else low + 1, linewidths=0, zorder=3,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._common import display
+from .._common.optional import require
 from .._explain.explanation import Explanation
 from .._output import views
 from ..errors import InputError
@@ -18,7 +19,7 @@ GRID = 120
 
 
 def surface(e: Explanation, score: Callable[[NDArray[np.float64]], Any], start: Any, *, ax: Any = None) -> NDArray[Any]:
-    """Draw a function of two variables and what it credits on the way from `start` to the explained row.
+    """Draw a function of two variables, and the credits along the path from `start` to the explained row.
 
     Parameters
     ----------
@@ -89,7 +90,7 @@ def _four_axes() -> NDArray[Any]:
 
 
 def _grid(score: Any, start: Any, end: Any) -> tuple[Any, Any, Any]:
-    """The score on a grid that holds the path with some room around it."""
+    """The score on a grid around the path, with a margin."""
     low, high = np.minimum(start, end), np.maximum(start, end)
     room = 0.25 * np.where(high > low, high - low, np.maximum(1.0, np.abs(high)))
     x, y = np.meshgrid(*(np.linspace(low[i] - room[i], high[i] + room[i], GRID) for i in range(2)))
@@ -107,10 +108,13 @@ def _name_plane(ax: Any, e: Explanation) -> None:
 def _draw_surface(ax: Any, e: Explanation, grid: tuple[Any, Any, Any], line: Any, along: Any) -> None:
     ax.plot_surface(*grid, cmap=style.low_to_high(), rcount=60, ccount=60, linewidth=0, alpha=0.7)
     ax.plot(line[:, 0], line[:, 1], along, color=style.ink(), linewidth=2, zorder=10)
-    _name_plane(ax, e)
-    style.title(ax, e.output_names[0])
-    for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+    for axis, name in ((ax.xaxis, style.short_name(e, 0)), (ax.yaxis, style.short_name(e, 1)), (ax.zaxis, "")):
         axis.set_pane_color((0.5, 0.5, 0.5, 0.08))
+        axis.set_label_text(name, fontsize="small")
+        axis.labelpad = 8  # beyond the numbers, which matplotlib does not measure in three dimensions
+        axis.set_major_locator(require("matplotlib.ticker", "plot").MaxNLocator(4))
+    ax.tick_params(labelsize="small", pad=1)
+    style.title(ax, e.output_names[0])
 
 
 def _draw_above(ax: Any, e: Explanation, grid: tuple[Any, Any, Any], start: Any, end: Any) -> None:
@@ -136,7 +140,7 @@ def _draw_section(ax: Any, e: Explanation, times: Any, along: Any) -> None:
 
 
 def _draw_credit(ax: Any, e: Explanation) -> None:
-    """What each variable has gathered so far where the path is known, else what it ends with."""
+    """Draw the accumulated credit of each variable if the path is known, else its final credit."""
     places = display.decimals(float(np.abs(e.values[0]).max()))
     for j in range(2):
         credit = float(e.values[0, j])
@@ -153,6 +157,7 @@ def _draw_credit(ax: Any, e: Explanation) -> None:
         ax.set_ylabel("credit gathered so far")
         ax.set_xlim(0, 1)
     style.zero_line(ax, "y")
-    ax.legend(frameon=False)
+    # below the axes: inside, a line may run through the names
+    ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=1)
     style.title(ax, "the credit")
     style.quiet_frame(ax, "left", "bottom")

@@ -1,4 +1,4 @@
-"""One HTML file that shows an explanation: no network, no server, nothing to install to read it."""
+"""A self-contained HTML report of an explanation: no network, no server, nothing to install."""
 
 from .write import render, report_path, write
 

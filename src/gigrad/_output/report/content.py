@@ -1,7 +1,7 @@
-"""What is on the page: words and figures for the template, and one JSON object for its script.
+"""The content of the report: text and figures for the template, and one JSON object for its script.
 
-Credits travel as whole numbers of a small unit, a hundred-thousandth of the largest, which keeps 1,000 rows of 50
-features well under a megabyte.
+Credits are stored as integer multiples of a small unit, a hundred-thousandth of the largest, which keeps 1,000 rows of
+50 features well under a megabyte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from ..._explain.explanation import Explanation
 from ..._explain.paths import Paths
 from .. import notebook
 from ..frames import importance
-from ..views import one_output, sampled, score_name
+from ..views import one_output, origin, sampled, score_name
+from .comparison import comparison
 
 MOST_FEATURES = 100
 MOST_PATHS = 200
@@ -24,8 +25,8 @@ PATH_FEATURES = 6
 DEPENDENCE = 6
 
 
-def page(e: Explanation, title: str | None, rows: int) -> dict[str, Any]:
-    """Everything the template asks for."""
+def page(e: Explanation, title: str | None, rows: int, drift: Any = None) -> dict[str, Any]:
+    """All values of the template."""
     e = one_output(e, "report")
     mean_abs, mean, share = importance(e)
     order = np.argsort(-mean_abs, kind="stable")
@@ -37,6 +38,7 @@ def page(e: Explanation, title: str | None, rows: int) -> dict[str, Any]:
         "score": score_name(e),
         "listed": said,
         "against": notebook.against_whom(e) or "the reference",
+        "origin": origin(e),
         "importance": [
             {
                 "name": e.feature_names[j],
@@ -47,6 +49,7 @@ def page(e: Explanation, title: str | None, rows: int) -> dict[str, Any]:
             }
             for j in order
         ],
+        "drift": comparison(drift),
         "completeness": completeness(e),
         "provenance": flat(e.provenance),
         "data": data(drawn, order, places),
@@ -60,7 +63,7 @@ def completeness(e: Explanation) -> list[tuple[str, str]]:
     return [
         ("rows explained", f"{len(e):,}"),
         ("largest |prediction − base|", display.number(change)),
-        ("largest |gap| (what the numerics lost)", f"{np.abs(e.gap).max():.2g}"),
+        ("largest |gap| (numerical loss)", f"{np.abs(e.gap).max():.2g}"),
         ("mean |gap|", f"{np.abs(e.gap).mean():.2g}"),
         ("largest estimated error of a credit", f"{e.error.max():.2g}"),
         ("largest |prediction − base − credits − gap|", f"{np.abs(left).max():.2g}"),
@@ -80,7 +83,7 @@ def flat(record: dict[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 
 
 def data(e: Explanation, order: NDArray[np.int64], places: int) -> dict[str, Any]:
-    """What the script draws from; features by importance, beyond the first hundred gathered."""
+    """The data for the script; features by importance, those beyond the first hundred summed."""
     shown = order[:MOST_FEATURES]
     left = e.values[:, order[MOST_FEATURES:]].sum(axis=1) + e.rest
     unit = float(np.abs(e.values).max(initial=0.0)) / 1e5 or 1.0
@@ -88,6 +91,7 @@ def data(e: Explanation, order: NDArray[np.int64], places: int) -> dict[str, Any
     short = display.short_names(e.feature_names, 30)
     return {
         "score": score_name(e),
+        "origin": origin(e),
         "places": places,
         "names": [e.feature_names[j] for j in shown],
         "short": [short[j] for j in shown],  # where there is little room; no two alike
@@ -105,25 +109,28 @@ def data(e: Explanation, order: NDArray[np.int64], places: int) -> dict[str, Any
 
 
 def column(e: Explanation, feature: int) -> dict[str, Any]:
-    """A feature's raw values: numbers, or labels once and a code a row; None where missing."""
-    raw = e.raw(feature)
+    """A feature's raw values, and those at the starts of pairs: numbers, or labels once and a code a row."""
+    raw, before = e.raw(feature), e.raw_start(feature)
     if raw is None:
         return {"kind": "none"}
-    numbers = display.numbers(raw)
+    numbers = display.numbers(raw if before is None else np.concatenate([raw, before]))
     if numbers.labels is None:
-        return {"kind": "number", "values": brief(numbers.values)}
-    codes = [None if np.isnan(v) else int(v) for v in numbers.values]
-    return {"kind": "category", "labels": list(numbers.labels), "values": codes}
+        codes: list[Any] = brief(numbers.values)
+        out: dict[str, Any] = {"kind": "number"}
+    else:
+        codes = [None if np.isnan(v) else int(v) for v in numbers.values]
+        out = {"kind": "category", "labels": list(numbers.labels)}
+    return out | {"values": codes[: len(raw)]} | ({} if before is None else {"starts": codes[len(raw) :]})
 
 
 def paths(found: Paths, shown: NDArray[np.int64], unit: float) -> dict[str, Any]:
-    """The way to each row: the score, the largest features' credits so far, the largest jumps."""
+    """The path to each row: the score, the accumulated credits of the largest features, the largest jumps."""
     place = {int(j): i for i, j in enumerate(shown)}
     rows: dict[int, Any] = {}
     for i, row in enumerate(found.rows[:MOST_PATHS].tolist()):
         credit = found.credit[i]
         largest = [j for j in np.argsort(-np.abs(credit[-1]), kind="stable").tolist() if j in place][:PATH_FEATURES]
-        jumps = np.flatnonzero(found.jump_row == i)
+        jumps = np.flatnonzero((found.jump_row == i) & (found.jump_size != 0))
         jumps = jumps[np.argsort(-np.abs(found.jump_size[jumps]), kind="stable")][:5]
         rows[row] = {
             "score": whole(found.score[i] - found.score[i, 0], unit),
@@ -139,10 +146,10 @@ def paths(found: Paths, shown: NDArray[np.int64], unit: float) -> dict[str, Any]
 
 
 def whole(credit: NDArray[np.float64], unit: float) -> Any:
-    """Credits as whole numbers of `unit`."""
+    """Credits as integer multiples of `unit`."""
     return np.rint(credit / unit).astype(np.int64).tolist()
 
 
 def brief(values: NDArray[np.float64]) -> list[Any]:
-    """Numbers with seven digits that matter, whole ones whole, missing ones None."""
+    """Numbers with seven significant digits, whole ones as int, missing ones as None."""
     return [None if v != v else int(v) if v == int(v) and abs(v) < 1e15 else float(f"{v:.7g}") for v in values.tolist()]

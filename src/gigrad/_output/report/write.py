@@ -1,8 +1,9 @@
-"""Filling the page: the template with its style and script, and what `content` says is on it."""
+"""Fills the report's template with its style, script and content."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ..._common import checks
 from ..._common.optional import require
@@ -11,7 +12,7 @@ from ..._io.durable import replacing
 from . import content
 
 
-def write(e: Explanation, path: str | Path, *, title: str | None = None, rows: int = 1000) -> None:
+def write(e: Explanation, path: str | Path, *, title: str | None = None, rows: int = 1000, drift: Any = None) -> None:
     """Write one HTML file that shows an explanation.
 
     Parameters
@@ -21,20 +22,22 @@ def write(e: Explanation, path: str | Path, *, title: str | None = None, rows: i
     title : str, optional
     rows : int
         How many rows to list at most; a larger explanation is sampled, and the page says so. Importance and
-        completeness always speak of all rows.
+        completeness are always those of all rows.
+    drift : Drift, optional
+        A result of `gigrad.monitor`, for a section of its own.
     """
     path = report_path(path)
-    page = render(e, title=title, rows=rows)
+    page = render(e, title=title, rows=rows, drift=drift)
     with replacing(path) as aside:
         aside.write_text(page, encoding="utf-8")
 
 
 def report_path(path: str | Path) -> Path:
-    """Where a report goes; asked before the work, too, so that a wrong name costs nobody a wait."""
+    """The path of a report, checked; also called before the work starts, so that a wrong name fails early."""
     return checks.file_name(path, "a report", ".html", ".htm")
 
 
-def render(e: Explanation, *, title: str | None = None, rows: int = 1000) -> str:
+def render(e: Explanation, *, title: str | None = None, rows: int = 1000, drift: Any = None) -> str:
     """The page as text."""
     jinja2 = require("jinja2", "report")
     environment = jinja2.Environment(
@@ -44,5 +47,5 @@ def render(e: Explanation, *, title: str | None = None, rows: int = 1000) -> str
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    page: str = environment.get_template("report.html").render(content.page(e, title, rows))
+    page: str = environment.get_template("report.html").render(content.page(e, title, rows, drift))
     return page

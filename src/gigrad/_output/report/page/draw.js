@@ -40,11 +40,27 @@ function shortened(text, width) {
   return text.slice(0, head) + "\u2026" + text.slice(text.length - (width - 1 - head));
 }
 
-// [name, value] as "name = value": each keeps its ends, the value at most a little more than a third of the width
-function fitted([name, value], width) {
+// [name, value, before] as "name = value", or "name before -> value": each keeps its ends, the value at most a little more
+// than a third of the width
+function fitted([name, value, before], width) {
   if (value === null) return shortened(name, width);
+  if (before) {
+    const each = Math.max(4, Math.floor(width * 0.27));
+    const both = " " + shortened(before, each) + " -> " + shortened(value, each);
+    return shortened(name, Math.max(6, width - both.length)) + both;
+  }
   const shown = shortened(value, Math.max(8, Math.floor(width * 0.38), width - name.length - 3));
   return shortened(name, Math.max(6, width - shown.length - 3)) + " = " + shown;
+}
+
+// a text of a name and its values, as long as fits into `room` pixels, as the browser measures them
+function fit(svg, attributes, label, room, credit) {
+  const node = make(svg, "text", attributes, "");
+  for (let width = Math.ceil(room / 4); width >= 8; width--) {
+    node.textContent = (credit || "") + fitted(label, width);
+    if (node.getComputedTextLength() <= room) break;
+  }
+  return node;
 }
 
 function ticks(low, high, most) {
@@ -61,6 +77,8 @@ function scale(low, high, from, to) {
   return (v) => from + (v - low) / span * (to - from);
 }
 
+const NARROW = 500;  // pixels: the width of a telephone
+
 // pictures are drawn as wide as they are shown, so that letters stay as large as those around them
 function widthOf(svg) {
   return Math.max(320, Math.min(720, Math.round(svg.parentNode.clientWidth) || 720));
@@ -70,7 +88,9 @@ function horizontalAxis(svg, x, low, high, y, label, width) {
   make(svg, "line", { class: "axis", x1: x(low), x2: x(high), y1: y, y2: y });
   for (const t of ticks(low, high, 5)) {
     make(svg, "line", { class: "axis", x1: x(t), x2: x(t), y1: y, y2: y + 4 });
-    make(svg, "text", { class: "small quiet", x: x(t), y: y + 16, "text-anchor": "middle" }, number(t));
+    const text = make(svg, "text", { class: "small quiet", x: x(t), y: y + 16, "text-anchor": "middle" }, number(t));
+    const half = text.getComputedTextLength() / 2;  // the first and the last number stay inside of the picture
+    text.setAttribute("x", Math.min(Math.max(x(t), half), svg.viewBox.baseVal.width - half));
   }
   make(svg, "text", { class: "small quiet", x: (x(low) + x(high)) / 2, y: y + 33, "text-anchor": "middle" },
     shortened(label, Math.floor(width / 7)));
@@ -84,10 +104,12 @@ function verticalAxis(svg, y, low, high, x) {
 }
 
 // bars: [[name, value], credit], from base to prediction
-function drawWaterfall(svg, bars, base, prediction, places, score) {
+function drawWaterfall(svg, bars, base, prediction, places, score, origin) {
   clear(svg);
-  const width = widthOf(svg), left = Math.round(width * 0.38), right = width - 12;
-  const row = 24, bottom = (bars.length + 2) * row + 8;
+  const width = widthOf(svg), narrow = width < NARROW, right = width - 12;
+  // names stand beside the bars, or above them where there is no room beside them
+  const left = narrow ? 0 : Math.round(width * 0.38), lift = narrow ? 16 : 0, anchor = narrow ? "start" : "end";
+  const row = 24 + lift, bottom = (bars.length + 2) * row + 8;
   svg.setAttribute("viewBox", `0 0 ${width} ${bottom + 42}`);
   let at = base, low = Math.min(base, prediction), high = Math.max(base, prediction);
   const steps = bars.map(([label, credit]) => {
@@ -96,41 +118,44 @@ function drawWaterfall(svg, bars, base, prediction, places, score) {
     low = Math.min(low, at); high = Math.max(high, at);
     return step;
   });
-  const room = (width < 500 ? 0.3 : 0.17) * (high - low || 1);
+  const room = (narrow ? 0.24 : 0.17) * (high - low || 1);
   const x = scale(low - room, high + room, left + 8, right);
   const end = (y, value, label) => {
-    make(svg, "text", { x: left, y: y + 4, "text-anchor": "end", class: "strong" }, label);
+    make(svg, "text", { x: left, y: y + 4 - lift, "text-anchor": anchor, class: "strong" }, label);
     make(svg, "circle", { cx: x(value), cy: y, r: 4.5, style: "fill:var(--ink)" });
     make(svg, "text", { x: x(value) + 9, y: y + 4, class: "strong" }, fixed(value, places));
   };
-  const joint = (value, y) => make(svg, "line", { class: "joint", x1: x(value), x2: x(value), y1: y - row, y2: y });
+  // where names stand between the bars, a joint ends above them: it would run through their letters
+  const joint = (value, y) =>
+    make(svg, "line", { class: "joint", x1: x(value), x2: x(value), y1: y - row, y2: narrow ? y - row + 12 : y });
   steps.forEach((s, i) => {
     const y = (i + 1.5) * row + 4, up = s.credit > 0;
     joint(s.from, y);
     make(svg, "rect", { x: Math.min(x(s.from), x(s.to)), y: y - 8, height: 16,
       width: Math.max(1, Math.abs(x(s.to) - x(s.from))), style: `fill:var(${up ? "--up" : "--down"})` });
-    make(svg, "text", { x: left, y: y + 4, "text-anchor": "end" }, fitted(s.label, Math.floor(left / 6.9)));
+    fit(svg, { x: left, y: y + 4 - lift, "text-anchor": anchor }, s.label, narrow ? width - 4 : left - 2);
     make(svg, "text", { x: x(s.to) + (up ? 5 : -5), y: y + 4, class: "small", "text-anchor": up ? "start" : "end" },
       signed(s.credit, places));
   });
   joint(at, (bars.length + 1.5) * row + 4);
-  end(row / 2 + 4, base, "reference");
+  end(row / 2 + 4, base, origin);
   end((bars.length + 1.5) * row + 4, prediction, "this row");
   horizontalAxis(svg, x, low - room, high + room, bottom, score, right - left);
 }
 
 // path: {score, start, bands: [[[name, value], credits, isOther]], jumps: [[time, label, size]]}, all in score units
-function drawPath(svg, times, path, places, score) {
+function drawPath(svg, times, path, places, score, origin) {
   clear(svg);
-  const width = widthOf(svg), left = 64, right = Math.round(width * (width < 500 ? 0.6 : 0.68));
-  svg.setAttribute("viewBox", `0 0 ${width} 450`);
+  const width = widthOf(svg), narrow = width < NARROW, left = narrow ? 48 : 64;
+  const right = narrow ? width - 62 : Math.round(width * 0.68);
+  svg.setAttribute("viewBox", `0 0 ${width} ${narrow ? 470 + 18 * path.bands.length : 470}`);
   const x = scale(0, 1, left, right);
   const total = path.score.map((v) => v + path.start);
-  drawScore(svg, x, times, total, path, places, scale(Math.min(...total), Math.max(...total), 160, 84));
+  drawScore(svg, x, times, total, path, places, scale(Math.min(...total), Math.max(...total), 180, 104));
   const parts = stack(path.bands.map((b) => b[1]));
   const low = Math.min(0, ...parts.flatMap(([, below]) => below[0]));
   const high = Math.max(0, ...parts.flatMap(([above]) => above[1]));
-  const y = scale(low, high, 410, 205), last = times.length - 1;
+  const y = scale(low, high, 430, 225), last = times.length - 1;
   const ends = [];
   path.bands.forEach(([label, credit, other], i) => {
     const color = other ? "var(--other)" : SERIES[i % SERIES.length];
@@ -145,9 +170,20 @@ function drawPath(svg, times, path, places, score) {
   line(svg, times.map((t, k) => [x(t), y(path.score[k])]), "ink");
   make(svg, "line", { class: "axis", x1: left, x2: right, y1: y(0), y2: y(0) });
   verticalAxis(svg, y, low, high, left);
-  horizontalAxis(svg, x, 0, 1, 410, "credit gathered from the reference (0) to this row (1)", right - left + 100);
-  nameBands(svg, ends, right, width, places);
+  const way = `from the ${origin} (0) to this row (1)`;
+  horizontalAxis(svg, x, 0, 1, 430, narrow ? way : `credit gathered ${way}`, right - left + 100);
+  if (narrow) listBands(svg, ends, width, places);
+  else nameBands(svg, ends, right, width, places);
   make(svg, "text", { class: "small quiet", x: 0, y: 12 }, shortened(score, 50));
+}
+
+// the bands' names below the picture, one a line, where there is no room at its right
+function listBands(svg, ends, width, places) {
+  ends.forEach((e, i) => {
+    const y = 484 + 18 * i;
+    make(svg, "rect", { x: 0, y: y - 9, width: 10, height: 10, style: `fill:${e.color}` });
+    fit(svg, { class: "small", x: 16, y }, e.label, width - 20, signed(e.credit, places) + "  ");
+  });
 }
 
 function nameBands(svg, ends, right, width, places) {
@@ -155,9 +191,7 @@ function nameBands(svg, ends, right, width, places) {
   const spots = apart(ends.map((e) => e.at), 16);
   ends.forEach((e, i) => {
     make(svg, "line", { x1: right + 2, x2: right + 14, y1: e.at, y2: spots[i], style: `stroke:${e.color};stroke-width:2` });
-    const credit = signed(e.credit, places) + "  ";
-    make(svg, "text", { class: "small", x: right + 18, y: spots[i] + 4 },
-      credit + fitted(e.label, Math.max(8, Math.floor((width - right - 18) / 6.2) - credit.length)));
+    fit(svg, { class: "small", x: right + 18, y: spots[i] + 4 }, e.label, width - right - 20, signed(e.credit, places) + "  ");
   });
 }
 
@@ -177,7 +211,7 @@ function drawScore(svg, x, times, total, path, places, y) {
     const free = lanes.findIndex((end) => end < middle - half - 8);  // names side by side, or one above the other
     const lane = free < 0 ? lanes.length : free;
     lanes[lane] = middle + half;
-    const top = 66 - 13 * lane, color = `var(${size > 0 ? "--up" : "--down"})`;
+    const top = 86 - 13 * lane, color = `var(${size > 0 ? "--up" : "--down"})`;
     make(svg, "line", { x1: x(time), x2: x(time), y1: top + 3, y2: height, style: `stroke:${color};stroke-opacity:.5` });
     make(svg, "circle", { cx: x(time), cy: height, r: 4, style: `fill:${color}` });
     make(svg, "text", { class: "small", x: middle, y: top, "text-anchor": "middle", style: `fill:${color}` }, name);
@@ -217,7 +251,8 @@ function apart(places, step) {
 function drawDependence(svg, column, credits, label, choose) {
   clear(svg);
   const bottom = 220;
-  svg.setAttribute("viewBox", "0 0 420 300");
+  // names of categories need room below
+  svg.setAttribute("viewBox", `0 0 420 ${column.kind === "category" ? 300 : bottom + 40}`);
   const known = column.values.filter((v) => v !== null);
   const labels = column.kind === "category" ? column.labels : null;
   const low = labels ? -0.5 : known.reduce((a, b) => Math.min(a, b), Infinity);

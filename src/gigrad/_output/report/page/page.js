@@ -6,17 +6,25 @@ const byId = (id) => document.getElementById(id);
 
 function credit(row, feature) { return data.credits[row][feature] * data.unit; }
 
+function text(column, v) { return column.kind === "category" && v !== null ? column.labels[v] : number(v); }
+
 function value(row, feature) {
   const column = data.columns[feature];
-  if (column.kind === "none") return null;
-  const v = column.values[row];
-  return column.kind === "category" && v !== null ? column.labels[v] : number(v);
+  return column.kind === "none" ? null : text(column, column.values[row]);
 }
 
-function labelled(row, feature) { return [data.short[feature], value(row, feature)]; }
+// what a feature was at the start of a pair; null where it was the same, and against a reference
+function before(row, feature) {
+  const column = data.columns[feature];
+  return column.starts && column.starts[row] !== column.values[row] ? text(column, column.starts[row]) : null;
+}
 
+function labelled(row, feature) { return [data.short[feature], value(row, feature), before(row, feature)]; }
+
+// the features of a row by size; of a pair only those that changed
 function ranked(row) {
-  return data.names.map((_, j) => j).sort((a, b) => Math.abs(data.credits[row][b]) - Math.abs(data.credits[row][a]) || a - b);
+  const kept = (j) => data.origin !== "start" || data.credits[row][j] !== 0 || before(row, j) !== null;
+  return data.names.map((_, j) => j).filter(kept).sort((a, b) => Math.abs(data.credits[row][b]) - Math.abs(data.credits[row][a]) || a - b);
 }
 
 // what the search looks through: the id and every value, made once
@@ -74,9 +82,9 @@ function choose(row) {
   const features = ranked(row), base = data.base[row], prediction = data.prediction[row];
   byId("chosen").textContent = data.ids[row];
   byId("sentence").textContent =
-    `The reference scores ${fixed(base, data.places)}, this row ${fixed(prediction, data.places)}: ` +
+    `The ${data.origin} scores ${fixed(base, data.places)}, this row ${fixed(prediction, data.places)}: ` +
     `a change of ${signed(prediction - base, data.places)} in ${data.score}.`;
-  drawWaterfall(byId("waterfall"), bars(row, features), base, prediction, data.places, data.score);
+  drawWaterfall(byId("waterfall"), bars(row, features), base, prediction, data.places, data.score, data.origin);
   showPath(row);
   showValues(row, features);
   ring(row);
@@ -98,12 +106,12 @@ function showPath(row) {
   byId("path-said").textContent = found ? data.paths.said : "(the path of this row was not kept)";
   if (!found) { clear(byId("path")).setAttribute("viewBox", "0 0 720 1"); return; }
   const units = (list) => list.map((v) => v * data.unit);
-  const bands = found.bands.map(([j, list]) => [labelled(row, j), units(list), false]);
+  const bands = found.bands.filter(([, list]) => list.some((v) => v !== 0)).map(([j, list]) => [labelled(row, j), units(list), false]);
   const score = units(found.score);
   const left = score.map((v, k) => v - bands.reduce((sum, b) => sum + b[1][k], 0));
   if (left.some((v) => Math.abs(v) > 50 * data.unit)) bands.push([["others", null], left, true]);
   const jumps = found.jumps.map(([t, j, size]) => [t, j < 0 ? "another feature" : data.short[j], size * data.unit]);
-  drawPath(byId("path"), data.paths.times, { score, start: found.start, bands, jumps }, data.places, data.score);
+  drawPath(byId("path"), data.paths.times, { score, start: found.start, bands, jumps }, data.places, data.score, data.origin);
 }
 
 function showValues(row, features) {
@@ -111,7 +119,8 @@ function showValues(row, features) {
   for (const j of features) {
     const line = make(body, "tr");
     make(line, "td", {}, data.names[j]);
-    make(line, "td", {}, value(row, j) || "");
+    const was = before(row, j);
+    make(line, "td", {}, (was === null ? "" : was + " -> ") + (value(row, j) || ""));
     make(line, "td", { class: "right " + (credit(row, j) > 0 ? "up" : "down") }, signed(credit(row, j), data.places));
   }
 }
