@@ -206,7 +206,7 @@ def test_values_move_within_their_measurement_error_and_no_further(lender: Any) 
     model, X = lender
     r, refused = approved(model, X)
     refused = refused.iloc[:20]
-    common = {"output": "margin", "bootstrap": 0, "spaces": {}, "top": 2, "draws": 8}
+    common: dict[str, Any] = {"output": "margin", "bootstrap": 0, "spaces": {}, "top": 2, "draws": 8}
     still = gig.reason_stability(model, refused, r, measurement_error={"late": 0.4, "income": 0}, **common)
     assert still.overall["measurement"]["reordered"] == 0  # whole numbers stay whole
     some = gig.reason_stability(model, refused, r, measurement_error={"income": "1%"}, **common)

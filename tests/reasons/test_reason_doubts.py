@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
+from unchecked import unchecked
 
 import gigrad as gig
 from gigrad._reasons.doubts import is_prohibited
@@ -142,7 +143,7 @@ def test_a_column_named_like_one_is_said_once_unless_it_is_meant() -> None:
     assert said(gig.ReasonsWarning, e, higher_is_better=False, groups={"person": ["age", "debt"]})
     for wrong, why in (("age", "a list of columns; got 'age'"), (["ages"], "'ages' is not one"), (3, "got 3")):
         with pytest.raises(gig.InputError, match=f"permitted must .*{why}"):
-            gig.reasons(e, higher_is_better=False, permitted=wrong)
+            gig.reasons(e, higher_is_better=False, permitted=unchecked(wrong))
 
 
 def test_a_column_that_earns_nothing_is_not_used() -> None:
@@ -158,7 +159,8 @@ def test_batches_say_it_once(tmp_path: Path) -> None:
     table.to_parquet(tmp_path / "rows.parquet")
 
     source = Source.open(tmp_path / "rows.parquet")
-    for options, times in (({}, 1), ({"permitted": ["age"]}, 0)):
+    cases: list[tuple[dict[str, Any], int]] = [({}, 1), ({"permitted": ["age"]}, 0)]
+    for options, times in cases:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             task = reason_task(explainer, source.schema(), **options)

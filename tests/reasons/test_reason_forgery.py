@@ -74,8 +74,8 @@ def test_typical_values_direction_and_groups_are_compared() -> None:
     [
         ({"credits": None}, "must have 'credits' as a dict"),
         ({"rules": "none"}, "must have 'rules' as a dict"),
-        ({"rules": {}}, "is not one that Reasons.audit gave: KeyError"),
-        ({"score": {"prediction": 1.0}}, "is not one that Reasons.audit gave"),
+        ({"rules": {}}, "must be one from Reasons.audit; it is not: KeyError"),
+        ({"score": {"prediction": 1.0}}, "must be one from Reasons.audit; it is not"),
         ({"credits": {"age": "much"}}, "'credits' in the record of .* must hold numbers only"),
         ({"feature_credits": {"age": None}}, "'feature_credits' in the record of .* must hold numbers only"),
         ({"provenance": {"model": 3}}, "must have records of model, output, reference and settings"),
@@ -90,7 +90,7 @@ def test_records_that_are_none_are_refused(changed: dict[str, Any], message: str
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"format": "gigrad.reasons/1", "score": NaN}', "must hold what JSON can"),
+        ('{"format": "gigrad.reasons/1", "score": NaN}', "must hold values that JSON can represent"),
         ("[" * 100_000, "must be a JSON object"),
     ],
 )

@@ -18,7 +18,7 @@ from gigrad._reasons.statements import read_statements
 
 # ---------------------------------------------------------------- texts
 
-BOOK = {
+BOOK: dict[str, Any] = {
     "years": [
         {"code": "B1", "statement": "No bank relationship", "value": "missing"},
         {"code": "B2", "statement": "Bank relationship too short", "below": 2},

@@ -3,11 +3,12 @@
     ranking.py      which credits count against an applicant, and in which order
     statements.py   from a variable to the text and code that a letter gives
     build.py        `reasons(explanation, ...)`: the two joined, for every applicant
-    doubts.py       warnings of what is likely to be a mistake
+    classic.py      `scorecard_reasons(card, ...)`: points below maximum, points below average, and GIG
+    doubts.py       warnings about likely mistakes
     audit.py        the record of one applicant's reasons, and the same reasons recomputed from it
     output.py       tables, JSON, text
 
-Nothing here knows the model: an Explanation is all that is read.
+Nothing here uses the model: the only input is an Explanation.
 """
 
 from .audit import replay_reasons

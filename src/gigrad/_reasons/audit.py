@@ -1,7 +1,7 @@
-"""The record of one applicant's reasons: enough to recompute them, and to see that nothing was changed.
+"""The record of one applicant's reasons: enough to recompute them, and to detect changes.
 
 A record holds the credits that were ranked, the applicant's values, the rules, groups, statements and typical values,
-the reasons that came out, and the explanation's provenance (fingerprints of model, reference, score map and data,
+the resulting reasons, and the explanation's provenance (fingerprints of model, reference, score map and data,
 versions, seed). `replay_reasons` needs nothing else; `gigrad.verify_reasons` also explains the applicant again, from
 the model and the reference, and compares the fingerprints.
 """
@@ -28,7 +28,7 @@ def records(found: Reasons) -> list[dict[str, Any]]:
     shared = shared_parts(found)
     marks = {key: mark(value) for key, value in shared.items()}
     out = []
-    for own in own_parts(found):
+    for own in applicant_parts(found):
         marked = mark({**marks, **{key: mark(value) for key, value in own.items()}})
         out.append({**shared, **own, "fingerprint": marked})
     return out
@@ -38,12 +38,18 @@ def shared_parts(found: Reasons) -> dict[str, Any]:
     """The parts of a record that are the same for all applicants."""
     e = found.explanation
     return through_json(
-        {"format": FORMAT, **found.context.as_record(), "output": list(e.output_names), "provenance": e.provenance}
+        {
+            "format": FORMAT,
+            "method": found.method,
+            **found.context.as_record(),
+            "output": list(e.output_names),
+            "provenance": e.provenance,
+        }
     )
 
 
-def own_parts(found: Reasons) -> Iterator[dict[str, Any]]:
-    """The parts of each applicant's record that are the applicant's own."""
+def applicant_parts(found: Reasons) -> Iterator[dict[str, Any]]:
+    """For each applicant the parts of the audit record that are its own: values, score, credits and reasons."""
     e = found.explanation
     for i, (case, applicant) in enumerate(zip(found.cases, found.applicants, strict=True)):
         yield through_json(
@@ -68,7 +74,7 @@ def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
     Returns
     -------
     ApplicantReasons
-        Recomputed, and equal to what the record says came out.
+        Recomputed, and equal to the reasons in the record.
 
     Raises
     ------
@@ -79,7 +85,7 @@ def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
     --------
     >>> import gigrad as gig
     >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
-    >>> found = gig.reasons(e, permitted=["age"])
+    >>> found = gig.reasons(e)
     >>> again = gig.replay_reasons(found.audit()[0])
     >>> again.reasons[0].feature == found[0].reasons[0].feature
     True
@@ -88,16 +94,16 @@ def replay_reasons(record: Mapping[str, Any] | str) -> ApplicantReasons:
     try:
         again = reasons_of(case_of(checked), Context.from_record(checked))
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise InputError(f"The {_called(checked)} is not one that Reasons.audit gave: {error!r}.") from None
+        raise InputError(f"The {_called(checked)} must be one from Reasons.audit; it is not: {error!r}.") from None
     if through_json(again.as_record()) != checked["outcome"]:
         raise InputError(f"The reasons in the {_called(checked)} do not follow from its credits and rules.")
     return again
 
 
 def read_record(record: Mapping[str, Any] | str) -> dict[str, Any]:
-    """A record as a dict, once its format, its fingerprint and the kinds of its parts have been seen to be right.
+    """A record as a dict, after checking its format, its fingerprint and the types of its parts.
 
-    A fingerprint is no signature: who changes a record can make a new one, so that nothing in it is taken on trust.
+    A fingerprint is not a signature: whoever changes a record can compute a new one, so no part of it is trusted.
     """
     if isinstance(record, str):
         try:
@@ -105,13 +111,13 @@ def read_record(record: Mapping[str, Any] | str) -> dict[str, Any]:
         except (json.JSONDecodeError, RecursionError) as error:
             raise InputError(f"An audit record must be a JSON object; {error}.") from None
     if not isinstance(record, Mapping) or record.get("format") != FORMAT:
-        raise InputError(f"An audit record of the format {FORMAT!r} must come, as Reasons.audit gives it.")
+        raise InputError(f"An audit record must have the format {FORMAT!r}, as Reasons.audit gives it.")
     made = dict(record)
     stated = made.pop("fingerprint", None)
     try:
         own = fingerprint(made)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"An audit record must hold what JSON can; {error}.") from None
+        raise InputError(f"An audit record must hold values that JSON can represent; {error}.") from None
     if stated != own:
         raise InputError(f"The {_called(made)} was changed: its fingerprint does not match.")
     _check_parts(made)
@@ -119,7 +125,7 @@ def read_record(record: Mapping[str, Any] | str) -> dict[str, Any]:
 
 
 def _check_parts(record: Mapping[str, Any]) -> None:
-    """See that a record has all its parts, that they are of their kinds, and that its numbers are numbers."""
+    """Raise unless a record has all its parts, each of its type, and its numbers are numbers."""
     for name, kind in _PARTS.items():
         if not isinstance(record.get(name), kind):
             raise InputError(
@@ -146,19 +152,23 @@ def _called(record: Mapping[str, Any]) -> str:
 
 
 def fingerprint(record: Mapping[str, Any]) -> str:
-    """SHA-256 of a record, of the SHA-256 of each of its parts: most parts are the same for all applicants."""
+    """SHA-256 of the SHA-256 hashes of a record's parts; most parts are the same for all applicants and hashed once."""
     return mark({key: mark(value) for key, value in record.items()})
 
 
 def mark(content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(_SORTED.encode(content).encode()).hexdigest()
 
 
 def through_json(content: dict[str, Any]) -> dict[str, Any]:
-    """Content as it is after it was written and read: a record in memory and one from a file are the same thing."""
-    out: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False, default=str))
+    """The content after a round trip through JSON, so that a record in memory equals the same record from a file."""
+    out: dict[str, Any] = json.loads(_PLAIN.encode(content))
     return out
+
+
+# Made once: json.dumps makes a new encoder for every call with options
+_SORTED = json.JSONEncoder(sort_keys=True, allow_nan=False)
+_PLAIN = json.JSONEncoder(allow_nan=False, default=str)
 
 
 def case_of(record: Mapping[str, Any]) -> Case:

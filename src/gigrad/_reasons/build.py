@@ -46,36 +46,36 @@ def reasons(
     explanation : Explanation
         Of one output, against the reference that applicants are to be compared with.
     top : int
-        How many reasons at most. More than four are not likely to help anybody.
+        How many reasons at most. More than four are not likely to help an applicant.
     statements : dict or path of a CSV or TOML file, optional
         Texts and codes by feature or group; see the page on reasons for conditional ones. Reasons without a
         text are kept, and reported by a StatementWarning and in the result.
     groups : mapping of str to sequence of str, optional
         Features that make one reason together.
     exclude : sequence of str, optional
-        Features or groups that must not be given as reasons. What each would have ranked is on the record.
+        Features or groups that must not be given as reasons. The rank that each would have had is recorded.
     min_share : float
         A reason explains at least this share of the shortfall.
     higher_is_better : bool, optional
-        Whether a high score speaks for an applicant. Known already where the explanation was made against a
-        `gigrad.references` population with a direction; must then agree with it.
+        Whether a high score is good for an applicant. By default the direction of the reference, if it is a
+        `gigrad.references` population that has one; a given value must agree with it.
     ranges : mapping of str to float, optional
-        The range of each feature's credits, to settle ties. By default the range over the explained rows; give a fixed
-        one to make ties independent of who else is explained.
+        The range of each feature's credits, which breaks ties. By default the range over the explained rows; give fixed
+        ranges to make ties independent of the other rows.
     row_ids : sequence, optional
-        What to call the applicants. By default the explanation's own ids.
+        The applicants' ids; by default those of the explanation.
     permitted : sequence of str, optional
-        Columns that the model is meant to use though they are named like a prohibited basis (sex, race, age...), of
-        which a ReasonsWarning tells otherwise.
+        Columns that the model may use although they are named like a prohibited basis (sex, race, age...); for others
+        there is a ReasonsWarning.
 
     Examples
     --------
     >>> import gigrad as gig
     >>> e = gig.explain(model, X[risk > 0.5].head(2), approved)
-    >>> texts = {"duration_months": "Term too long", "age": "Time since majority"}
-    >>> found = gig.reasons(e, statements=texts, permitted=["age"])
+    >>> texts = {"duration_months": "Term too long", "credit_amount": "Amount too high"}
+    >>> found = gig.reasons(e, statements=texts)
     >>> [reason.statement for reason in found[0].reasons]
-    ['Term too long', 'Time since majority']
+    ['Term too long', 'Amount too high']
     """
     _check(explanation)
     direction = _direction(explanation, higher_is_better)
@@ -108,14 +108,14 @@ class Reasons:
     ----------
     applicants : tuple of ApplicantReasons
     cases, context
-        What they were computed from; `audit` writes it down.
+        The data that they were computed from, which `audit` records.
     explanation : Explanation
 
     Examples
     --------
     >>> import gigrad as gig
     >>> e = gig.explain(model, X[risk > 0.5].head(1), approved)
-    >>> found = gig.reasons(e, permitted=["age"])
+    >>> found = gig.reasons(e)
     >>> len(found), found[0].reasons[0].feature
     (1, 'duration_months')
     >>> list(found.to_frame().columns)[:5]
@@ -145,33 +145,38 @@ class Reasons:
 
     @property
     def reference(self) -> str:
-        """The line that says whom the applicants were compared with."""
+        """A one-line description of the reference that the applicants were compared with."""
         facts = self.explanation.provenance.get("reference", {})
         return str(facts.get("note") or f"a reference of {facts.get('rows', 'unknown')} rows without a description")
 
-    # ------------------------------------------------------------ what the book of statements lacks
+    @property
+    def method(self) -> str:
+        """How the reasons were found: "points below maximum", "points below average", or "GIG"."""
+        return method_of(self.explanation.provenance)
+
+    # ------------------------------------------------------------ gaps in the statements
 
     @property
     def reasons_without_statement(self) -> dict[str, int]:
-        """Features or groups that are given as a reason without a text, and to how many applicants."""
+        """Features or groups that are a reason without a text, with the number of applicants concerned."""
         counts = Counter(r.feature for a in self.applicants for r in a.reasons if r.statement is None)
         return {name: counts[name] for name in self.context.rules.features if counts[name]}
 
     @property
     def features_without_statement(self) -> tuple[str, ...]:
-        """Features or groups for which the book has no statement at all, whether or not they are a reason here."""
+        """Features or groups without any statement, whether or not they are a reason here."""
         known = {s.feature for s in self.context.statements}
         return tuple(name for name in self.context.rules.features if name not in known)
 
     @property
     def unused_statements(self) -> tuple[str, ...]:
-        """Names in the book that are no feature or group here: spelling mistakes, or another model's."""
+        """Names in the statements that are not features or groups here: spelling mistakes, or another model's."""
         known = dict.fromkeys(s.feature for s in self.context.statements)
         return tuple(name for name in known if name not in self.context.rules.features)
 
     @property
     def repeated_statements(self) -> dict[Any, tuple[str, ...]]:
-        """Row ids of letters that would say one thing twice, and the features behind it: candidates for a group."""
+        """By row id, the features whose reasons have the same text, so that a letter would repeat it: group them."""
         found: dict[Any, tuple[str, ...]] = {}
         for a in self.applicants:
             counts = Counter(r.statement for r in a.reasons if r.statement is not None)
@@ -222,7 +227,7 @@ class Reasons:
     def write_audit(self, path: str | Path, key: bytes | None = None) -> None:
         """Write the audit records to a ledger, compact and chained; see `read_ledger` and `verify_ledger`.
 
-        Its name may end in .gz. `key` signs it, so that nobody else can write another in its place.
+        Its name may end in .gz. `key` signs it, so that nobody without the key can replace it.
         """
         from . import ledger
 
@@ -236,6 +241,11 @@ class Reasons:
     def __repr__(self) -> str:
         given = sum(len(a.reasons) for a in self.applicants)
         return f"Reasons({len(self)} applicants, {given} reasons)"
+
+
+def method_of(provenance: Mapping[str, Any]) -> str:
+    """The method recorded in a provenance."""
+    return str(provenance.get("reference", {}).get("method") or "GIG")
 
 
 def _check(e: Explanation) -> None:
@@ -255,14 +265,14 @@ def _check(e: Explanation) -> None:
 
 
 def _used(e: Explanation) -> list[str]:
-    """The columns that earn something in some row, alone or in a group."""
+    """The columns whose feature or group has a credit other than 0 in some row."""
     earning = np.flatnonzero((e.values != 0.0).any(axis=0))
     names = [e.feature_names[j] for j in earning]
     return [column for name in names for column in e.groups.get(name, (name,))]
 
 
 def _direction(e: Explanation, asked: bool | None) -> bool:
-    """Which way is better; a reference whose cutoff every row passes must not decide that alone."""
+    """Whether higher is better; an InputError if only the reference says so and every row passes its cutoff."""
     reference = e.provenance.get("reference", {})
     direction = agreed_direction(reference, asked)
     if asked is None and _all_pass(e, reference):

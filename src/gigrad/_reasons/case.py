@@ -1,4 +1,4 @@
-"""One applicant's reasons from plain numbers: the same code when they are first given and when they are replayed."""
+"""One applicant's reasons from plain numbers: the code shared by `reasons` and `replay_reasons`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Reason:
     rank : int
         1 is the principal reason.
     code, statement : str or None
-        What the letter says; None where the book of statements has nothing that holds.
+        What the letter says; None where no statement's conditions hold.
     feature : str
         A feature, or a group of them.
     credit : float
         Its part of the difference between the applicant's score and the reference's.
     share : float or None
-        Its part of the shortfall. Shares sum to 1 over all features, also those that speak for the applicant, so a
+        Its part of the shortfall. Shares sum to 1 over all features, including those in the applicant's favour, so a
         single one may exceed 1. None where the applicant scores no worse than the reference.
     value : number, text, bool, dict or None
         The applicant's value; of a group, a dict of its members' values. None is missing.
@@ -47,7 +47,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Excluded:
-    """A feature or group that was kept out of the reasons, and what that changed.
+    """A feature or group that was excluded from the reasons, and the rank that it would have had.
 
     Attributes
     ----------
@@ -83,9 +83,9 @@ class ApplicantReasons:
     against : int
         How many features or groups count against the applicant, listed or not.
     gap, error : float
-        Of the explanation: what the numerics lost, and the estimated largest error of a credit.
+        Those of the explanation: the part of the score missing from the credits, and the largest error of a credit.
     settled : bool
-        False where the choice or order of the reasons is within that error.
+        False where that error could change the choice or order of the reasons.
     """
 
     row_id: Any
@@ -112,7 +112,7 @@ class ApplicantReasons:
 
 @dataclass(frozen=True)
 class Case:
-    """What one applicant brings: credits by feature or group in the order of the columns, scores, values by column."""
+    """The data of one applicant: credits by feature or group in the order of the columns, scores, values by column."""
 
     row_id: Any
     credits: Mapping[str, float]
@@ -125,7 +125,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Context:
-    """What all applicants share: the rules, the statements, the members of groups, the reference's typical values."""
+    """The data common to all applicants: rules, statements, members of groups, the reference's typical values."""
 
     rules: Rules
     statements: tuple[Statement, ...]

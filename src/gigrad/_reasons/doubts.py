@@ -1,4 +1,4 @@
-"""What makes reasons doubtful though nothing proves them wrong: each is said once, by a warning.
+"""Warnings about reasons that are probably, but not provably, mistaken:
 
 - The explained rows score on the better side: rows and reference may be swapped, or the direction reversed.
 - One text without a condition is given above and below the typical value: it contradicts one of the two.
@@ -21,15 +21,15 @@ from .case import ApplicantReasons
 from .statements import Statement
 
 MOST_BETTER = 0.9
-"""From this share on rows that score better than the reference are no coincidence: of a population explained against
-itself, 50 to 70 % score better than its mean."""
+"""Warn if a larger share of rows scores better than the reference: of a population explained against itself, 50 to 70 %
+score better than its mean."""
 
 PROHIBITED = (
     "sex", "gender", "race", "ethnicity", "ethnic", "color", "colour", "religion", "religious", "nationality",
     "national origin", "foreign worker", "marital", "married", "pregnant", "pregnancy", "age", "birthday", "birthdate",
     "birth date", "date of birth", "dob", "disability", "disabled", "public assistance", "sexual orientation",
 )  # fmt: skip
-"""The bases of the Equal Credit Opportunity Act and its like, as columns are named; in whole words."""
+"""Column names, in whole words, of the bases prohibited by the Equal Credit Opportunity Act and similar laws."""
 
 _OF_THINGS = frozenset({
     "account", "accounts", "bureau", "building", "business", "car", "card", "company", "credit", "debt", "employment",
@@ -40,10 +40,10 @@ _OF_THINGS = frozenset({
 
 
 def warn_of_scores(e: Explanation, higher_is_better: bool, asked: bool) -> None:
-    """Warn where most explained rows score as only rows that need no reasons do.
+    """Warn if most explained rows pass the cutoff, or score better than the reference, and so need no reasons.
 
-    With a reference that knows its cutoff and direction, a caller who gives the direction too has said that approved
-    applicants are meant (see `reasons`).
+    If the reference has a cutoff and a direction and the caller gives a direction too (`asked`), approved applicants
+    are explained on purpose (see `reasons`).
     """
     reference = e.provenance.get("reference", {})
     size = len(e)
@@ -70,7 +70,7 @@ def warn_of_scores(e: Explanation, higher_is_better: bool, asked: bool) -> None:
 
 
 def warn_of_texts(applicants: Iterable[ApplicantReasons], statements: Sequence[Statement]) -> None:
-    """Warn of texts that hold for every value and were given on both sides of the typical one."""
+    """Warn of texts without conditions that were given for values above and below the typical one."""
     loose = {(s.feature, s.statement, s.code): s.column for s in statements if not s.reads_value}
     sides: dict[tuple[str, str], set[bool]] = {}
     for reason in (r for a in applicants for r in a.reasons):
@@ -108,8 +108,8 @@ def warn_of_columns(used: Iterable[str], known: Sequence[str], permitted: Sequen
     if found:
         warn(
             f"The model uses columns that are named like a prohibited basis: {', '.join(map(repr, found))}. In most "
-            f"places none may count against an applicant. If it is meant, say so: permitted={found!r}, or --permitted "
-            "on the command line.",
+            f"places none may count against an applicant. If this is intended, pass permitted={found!r}, or "
+            "--permitted on the command line.",
             ReasonsWarning,
         )
 

@@ -1,14 +1,13 @@
-"""Ledgers: the records of many applicants in one file, compact, and such that no byte can be changed unnoticed.
+"""Ledgers: the audit records of many applicants in one compact file with a hash chain that reveals any changed byte.
 
 A ledger is JSON, one object a line, gzip-compressed where its name ends in .gz. A line `head` has what the records
-after it share (rules, statements, groups, typical values, provenance, columns); a line `record` has what is an
-applicant's own, as lists in the order of the head's names; the line `end` says how many there are. Every line ends in
-the SHA-256 of the one before and of its own bytes, so that each record's hash stands for all that came before it. Who
-can write the file can write another chain: the end may therefore bear an HMAC-SHA256 of the last hash, with a key that
-only the lender has.
+after it share (rules, statements, groups, typical values, provenance, columns); a line `record` has one applicant's
+data, as lists in the order of the head's names; the line `end` has the number of records. Every line ends in the
+SHA-256 of the previous line's hash and its own bytes, so that each hash covers all lines before it. Whoever can write
+the file can write another chain: the end may therefore have an HMAC-SHA256 of the last hash, with a key that only the
+lender has.
 
-A record is what `Reasons.audit` gives: it is put together again from its line and its head, and held to its
-fingerprint.
+A record is as `Reasons.audit` gives it: it is rebuilt from its line and its head, and its fingerprint is checked.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from .._io.durable import replacing
 from ..errors import InputError, LedgerError
 from .audit import FORMAT as RECORD_FORMAT
-from .audit import case_of, mark, own_parts, shared_parts, through_json
+from .audit import applicant_parts, case_of, mark, shared_parts, through_json
 from .case import Context, reasons_of
 
 if TYPE_CHECKING:
@@ -40,12 +39,12 @@ _SCORE = ("prediction", "base", "gap", "error")
 
 
 def compact(found: Reasons) -> tuple[str, list[str]]:
-    """What the applicants share, and what is each one's own, as JSON; for `lines`."""
+    """The head that all applicants share and one record for each applicant, as JSON texts; for `lines`."""
     shared = shared_parts(found)
     marks = {key: mark(value) for key, value in shared.items()}
     columns, features, singles = (), (), ()
     lines = []
-    for own in own_parts(found):
+    for own in applicant_parts(found):
         columns, features, singles = ((*own[k],) for k in ("applicant", "credits", "feature_credits"))
         fingerprint = mark({**marks, **{key: mark(value) for key, value in own.items()}})
         line = {
@@ -64,7 +63,7 @@ def compact(found: Reasons) -> tuple[str, list[str]]:
 
 
 def lines(blocks: Iterable[Sequence[str]], key: bytes | None = None) -> Iterator[bytes]:
-    """The lines of a ledger, chained, from blocks of what `compact` gives: what is shared first, then the records."""
+    """The lines of a ledger with their hashes, from blocks made of a head and its records, as from `compact`."""
     last, shared, count = START, "", 0
 
     def chained(kind: str, content: str) -> bytes:
@@ -97,7 +96,7 @@ def write(found: Reasons, path: str | Path, key: bytes | None = None) -> None:
 
 @contextmanager
 def lines_writer(path: Path, compressed: bool) -> Iterator[Any]:
-    """A file to write lines to; with no name and no time in it, so that the same lines give the same bytes."""
+    """A file to write lines to; its gzip header has no name or time, so that the same lines give the same bytes."""
     with open(path, "wb") as plain:
         if compressed:
             with gzip.GzipFile("", "wb", compresslevel=6, fileobj=plain, mtime=0) as packed:
@@ -107,7 +106,7 @@ def lines_writer(path: Path, compressed: bool) -> Iterator[Any]:
 
 
 def read_ledger(path: str | Path, key: bytes | None = None) -> Iterator[dict[str, Any]]:
-    """The records of a ledger, whole, one after the other; any byte that was changed since is a LedgerError.
+    """Iterate over the records of a ledger; a LedgerError if any byte was changed since it was written.
 
     Parameters
     ----------
@@ -119,13 +118,13 @@ def read_ledger(path: str | Path, key: bytes | None = None) -> Iterator[dict[str
     Yields
     ------
     dict
-        As `Reasons.audit` gives it, for `replay_reasons` and `verify_reasons`. What was added, removed or put elsewhere
-        at the end is noticed at the end: use no record before all were read where that matters.
+        As `Reasons.audit` gives it, for `replay_reasons` and `verify_reasons`. Records removed from the end, or added
+        there, are noticed only at the end: where that matters, read all records before using any.
 
     Examples
     --------
     >>> import gigrad as gig
-    >>> found = gig.reasons(gig.explain(model, X[risk > 0.5], approved), permitted=["age"])
+    >>> found = gig.reasons(gig.explain(model, X[risk > 0.5], approved))
     >>> found.write_audit("records.jsonl")
     >>> [record["fingerprint"] for record in gig.read_ledger("records.jsonl")] == [
     ...     record["fingerprint"] for record in found.audit()
@@ -133,19 +132,18 @@ def read_ledger(path: str | Path, key: bytes | None = None) -> Iterator[dict[str
     True
     """
     path = Path(path)
-    last, head, count, ended = START, None, 0, False
-    for number, raw in enumerate(_raw_lines(path), start=1):
-        where = f"line {number} of {path}"
+    head, count, ended = None, 0, False
+    for body, before, where in chained(_raw_lines(path), path):
         if ended:
-            raise LedgerError(f"{where} stands after the end of the ledger; something was added.")
-        kind, content, last, before = *_checked(raw, last, where), last
+            raise LedgerError(f"{where} comes after the end of the ledger; it was added later.")
+        kind, content = _content(body, where)
         if kind == "head":
             head = _Head(content, where)
         elif kind == "end":
             _check_end(content, count, key, before, where)
             ended = True
         elif head is None:
-            raise LedgerError(f"{where} is a record before any head; the ledger was put together by something else.")
+            raise LedgerError(f"{where} is a record before any head; the ledger was not written by gigrad.")
         else:
             yield head.record(content, where)
             count += 1
@@ -154,7 +152,7 @@ def read_ledger(path: str | Path, key: bytes | None = None) -> Iterator[dict[str
 
 
 class _Head:
-    """What the records after it share."""
+    """A head: the data that the records after it share."""
 
     def __init__(self, content: Mapping[str, Any], where: str) -> None:
         try:
@@ -167,10 +165,10 @@ class _Head:
             self.context = Context.from_record(self.shared)
             self.marks = {key: mark(value) for key, value in self.shared.items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise LedgerError(f"{where} is no head of a ledger that this gigrad reads: {error!r}.") from None
+            raise LedgerError(f"{where} must be the head of a ledger that this gigrad reads; {error!r}.") from None
 
     def record(self, line: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """The whole record of a line, held to its fingerprint."""
+        """The whole record of a line, after checking its fingerprint."""
         try:
             credits = dict(zip(self.features, line["credits"], strict=True))
             singles = line.get("feature_credits")
@@ -186,27 +184,41 @@ class _Head:
             own["outcome"] = outcome
             stated = line["fingerprint"]
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise LedgerError(f"{where} is no record of a ledger: {error!r}.") from None
-        if told != line["reasons"] or stated != mark({**self.marks, **{k: mark(v) for k, v in own.items()}}):
+            raise LedgerError(f"{where} must be a record of a ledger; {error!r}.") from None
+        marks = {k: mark(v) for k, v in own.items() if k != "feature_credits"}
+        marks["feature_credits"] = marks["credits"] if singles is None else mark(own["feature_credits"])
+        if told != line["reasons"] or stated != mark({**self.marks, **marks}):
             raise LedgerError(
                 f"The record in {where} was changed: its reasons or its fingerprint do not follow from it."
             )
         return {**self.shared, **own, "fingerprint": stated}
 
 
-def _checked(raw: bytes, last: str, where: str) -> tuple[str, Any, str]:
-    """The kind and content of a line and its hash, once that is seen to follow from the line before."""
-    body, seam, rest = raw.rpartition(_SEAM)
-    expected = _next(last, body)
-    if not seam or rest != expected.encode() + b'"}\n':
-        raise LedgerError(f"{where} was changed, or a line before it was added or removed: its hash does not follow.")
+def chained(raw_lines: Iterable[bytes], path: Path, last: str = START) -> Iterator[tuple[bytes, str, str]]:
+    """Each line of a ledger without its hash, the previous line's hash, and the line's name in messages.
+
+    Raises a LedgerError at the first line whose hash does not follow from the one before (`last` for the first line).
+    """
+    for number, raw in enumerate(raw_lines, start=1):
+        where = f"line {number} of {path}"
+        body, seam, rest = raw.rpartition(_SEAM)
+        before, last = last, _next(last, body)
+        if not seam or rest != last.encode() + b'"}\n':
+            raise LedgerError(
+                f"{where} was changed, or a line before it was added or removed: its hash does not follow."
+            )
+        yield body, before, where
+
+
+def _content(body: bytes, where: str) -> tuple[str, Any]:
+    """The kind and content of a line."""
     try:
         ((kind, content),) = json.loads(body + b"}").items()
     except (ValueError, AttributeError, RecursionError) as error:
-        raise LedgerError(f"{where} is no line of a ledger: {error}.") from None
+        raise LedgerError(f"{where} must be a line of a ledger; {error}.") from None
     if kind not in ("head", "record", "end") or not isinstance(content, dict):
-        raise LedgerError(f"{where} is no line of a ledger that this gigrad reads.")
-    return kind, content, expected
+        raise LedgerError(f"{where} must be a line of a ledger that this gigrad reads; its kind is unknown.")
+    return kind, content
 
 
 def _check_end(content: Mapping[str, Any], count: int, key: bytes | None, last: str, where: str) -> None:
@@ -216,13 +228,29 @@ def _check_end(content: Mapping[str, Any], count: int, key: bytes | None, last: 
         return
     signature = content.get("signature")
     if signature is None:
-        raise LedgerError(f"{where} must bear a signature for the key to be of use; the ledger is not signed.")
+        raise LedgerError(f"{where} must have a signature to be checked with the key; the ledger is not signed.")
     if not hmac.compare_digest(str(signature), _signature(key, last, count)):
         raise LedgerError(f"The signature in {where} is not by this key: the ledger was written by somebody else.")
 
 
+def is_whole(path: Path) -> bool:
+    """Whether a ledger can be read, its hash chain is right and it has its end; records are not checked."""
+    count, ended = 0, False
+    try:
+        for body, before, where in chained(_raw_lines(path), path):
+            if ended:
+                return False
+            count += body.startswith(b'{"record":')
+            if body.startswith(b'{"end":'):
+                _check_end(_content(body, where)[1], count, None, before, where)
+                ended = True
+    except (LedgerError, InputError):
+        return False
+    return ended
+
+
 def is_signed(path: Path) -> bool:
-    """Whether the last line of a ledger bears a signature, be it a right one."""
+    """Whether the last line of a ledger has a signature, valid or not."""
     tail = deque(_raw_lines(path), maxlen=1)
     return bool(tail) and b'"signature":' in tail[0]
 
@@ -248,4 +276,7 @@ def _signature(key: bytes, last: str, count: int) -> str:
 
 
 def _text(content: Any) -> str:
-    return json.dumps(content, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return _COMPACT.encode(content)
+
+
+_COMPACT = json.JSONEncoder(allow_nan=False, ensure_ascii=False, separators=(",", ":"))

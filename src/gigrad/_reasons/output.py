@@ -69,7 +69,9 @@ def to_parquet(found: Reasons, path: str | Path) -> None:
     """See `Reasons.to_parquet`."""
     table = to_arrow(found)
     with replacing(Path(path)) as aside:
-        require("pyarrow.parquet", "frames").write_table(table, str(aside), compression="zstd")
+        require("pyarrow.parquet", "frames").write_table(
+            table, str(aside), compression="zstd", write_page_checksum=True
+        )
 
 
 def to_csv(found: Reasons, path: str | Path) -> None:
@@ -85,6 +87,7 @@ def to_csv(found: Reasons, path: str | Path) -> None:
 def to_json(found: Reasons, path: str | Path | None) -> str:
     """See `Reasons.to_json`."""
     content = {
+        "method": found.method,
         "reference": found.reference,
         "higher_is_better": found.context.rules.higher_is_better,
         "reasons_without_statement": found.reasons_without_statement,
@@ -110,7 +113,7 @@ def as_value(value: Any) -> str | None:
 
 
 def as_text(found: Reasons, most: int = 5) -> str:
-    """The reasons of the first few applicants, to be read."""
+    """The reasons of the first few applicants as text for printing."""
     parts = [f"Compared with {found.reference}", *(applicant_text(a) for a in found.applicants[:most])]
     if len(found) > most:
         parts.append(f"... and {len(found) - most} more applicants")
@@ -118,7 +121,7 @@ def as_text(found: Reasons, most: int = 5) -> str:
 
 
 def applicant_text(a: ApplicantReasons, width: int = 84) -> str:
-    """One applicant's reasons, to be read."""
+    """One applicant's reasons as text for printing."""
     head = f"Applicant {a.row_id}: score {a.prediction:.4g}, reference {a.base:.4g}"
     lines = [head if a.shortfall > 0 else head + " (no shortfall)"]
     for r in a.reasons:

@@ -16,7 +16,7 @@ from ..graph.node import Array
 from ..references.direction import adverse_sign, checked_direction
 
 ROUNDING = 1e-12
-"""Credits closer than this part of the applicant's largest number are equal: their order would be rounding noise."""
+"""Credits closer than this share of the applicant's largest number are tied: their order would be rounding noise."""
 
 TIE_RULE = (
     "larger loss first; losses within 1e-12 of the applicant's largest number are tied; of tied ones the larger range "
@@ -26,20 +26,20 @@ TIE_RULE = (
 
 @dataclass(frozen=True)
 class Rules:
-    """How reasons are chosen: everything but the credits themselves.
+    """The rules by which reasons are chosen from credits.
 
     Attributes
     ----------
     higher_is_better : bool
-        Whether a high score speaks for an applicant, so that negative credits count against him.
+        Whether a high score is good for an applicant, so that negative credits count against the applicant.
     top : int
         How many reasons at most.
     min_share : float
         A reason explains at least this share of the applicant's shortfall.
     exclude : tuple of str
-        Features or groups that are left out, on the record.
+        Features or groups that are left out; each is recorded as `Excluded`.
     ranges : tuple of (str, float)
-        For each feature or group, in the order of the columns, the range of its credits: what settles ties.
+        For each feature or group, in the order of the columns, the range of its credits, which breaks ties.
     tie_rule : str
     """
 
@@ -74,7 +74,7 @@ class Rules:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Rules:
         if record["tie_rule"] != TIE_RULE:
-            raise InputError(f"This version breaks ties thus: {TIE_RULE}. The record says: {record['tie_rule']}.")
+            raise InputError(f"The record's tie rule must be {TIE_RULE!r}; it is {record['tie_rule']!r}.")
         return cls(
             higher_is_better=record["higher_is_better"],
             top=record["top"],
@@ -93,7 +93,7 @@ class Choice:
     ranked : every feature that counts against the applicant, worst first, excluded or not
     chosen : the reasons
     shortfall : how much worse than the reference the applicant scores; negative if better
-    settled : whether the reasons and their order are beyond the credits' estimated error
+    settled : whether the credits' estimated error cannot change the reasons or their order
     """
 
     ranked: tuple[int, ...]
@@ -138,7 +138,7 @@ def _untied(tied: list[int], ranges: Sequence[float]) -> list[int]:
 
 
 def _settled(loss: Array, eligible: Sequence[int], top: int, error: float) -> bool:
-    """Whether no two neighbours, up to the first feature left out, are closer than both their errors together."""
+    """Whether all neighbours in the ranking, up to the first feature left out, differ by more than twice the error."""
     compared = [float(loss[j]) for j in eligible[: top + 1]]
     if error == 0.0:
         return True

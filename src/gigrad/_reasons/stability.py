@@ -1,7 +1,7 @@
 """How often an applicant's reasons change when what should not matter much is changed.
 
-Four changes: the reference is drawn anew (bootstrap), the score is explained in another space (margin, prediction,
-rank), discrete columns change at another point than half-way between two values, and the applicant's values move within
+Four changes: the reference is resampled (bootstrap), the score is explained in another space (margin, prediction,
+rank), discrete columns change at another point than half-way between two values, and the applicant's values vary within
 their measurement error.
 """
 
@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from .._common import checks
 from .._common.optional import frame_library
+from .._common.progress import parts, shown, wanted
 from .._explain.compose import SmoothedECDF
-from .._explain.explainer import Discrete, Explainer
+from .._explain.explainer import Explainer
+from .._explain.options import Keywords, Options, takes_options
 from .._io.provenance import node_fingerprint
+from ..configuration import config
 from ..errors import InputError, ReasonsWarning
 from ..graph import Array
 from . import reasons
@@ -30,7 +34,7 @@ HALF_WAY = "half-way"
 
 @dataclass(frozen=True)
 class Change:
-    """How one applicant's reasons fared under one kind of change.
+    """How often one applicant's reasons changed in trials of one kind.
 
     Attributes
     ----------
@@ -47,7 +51,7 @@ class Change:
     kept : dict of str to float
         For each reason given, the share of the trials in which it stays a reason.
     entered : dict of str to float
-        What became a reason instead, and in which share of the trials.
+        Features that became a reason instead, with the share of the trials in which they did.
     """
 
     row_id: Any
@@ -69,7 +73,7 @@ class Stability:
     changes : tuple of Change
         One for each applicant and kind of change.
     reference : str
-        The line that says whom the applicants were compared with.
+        A one-line description of the reference that the applicants were compared with.
     settings : dict
 
     Examples
@@ -92,17 +96,16 @@ class Stability:
 
     @property
     def conventional(self) -> dict[Any, tuple[str, ...]]:
-        """By applicant the reasons that depend on the convention that discrete columns change half-way.
+        """By applicant, the reasons that depend on the convention that discrete columns change half-way.
 
-        Those that were given and do not stay a reason in both trials of "half-way"; applicants without any are left
-        out.
+        These do not remain a reason in both trials of "half-way"; applicants without any are left out.
         """
         tried = [c for c in self.changes if c.kind == HALF_WAY]
         lost = {c.row_id: tuple(name for name, kept in c.kept.items() if kept < 1) for c in tried}
         return {row_id: names for row_id, names in lost.items() if names}
 
     def of(self, row_id: Any) -> tuple[Change, ...]:
-        """What happened to one applicant."""
+        """The changes of one applicant's reasons, one for each kind."""
         return tuple(c for c in self.changes if c.row_id == row_id)
 
     @property
@@ -138,37 +141,30 @@ class Stability:
         return "\n".join(lines)
 
 
+@takes_options
 def reason_stability(
     model: Any,
     X: Any,
     reference: Any,
     *,
-    output: Any = None,
-    target: str | float | None = None,
     higher_is_better: bool | None = None,
     top: int = 4,
-    groups: Mapping[str, Sequence[str]] | None = None,
-    discrete: Discrete = None,
-    nominal: Sequence[str] | None = None,
     exclude: Sequence[str] | None = None,
     min_share: float = 0.0,
     bootstrap: int = 100,
     spaces: Mapping[str, Any] | None = None,
     measurement_error: Mapping[str, float | str] | None = None,
     draws: int = 20,
-    tol: float = 1e-6,
-    n_threads: int | None = None,
-    seed: int = 0,
-    corner_tol: float = 1e-3,
+    progress: bool | None = None,
+    **options: Unpack[Keywords],
 ) -> Stability:
-    """How often the reasons of each row of X change, and over all.
+    """How often the reasons change, for each row of X and on average.
 
-    Where columns have no values in between, the reasons are also listed with another convention than half-way, twice:
-    the kind "half-way". Missing values, categories and nominal columns change at 0.21 and then at 0.79 of the way (the
-    two-point Gauss rule), and every split on a discrete column stands at 0.21 and then at 0.79 of the way between the
-    two values that it tells apart, from the smaller to the larger. (So a column that rises passes it after 0.21 of the
-    gap and one that falls after 0.79 of it, and the other way round in the second trial.) `Stability.conventional`
-    names the reasons that depend on the convention.
+    Where columns have no values in between, two trials (the kind "half-way") use another convention than half-way:
+    missing values, categories and nominal columns change at 0.21, then at 0.79 of the path (the two-point Gauss rule),
+    and every split on a discrete column lies at 0.21, then at 0.79 of the way from the smaller to the larger of the two
+    values that it separates. (So a rising column crosses it after 0.21 of the gap and a falling one after 0.79, and
+    vice versa in the second trial.) `Stability.conventional` lists the reasons that depend on the convention.
 
     Parameters
     ----------
@@ -177,8 +173,8 @@ def reason_stability(
     higher_is_better, top, groups, exclude, min_share
         As in `gigrad.reasons`.
     bootstrap : int
-        How many times the reference is drawn anew, rows with replacement; 0 for never. Meant for a reference that is
-        a sample of people: a distilled one, drawn anew, wavers more than the population that it stands for.
+        How many times the rows of the reference are resampled with replacement; 0 for never. Meant for a reference that
+        is a sample of people: resampling a distilled one overstates the variation.
     spaces : mapping of str to output, optional
         Other outputs to explain, by name; each must run in the same direction. By default the margin, the prediction
         and the rank, as far as they differ from `output`. The default rank is a SmoothedECDF of the scores of the
@@ -189,6 +185,8 @@ def reason_stability(
     draws : int
         How many times values are drawn.
     seed : int
+    progress : bool, optional
+        As in `gigrad.explain`.
 
     Examples
     --------
@@ -202,31 +200,44 @@ def reason_stability(
         checks.mapping(spaces, "spaces", '{"margin": "margin"}')
     if measurement_error is not None:
         checks.mapping(measurement_error, "measurement_error", '{"income": "5%"}')
-    explainer = Explainer(
-        model, reference, output=output, target=target, discrete=discrete, nominal=nominal, tol=tol,
-        n_threads=n_threads, seed=seed, corner_tol=corner_tol,
-    )  # fmt: skip
-    e = explainer(X)
-    with warnings.catch_warnings():  # `reasons` itself is the place to say what is doubtful about them
+    asked = Options.of(options)
+    ungrouped: Keywords = {**options, "groups": None}  # `reasons` sums the credits of groups; each column is a player
+    explainer = Explainer(model, reference, progress=progress, **ungrouped)
+    e = explainer(X, progress=progress)
+    with warnings.catch_warnings():  # a call of `reasons` gives these warnings
         warnings.simplefilter("ignore", ReasonsWarning)
-        found = reasons(e, top, None, groups, exclude, min_share, higher_is_better=higher_is_better)
-    trial = Trial(explainer, e, found.context.rules, groups, np.random.default_rng(seed))
+        found = reasons(e, top, None, asked.groups, exclude, min_share, higher_is_better=higher_is_better)
+    trial = Trial(explainer, e, found.context.rules, asked.groups, np.random.default_rng(asked.seed))
     given = [tuple(r.feature for r in a.reasons) for a in found]
     ids = [a.row_id for a in found]
-    changes: list[Change] = []
-    if bootstrap:
-        changes += _compared(ids, given, trial.references(bootstrap), "reference")
-    for name, space in (_default_spaces(trial, output) if spaces is None else spaces).items():
-        changes += _compared(ids, given, trial.space(space), name)
-    if trial.conventions:
-        changes += _compared(ids, given, trial.shares(), HALF_WAY)
-    if measurement_error and draws:
-        half_width = _half_widths(measurement_error, trial)
-        changes += _compared(ids, given, trial.measurements(half_width, draws), "measurement")
+    tried = _default_spaces(trial, asked.output) if spaces is None else spaces
+    half_width = _half_widths(measurement_error, trial) if measurement_error and draws else None
+    with shown(wanted(progress, config.progress), "trying the reasons", len(ids), "applicants"):
+        changes = _tried(trial, ids, given, tried, bootstrap, draws, half_width)
     order = {row_id: i for i, row_id in enumerate(ids)}
     note = e.provenance["reference"].get("note", "")
-    settings = {"bootstrap": bootstrap, "draws": draws, "seed": seed, "rules": found.context.rules.as_record()}
+    settings = {"bootstrap": bootstrap, "draws": draws, "seed": asked.seed, "rules": found.context.rules.as_record()}
     return Stability(tuple(sorted(changes, key=lambda c: order[c.row_id])), note, settings)
+
+
+def _tried(
+    trial: Trial, ids: Sequence[Any], given: Sequence[Listed], spaces: Mapping[str, Any], bootstrap: int, draws: int,
+    half_width: Array | None,
+) -> list[Change]:  # fmt: skip
+    """The changes of the given reasons under every kind of change, for all applicants."""
+    kinds: list[tuple[str, float, Callable[[], list[list[Listed]]]]] = []  # with how long each takes, roughly
+    if bootstrap:
+        kinds.append(("reference", 2.0, lambda: trial.references(bootstrap)))
+    kinds += [(name, 1.0, partial(trial.space, output)) for name, output in spaces.items()]
+    if trial.conventions:
+        kinds.append((HALF_WAY, 4.0 if trial.at_once else 2.0, trial.shares))
+    if half_width is not None:
+        kinds.append(("measurement", float(draws), lambda: trial.measurements(half_width, draws)))
+    changes: list[Change] = []
+    for stage, (kind, _, seen) in zip(parts(*(size for _, size, _ in kinds)), kinds, strict=True):
+        with stage:
+            changes += _compared(ids, given, seen(), kind)
+    return changes
 
 
 def _compared(ids: Sequence[Any], given: Sequence[Listed], trials: list[list[Listed]], kind: str) -> list[Change]:

@@ -1,6 +1,6 @@
 """From a variable to the text and code that a letter gives, with conditions on the applicant's value.
 
-A book of statements is a dict, or a TOML file of the same shape, or a CSV file with one statement a line:
+Statements are a dict, or a TOML file of the same shape, or a CSV file with one statement a line:
 
     {"duration_months": "Term of the loan is too long",
      "savings": {"code": "S1", "statement": "Insufficient savings"},
@@ -34,7 +34,7 @@ _SIGNS = {"+": "+", "-": "-", "positive": "+", "negative": "-"}
 
 @dataclass(frozen=True)
 class Statement:
-    """What to say when a feature or group is a reason, and when to say it. See the module for the conditions."""
+    """The text and code for a feature or group that is a reason, and the conditions for using them (see the module)."""
 
     feature: str
     statement: str
@@ -66,7 +66,7 @@ class Statement:
 
     @property
     def reads_value(self) -> bool:
-        """Whether a condition looks at the size of the applicant's value."""
+        """Whether a condition depends on the applicant's value."""
         return self._reads_size or self.than_typical is not None
 
     @property
@@ -94,13 +94,13 @@ class Statement:
         return bool(value > typical if self.than_typical == "higher" else value < typical)
 
     def as_record(self) -> dict[str, Any]:
-        """The conditions and texts that are set, for the audit record and back by `read_statements`."""
+        """The conditions and texts that are set, for the audit record; `read_statements` reads them back."""
         record = {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) not in (None, ())}
         return {**record, "equals": list(self.equals)} if self.equals else record
 
 
 def read_statements(source: Any) -> tuple[Statement, ...]:
-    """A book of statements from a dict, a list of dicts, or the path of a CSV or TOML file; nothing for None."""
+    """The statements in a dict, a list of dicts, or the path of a CSV or TOML file; none for None."""
     if source is None:
         return ()
     if isinstance(source, (str, PathLike)):
@@ -113,7 +113,7 @@ def read_statements(source: Any) -> tuple[Statement, ...]:
 
 
 def check_statements(statements: Iterable[Statement], groups: Mapping[str, Sequence[str]]) -> None:
-    """Refuse conditions on the value of a group that do not say which member is meant, and columns of no group."""
+    """Raise if a condition on a group does not name the member that it is about, or names a column outside of it."""
     for s in statements:
         members = groups.get(s.feature)
         if members is None and s.column not in (None, s.feature):
@@ -132,7 +132,7 @@ def check_statements(statements: Iterable[Statement], groups: Mapping[str, Seque
 def pick_statement(
     statements: Iterable[Statement], feature: str, credit: float, value: Any, typical: Any
 ) -> Statement | None:
-    """The first statement for a feature that holds; None where there is none. Groups come as dicts of their members."""
+    """The first statement for a feature whose conditions hold, or None; the values of a group are dicts by member."""
     for s in statements:
         if s.feature != feature:
             continue

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from .._common.progress import part as stage
+from .._common.progress import parts
 from .._explain.explainer import Explainer
 from .._explain.explanation import Explanation
 from .._explain.resampling import BLOCK, bootstrap_weights, credits_by_start
@@ -24,14 +26,14 @@ SHARES = (0.5 - 3.0**0.5 / 6.0, 0.5 + 3.0**0.5 / 6.0)
 
 
 class Trial:
-    """Explains the same applicants again under a change, and lists the reasons that come out."""
+    """Explains the same applicants again under a change, and lists the resulting reasons."""
 
     def __init__(self, explainer: Explainer, e: Explanation, rules: Rules, groups: Any, random: Any) -> None:
         self.explainer, self.e, self.rules, self.groups, self.random = explainer, e, rules, groups, random
         self.rows: Array = read_rows(e.data, explainer.scorer.graph, what="X").matrix
 
     def references(self, times: int) -> list[list[Listed]]:
-        """The reference drawn anew: for each applicant, the reasons of every draw."""
+        """With the reference resampled: for each applicant, the reasons of every sample."""
         x, scorer = self.explainer, self.explainer.scorer
         weights = bootstrap_weights(x.weights, times, self.random)
         base = weights @ self.values(scorer.node, x.reference.matrix)
@@ -45,7 +47,7 @@ class Trial:
         return out
 
     def space(self, output: Any) -> list[list[Listed]]:
-        """Another output of the model: for each applicant, the reasons there."""
+        """With another output of the model: for each applicant, the one list of reasons."""
         node = self.node(output)
         values = self.values(node, self.rows)
         base = self.explainer.weights @ self.values(node, self.explainer.reference.matrix)
@@ -66,29 +68,31 @@ class Trial:
         return bool(self.explainer.choice.discrete) or self.at_once
 
     def shares(self) -> list[list[Listed]]:
-        """What changes half-way at another point: for each applicant, the reasons at each of `SHARES`."""
+        """With discrete changes at another point than half-way: for each applicant, the reasons at each of `SHARES`."""
         x = self.explainer
         base = np.full(len(self.rows), float(x.base[0]))
         trials = []
-        for share in SHARES:
+        for half, share in zip(parts(1, 1), SHARES, strict=True):
             moved = x.scorer.under(x.choice, x.reference.names, share)
-            if self.at_once:
-                credits, error = self._in_two_pieces(moved, share)
-            else:
-                credits, error = self._explained(moved.node, self.rows, moved.graph.input)
+            with half:
+                if self.at_once:
+                    credits, error = self._in_two_pieces(moved, share)
+                else:
+                    credits, error = self._explained(moved.node, self.rows, moved.graph.input)
             trials.append(self._listed(credits, base, self.e.predictions, error))
         return [list(own) for own in zip(*trials, strict=True)]
 
     def measurements(self, half_width: Array, draws: int) -> list[list[Listed]]:
-        """Values moved within their error: for each applicant, the reasons of every draw."""
+        """With values drawn within their measurement error: for each applicant, the reasons of every draw."""
         whole = np.array([_is_whole(column) for column in self.rows.T])
         node = self.explainer.scorer.node
         out: list[list[Listed]] = [[] for _ in self.rows]
         base = np.full(len(self.rows), float(self.explainer.base[0]))
-        for _ in range(draws):
+        for drawn in parts(*np.ones(draws)):
             moved = self.rows + self.random.uniform(-1.0, 1.0, self.rows.shape) * half_width
             moved = np.where(whole, np.rint(moved), moved)
-            credits, error = self._explained(node, moved)
+            with drawn:
+                credits, error = self._explained(node, moved)
             for held, one in zip(out, self._listed(credits, base, self.values(node, moved), error), strict=True):
                 held.append(one)
         return out
@@ -108,10 +112,10 @@ class Trial:
         return credit.values[:, :, 0], credit.error[:, 0]
 
     def _in_two_pieces(self, scorer: Scorer, share: float) -> tuple[Array, Array]:
-        """Credits (rows, columns) and errors (rows,) where what changes at once does so at `share` of the way.
+        """Credits (rows, columns) and errors (rows,) with discrete changes at `share` of the path instead of one half.
 
-        Credit adds up along a path. Each is cut in two, so that `share` is the middle of the piece in which the change
-        happens, and in the other piece it has happened already, or not yet.
+        Credit is additive along a path. Each path is cut in two, so that `share` is the middle of the part in which the
+        change happens; in the other part it has happened already, or not yet.
         """
         x = self.explainer
         between = Between.of(scorer.graph, scorer.node)
@@ -120,14 +124,14 @@ class Trial:
         cut = 2.0 * share if share < 0.5 else 2.0 * share - 1.0
         credits, error = np.zeros((len(self.rows), len(self.e.feature_names))), np.zeros(len(self.rows))
         for i, row in enumerate(between.read(self.rows)):
-            for first in range(0, len(references), BLOCK):
-                part = slice(first, first + BLOCK)
+            for part in (slice(first, first + BLOCK) for first in range(0, len(references), BLOCK)):
                 starts = references[part]
                 ends = np.tile(row, (len(starts), 1))
                 leaps = np.isnan(starts) | np.isnan(ends) | categories
                 middle = np.where(leaps, ends if share < 0.5 else starts, (1.0 - cut) * starts + cut * ends)
                 for pairs in (Pairs(starts, middle), Pairs(middle, ends)):
-                    found = attribute(node, source, pairs, replace(x.settings, quiet=True))
+                    with stage(i / len(self.rows), (i + 1) / len(self.rows)):
+                        found = attribute(node, source, pairs, replace(x.settings, quiet=True))
                     credits[i] += x.weights[part] @ found.values[:, :, 0]
                     error[i] += x.weights[part] @ found.error[:, 0]
         return credits, error

@@ -1,4 +1,4 @@
-"""An audit record held against the model and the reference: is this what they say about this applicant?"""
+"""Verification of audit records: the applicants are explained again from the model and the reference, and compared."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from .._common.log import logger
 from .._explain.explainer import Explainer
 from .._io import provenance
 from .._io.tables import read_rows
-from ..engine import Population, attribute
+from ..engine import Population
+from ..engine.settings import RECORDED
 from ..errors import InputError
 from ..graph import Array, Graph, evaluate
 from ..graph.discrete import words_of
 from . import ApplicantReasons, replay_reasons
 from .audit import read_record
+from .build import method_of
 from .ledger import read_ledger
 
 _AT_ONCE = 2048
@@ -29,16 +31,16 @@ _log = logger("audit")
 
 @dataclass(frozen=True)
 class Verification:
-    """What an examination of one record found.
+    """The result of verifying one record.
 
     Attributes
     ----------
     reasons : ApplicantReasons
         Recomputed from the record.
     differences : tuple of str
-        What is not as the record says; empty where everything is.
+        What differs from the record, in words; empty if nothing does.
     largest_credit_difference : float
-        Between the recorded credits and those computed anew.
+        Between the recorded credits and the recomputed ones.
     definition : int
         The version of the definition that the record was explained under. Records of another one are neither
         confirmed nor refuted: nothing is compared, and `differences` says so.
@@ -78,8 +80,8 @@ def verify_reasons(
 
     First the reasons are recomputed from the record alone, as in `replay_reasons`. Then the fingerprints of the model,
     the output and the reference, its typical values and its direction are compared with the record's, and the credits,
-    each feature's and each group's, and the scores with new ones. The rules, the statements, the groups and the
-    discrete and nominal columns are the lender's to choose: the record says what they were.
+    each feature's and each group's, and the scores with recomputed ones. The rules, the statements, the groups and the
+    discrete and nominal columns are the lender's choice and are taken from the record.
 
     Parameters
     ----------
@@ -117,17 +119,17 @@ def verify_ledger(
     key: bytes | None = None,
     n_threads: int | None = None,
 ) -> LedgerVerification:
-    """Verify every record of a ledger: that no byte was changed, and that model and reference say the same.
+    """Verify every record of a ledger: that no byte was changed, and that model and reference give the same reasons.
 
-    What `verify_reasons` does for one record, in bulk: the model is imported once, and records are explained by the
-    thousand.
+    Does what `verify_reasons` does for one record, in bulk: the model is imported once, and thousands of records are
+    explained together.
 
     Parameters
     ----------
     path : path
         A file that `gigrad reasons --audit` or `Reasons.write_audit` wrote.
     model : fitted model, Graph or Explainer
-        With an `Explainer`, which has them inside, `reference` and what follows are left out.
+        With an `Explainer`, which contains them, leave out `reference`, `weights`, `output` and `target`.
     reference, weights, output, target
         As they were given to `gigrad.explain`.
     key : bytes, optional
@@ -142,7 +144,7 @@ def verify_ledger(
     --------
     >>> import gigrad as gig
     >>> key = b"a key that only the lender has"
-    >>> found = gig.reasons(gig.explain(model, X[risk > 0.5], approved), permitted=["age"])
+    >>> found = gig.reasons(gig.explain(model, X[risk > 0.5], approved))
     >>> found.write_audit("records.jsonl", key)
     >>> gig.verify_ledger("records.jsonl", model, approved, key=key).ok
     True
@@ -186,15 +188,15 @@ def verify_ledger(
 
 @dataclass(frozen=True)
 class LedgerVerification:
-    """What an examination of a ledger found.
+    """The result of verifying a ledger.
 
     Attributes
     ----------
     records : int
     different : tuple of (row_id, differences)
-        The records that are not what model and reference say, and how.
+        The records that differ from the recomputed ones, and how.
     largest_credit_difference : float
-        Between any recorded credit and the one computed anew.
+        Between any recorded credit and the recomputed one.
     signed : bool
         Whether a signature was checked.
     """
@@ -206,38 +208,41 @@ class LedgerVerification:
 
     @property
     def ok(self) -> bool:
-        """Whether every record is as it should be."""
+        """Whether no record differs."""
         return not self.different
 
 
 def examiner(
     record: Mapping[str, Any], model: Any, reference: Any, *, n_threads: int | None, **options: Any
 ) -> Explainer:
-    """The explainer that a record says it was made with, from the model and the reference at hand."""
+    """An explainer of the given model and reference, with the settings in a record."""
     origin = record["provenance"]
     settings = origin.get("settings", {})
     discrete, nominal = words_of(origin.get("choice"))
+    recorded = {name: settings[name] for name in RECORDED if name in settings}
     return Explainer(
-        model, reference, groups=settings.get("groups"), discrete=discrete, nominal=nominal,
-        tol=settings.get("tol", 1e-6), n_threads=n_threads, seed=settings.get("seed", 0),
-        corner_tol=settings.get("corner_tol", 1e-3), **options,
+        model, reference, groups=settings.get("groups"), discrete=discrete, nominal=nominal, n_threads=n_threads,
+        **recorded, **options,
     )  # fmt: skip
 
 
 def _examined(explainer: Explainer, contents: Sequence[Mapping[str, Any]]) -> list[tuple[tuple[str, ...], float]]:
-    """What differs between every record and its applicant explained anew, and the largest difference of a credit."""
+    """For every record, what differs from its applicant explained again, and the largest difference of a credit."""
     names = explainer.reference.names
     fits = [(*c["applicant"],) == names for c in contents]
     same = [c["applicant"] for c, fit in zip(contents, fits, strict=True) if fit]
     again = iter(_explained(explainer, _encoded(same, names, explainer.scorer.graph)) if same else ())
     origins: dict[int, list[str]] = {}
+    homes: dict[int, dict[str, str]] = {}
     out = []
     for content, fit in zip(contents, fits, strict=True):
-        shared = id(content["provenance"])
+        shared, grouped = id(content["provenance"]), id(content["groups"])
         if shared not in origins:
             origins[shared] = _other_origin(content, explainer)
+        if grouped not in homes:
+            homes[grouped] = _homes(content["groups"], explainer)
         anew = next(again) if fit else None
-        found, far = ([_OTHER_COLUMNS], float("nan")) if anew is None else _compared(content, anew, explainer)
+        found, far = ([_OTHER_COLUMNS], float("nan")) if anew is None else _compared(content, anew, homes[grouped])
         out.append(((*origins[shared], *found), far))
     return out
 
@@ -245,21 +250,24 @@ def _examined(explainer: Explainer, contents: Sequence[Mapping[str, Any]]) -> li
 _OTHER_COLUMNS = "the model has other columns than the record"
 
 
-def _compared(content: Mapping[str, Any], again: _Again, explainer: Explainer) -> tuple[list[str], float]:
-    """What differs between a record and its applicant explained anew, and the largest difference of a credit."""
+def _compared(content: Mapping[str, Any], again: _Again, homes: Mapping[str, str]) -> tuple[list[str], float]:
+    """What differs between a record and its applicant explained again, and the largest difference of a credit.
+
+    `homes` maps each feature to the feature or group that the record ranks it in.
+    """
     differences = []
-    credits, summed = again.credits, _ranked(again.credits, content["groups"], explainer)
+    credits, summed = again.credits, _ranked(again.credits, homes)
     if credits.keys() != content["feature_credits"].keys() or summed.keys() != content["credits"].keys():
         return ["the credits are of other variables"], float("nan")
     far = max(_distance(credits, content["feature_credits"]), _distance(summed, content["credits"]))
-    # The error is the one found now: what a record claims would excuse any difference.
+    # The recomputed error is used: a record could claim a large error to excuse any difference.
     allowed = 1e-9 * max(map(abs, (again.prediction, again.base, *credits.values()))) + 2.0 * again.error
     if far > allowed * (len(credits) - len(summed) + 1):
         differences.append(f"a credit differs by {far:.3g}")
     for name, now in (("base", again.base), ("prediction", again.prediction)):
         then = content["score"][name]
         # The record has the model's own numbers, in its library's precision; the graph's are in float64.
-        if not np.isclose(now, then, rtol=1e-5, atol=1e-7):
+        if not abs(now - then) <= 1e-7 + 1e-5 * abs(then):
             differences.append(f"the {name} is {now!r}, the record says {then!r}")
     return differences, far
 
@@ -273,7 +281,7 @@ def _other_definition(definition: Any) -> str:
 
 
 def _other_origin(record: Mapping[str, Any], explainer: Explainer) -> list[str]:
-    """Where a record does not come from this model, output and reference."""
+    """How a record differs from this model, output and reference, by fingerprints and facts; empty if it does not."""
     before, differences = record["provenance"], []
     for what in ("model", "output", "reference"):
         now, then = explainer.provenance[what]["fingerprint"], str(before.get(what, {}).get("fingerprint", "none"))
@@ -282,19 +290,27 @@ def _other_origin(record: Mapping[str, Any], explainer: Explainer) -> list[str]:
     facts = explainer.provenance["reference"]
     if record["typical"] != {name: plain(value) for name, value in facts["typical"].items()}:
         differences.append("the reference has other typical values than the record")
+    method, said = method_of(explainer.provenance), record.get("method", "GIG")
+    if method != said:
+        differences.append(f"the method is {method}, the record says {said}")
     better = record["rules"]["higher_is_better"]
     if facts.get("higher_is_better", better) != better:
         differences.append(f"the reference says higher_is_better={not better}, the record says {better}")
     return differences
 
 
-def _ranked(credits: Mapping[str, float], groups: Mapping[str, Any], explainer: Explainer) -> dict[str, float]:
-    """Credits summed over the groups that a record ranked; what is in no group stays by itself."""
+def _homes(groups: Mapping[str, Any], explainer: Explainer) -> dict[str, str]:
+    """By feature, the group that a record ranks it in, else the feature itself."""
     home = {column: name for name, columns in groups.items() for column in columns}
+    members = explainer.grouping.groups
+    return {name: home.get(members.get(name, (name,))[0], name) for name in explainer.grouping.members}
+
+
+def _ranked(credits: Mapping[str, float], homes: Mapping[str, str]) -> dict[str, float]:
+    """Credits summed over the groups that a record ranks; features in no group keep their own."""
     out: dict[str, float] = {}
     for feature, credit in credits.items():
-        first = explainer.grouping.groups.get(feature, (feature,))[0]
-        name = home.get(first, feature)
+        name = homes[feature]
         out[name] = out.get(name, 0.0) + credit
     return out
 
@@ -313,7 +329,7 @@ def _encoded(applicants: Sequence[Mapping[str, Any]], names: tuple[str, ...], gr
 
 
 class _Again(NamedTuple):
-    """One applicant explained anew, by the graph alone."""
+    """One applicant explained again, by the graph alone."""
 
     credits: dict[str, float]
     prediction: float
@@ -327,7 +343,7 @@ def _explained(explainer: Explainer, rows: Array) -> list[_Again]:
     if scorer.node.width != 1:
         raise InputError("A record is about one score; pick it with target=.")
     paths = Population(explainer.reference.matrix, explainer.weights, rows)
-    credit = attribute(scorer.node, scorer.graph.input, paths, explainer.settings)
+    credit = scorer.credit(paths, explainer.settings)
     score = evaluate((scorer.node,), {scorer.graph.input: rows})[scorer.node]
     names, base = explainer.grouping.members, float(explainer.base[0])
     return [
