@@ -185,7 +185,7 @@ def test_broken_lines_of_a_csv_are_named_by_where_they_stand(explainer: gig.Expl
     for at, text in broken.items():
         lines.insert(at + 1, text)
     path.write_text("\n".join(lines) + "\n")
-    with pytest.raises(gig.InputError, match="Row 3 is no row: it has 3 cells; the header has 6"):
+    with pytest.raises(gig.InputError, match="Row 3 cannot be read: it has 3 cells; the header has 6"):
         batch.run(explainer, path, tmp_path / "out.parquet")
     for rows in (7, 60, 1000):
         out = tmp_path / f"out{rows}.parquet"
@@ -214,9 +214,10 @@ def test_an_emptied_row_has_a_line_for_each_output_like_any_other(
     empty = [i for i, v in enumerate(found["credit_age"].to_pylist()) if v is None]
     assert empty == [3 * row + k for row in (0, 31, 32, 59) for k in range(3)]
     loaded = gig.Explanation.load(tmp_path / "whole.parquet")
-    assert np.isnan(loaded.values).all(axis=(1, 2)).nonzero()[0].tolist() == [0, 31, 32, 59]
+    assert np.flatnonzero(np.isnan(loaded.values).all(axis=(1, 2))).tolist() == [0, 31, 32, 59]
     # broken off between two pieces, it goes on to the same bytes
-    real, done = batch.run.__globals__["_do"], []
+    done: list[Any] = []
+    real = batch.run.__globals__["_do"]
 
     def breaks(*arguments: Any) -> None:
         if len(done) == 3:

@@ -69,7 +69,7 @@ def test_credits_that_stand_still_are_no_drift(office: Path) -> None:
     assert "debt" in str(moved)
     with pytest.raises(gig.InputError, match="has none"):
         gig.monitor(e[:0], e)
-    with pytest.raises(gig.InputError, match="A run is an Explanation"):
+    with pytest.raises(gig.InputError, match="A run must be an Explanation"):
         gig.monitor(3, e)
 
 

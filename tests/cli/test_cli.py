@@ -192,6 +192,17 @@ def test_report_save_and_check_as_typed(office: Path, tmp_path: Path) -> None:
     assert "&lt;b&gt;Past&amp;new&lt;/b&gt;" in page
     age = pd.read_csv(office / "new.csv", dtype=str)["age"][0]
     assert f"A-0150 / {age}" in page, "rows are called as in every other output"
+    done = typed(f"gigrad explain ready.gig new.csv --id number --id age -q -o {tmp_path}/may.csv", office)
+    assert done.returncode == 0, done.stderr
+    against = f"--against {tmp_path}/may.csv --against-data new.csv --lower-is-better"
+    done = typed(f"{line} {against} -o {tmp_path}/report.html", office)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "report.html").read_text()
+    assert "new.csv (10 applicants) against may.csv (250)" in " ".join(page.split())
+    assert "Of 10 rows in both" in page, "by both ids"
+    done = typed(f"{line} --against r.jsonl -o {tmp_path}/report.html", office)
+    assert done.returncode == 3
+    assert "must be a result of `gigrad explain`, which is about all rows" in done.stderr
     done = typed(f"gigrad save model.json --reference past.csv --output margin -o {tmp_path}/e.gig", office)
     assert done.returncode == 0, done.stderr
     assert "a portable explainer" in typed(f"gigrad info {tmp_path}/e.gig", office).stdout

@@ -37,7 +37,7 @@ def test_a_configuration_gives_the_same_run(office: Path, tmp_path: Path, monkey
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
     done = called("gigrad explain --config conf/run.toml -q --output margin -o m.csv", tmp_path, monkeypatch)
     assert done.exit_code == 3, "scores are for ranks"
-    assert "--scores are for --output rank" in done.stderr
+    assert "--scores must be given with --output rank only" in done.stderr
 
 
 def test_an_ensemble_is_described_in_the_configuration(
@@ -102,6 +102,11 @@ def test_configurations_come_back_as_they_were(tmp_path: Path) -> None:
         ("seed = 'x'", "must be a whole number; got 'x'"),
         ("seed = true", "must be a whole number; got True"),
         ("groups = 3", "must be a table"),
+        (f"id = {'[' * 5000}{']' * 5000}", "is nested too deeply"),
+        (f"top = {'9' * 5000}", "is not TOML"),
+        ("data = 'in\\u0000.csv'".replace("'", '"'), "without the character NUL"),
+        ("lower-is-better = 'yes'", "must say higher_is_better or lower-is-better"),
+        ("lower_is_better = true\nhigher_is_better = true", "one of them once"),
         ("[ensemble]\nkind = 'stack'", "must have 'members'"),
         ("[ensemble]\nkind = 'vote'\nmembers = ['model.json']", 'must be "stack" or "average"'),
         ("[ensemble]\nkind = 'stack'\nmembers = ['model.json']", "must have a head or weights"),
@@ -116,6 +121,13 @@ def test_a_configuration_that_makes_no_sense(
     assert done.exit_code == 3
     assert message in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_lower_is_better_may_be_said_as_it_is_typed(tmp_path: Path) -> None:
+    from gigrad.cli.config import read_config
+
+    (tmp_path / "c.toml").write_text("lower-is-better = true")
+    assert read_config(tmp_path / "c.toml").higher_is_better is False
 
 
 def test_a_file_may_be_called_reference(tmp_path: Path) -> None:

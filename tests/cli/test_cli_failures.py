@@ -64,7 +64,7 @@ def office(tmp_path_factory: Any) -> Path:
         ("gigrad report model.json new.csv --reference past.csv -o x.pdf", 3, "must end in .html"),
         ("gigrad save model.json -o x.zip", 3, "must end in .gig"),
         ("gigrad info none.parquet", 3, "does not exist"),
-        ("gigrad info past.parquet", 3, "says nothing of gigrad"),
+        ("gigrad info past.parquet", 3, "must be a result with gigrad's metadata"),
         ("gigrad info model.json", 3, "must be a .gig file or a result"),
         ("gigrad check damaged.gig", 4, "damaged.gig: This is not a whole .gig file"),
         ("gigrad explain model.json new.csv --reference past.csv --seed -1 -o x.csv", 3, "seed must be"),
@@ -120,7 +120,7 @@ def test_bad_rows_are_rejected_as_told(office: Path, tmp_path: Path, monkeypatch
     line = f"gigrad explain model.json {tmp_path}/bad.csv --reference past.csv --id number -o {tmp_path}/out.csv"
     done = called(line, office, monkeypatch)
     assert done.exit_code == 3
-    assert "Row 8 is no row: it has 1 cells; the header has 5" in done.stderr
+    assert "Row 8 cannot be read: it has 1 cells; the header has 5" in done.stderr
     assert not (tmp_path / "out.csv").exists()
     done = called(f"{line} --on-error skip -q", office, monkeypatch)
     assert done.exit_code == 0, done.stderr
@@ -164,7 +164,7 @@ def test_a_failure_leaves_before_python_is_torn_down(office: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=office)
     assert done.returncode == 3
-    assert "Row 1 is no row: it has 1 cells" in done.stderr
+    assert "Row 1 cannot be read: it has 1 cells" in done.stderr
     assert done.stdout == "tidied up\n"
 
 

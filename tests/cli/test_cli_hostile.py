@@ -73,7 +73,7 @@ def test_a_result_that_lies_about_itself(head: str, tmp_path: Path, monkeypatch:
     pq.write_table(pa.table({"a": [1]}).replace_schema_metadata({"gigrad": head}), tmp_path / "x.parquet")
     done = called("gigrad info x.parquet", tmp_path, monkeypatch)
     assert done.exit_code == 3, done.stderr
-    assert "What x.parquet says of gigrad is damaged" in done.stderr
+    assert "The gigrad metadata of x.parquet is damaged" in done.stderr
 
 
 @pytest.mark.parametrize("manifest", [b"x\n", b"\xff}\n", b'{"part": 3}\n', b'{"part": {}}\n'])

@@ -216,3 +216,40 @@ def test_options_for_jobs(office: Path, tmp_path: Path, monkeypatch: pytest.Monk
     done = called(f"{line} --ids allow --log-level info", office, monkeypatch)
     assert "INFO gigrad.batch: done:" in done.stderr
     assert called(f"{line} --log-level loud", office, monkeypatch).exit_code == 3
+
+
+@pytest.mark.parametrize("more", ["", "--reference-rows 20", "--output rank --scores reference"])
+def test_the_model_is_imported_once_and_asked_about_the_reference_once(
+    more: str, office: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import xgboost
+
+    from gigrad._explain import scorer
+    from gigrad.cli import build
+    from gigrad.graph import Graph
+
+    asked: list[int] = []
+    imported: list[Any] = []
+    plain = build.import_model
+
+    def counting(predict: Any) -> Any:
+        def counted(self: Any, data: Any, *args: Any, **options: Any) -> Any:
+            asked.append(data.num_row() if isinstance(data, xgboost.DMatrix) else len(data))
+            return predict(self, data, *args, **options)
+
+        return counted
+
+    def importing(model: Any) -> Any:
+        imported.extend([model] if not isinstance(model, Graph) else [])
+        return plain(model)
+
+    for name in ("predict", "inplace_predict"):
+        monkeypatch.setattr(xgboost.Booster, name, counting(getattr(xgboost.Booster, name)))
+    monkeypatch.setattr(build, "import_model", importing)
+    monkeypatch.setattr(scorer, "import_model", importing)
+    line = f"gigrad save model.json --reference past.csv --cutoff 0.5 --lower-is-better {more} -o {tmp_path / 'e.gig'}"
+    done = called(line, office, monkeypatch)
+    assert done.exit_code == 0, done.stderr
+    rows = len((office / "past.csv").read_text().splitlines()) - 1
+    assert asked == [rows], "whoever passes is found, and explained against, by one prediction"
+    assert len(imported) == 1

@@ -143,8 +143,10 @@ def test_types_that_skops_does_not_know_must_be_named(tmp_path: Path) -> None:
 
 
 def test_what_is_no_model_is_said(tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
     cases = {
-        "m.pt": "weights of a torch module without its structure", "m.onnx": "ending that is not known",
+        "m.pt": "weights of a torch module without its structure", "m.onnx": "must be an ONNX model",
+        "m.docx": "ending that is not known",
         "m.txt": "begins with the line 'tree'", "a.json": "neither a model of XGBoost nor one of CatBoost",
         "b.json": "it is not JSON",
     }  # fmt: skip

@@ -177,13 +177,13 @@ def test_plain_numbers_of_a_frame_are_read_at_once(library: str, monkeypatch: py
     frame["words"] = frame["words"].astype(object)
     graph = graph_of(*(Column(name) for name in frame))
     seen: list[str] = []
-    real = tables._encode_series
+    real = tables.encode_series
 
     def counting(series: Any, column: Column, what: str) -> Any:
         seen.append(column.name)
         return real(series, column, what)
 
-    monkeypatch.setattr(tables, "_encode_series", counting)
+    monkeypatch.setattr(tables, "encode_series", counting)
     given = {"pandas": frame, "polars": pl.from_pandas(frame), "pyarrow": pa.Table.from_pandas(frame)}[library]
     read = read_rows(given, graph, what="X").matrix
     assert seen == (["nullable", "words"] if library == "pandas" else ["flag"])

@@ -1,1 +1,1 @@
-"""What comes in and what is kept: tables, files on disk, provenance, model files."""
+"""Input and storage: tables, files on disk, provenance, model files."""

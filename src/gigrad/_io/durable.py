@@ -1,7 +1,7 @@
-"""Files that are either whole or absent: written aside, flushed to the disk, then renamed into place.
+"""Atomic writes: a temporary file is written, flushed to the disk, then renamed.
 
-What is written aside is called `.<name>.gigrad-<16 hexadecimal digits>.tmp` and locked while it is written. A process
-that is killed leaves it behind, unlocked; whoever writes to the same place next removes it.
+The temporary file is called `.<name>.gigrad-<16 hexadecimal digits>.tmp` and locked while it is written. A process that
+is killed leaves it behind, unlocked; the next one that writes to the same path removes it.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ _REASONS = {
     errno.ENOTDIR: "a part of the path is a file, not a folder",
     errno.EISDIR: "it is a folder",
     errno.ELOOP: "it is a symbolic link",
+    errno.ENAMETOOLONG: "its name is too long",
 }
 PRIVATE = 0o600
 _mode: ContextVar[int | None] = ContextVar("mode of new files", default=None)
@@ -37,7 +38,7 @@ _mode: ContextVar[int | None] = ContextVar("mode of new files", default=None)
 
 @contextmanager
 def permissions(mode: int | None) -> Iterator[None]:
-    """Give files that are new within the block this mode; None is 0600, or less where the umask says so."""
+    """Create files within the block with this mode; None is 0600, or less by the umask."""
     token = _mode.set(mode)
     try:
         yield
@@ -47,12 +48,13 @@ def permissions(mode: int | None) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path, *, sweep: bool = True) -> Iterator[Path]:
-    """A path beside `path` to write to; it takes the place of `path`, durably, when the block ends well.
+    """A temporary path beside `path` to write to; it replaces `path`, durably, if the block ends without an error.
 
-    Killed or failing at any moment, `path` is what it was before. The file keeps the mode of the one that it replaces;
-    a new one is for its owner alone. `sweep` removes what killed processes have left of this file before.
+    If the process fails or is killed, `path` is unchanged. The file keeps the mode of the one that it replaces; a new
+    one is private to its owner. `sweep` removes temporary files that killed processes have left.
     """
     with writing(path):
+        _see_replaceable(path)
         if sweep:
             sweep_leftovers(path)
         aside, handle = _claimed(path, folder=False)
@@ -74,9 +76,19 @@ def replacing(path: Path, *, sweep: bool = True) -> Iterator[Path]:
             _closed(handle)
 
 
+def _see_replaceable(path: Path) -> None:
+    """Raise for devices, pipes and sockets: replacing /dev/null by a file would harm every program of the machine."""
+    try:
+        kind = os.stat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # a folder is refused by the system itself
+        raise OutputError(f"{path} cannot be written: it must be a file or new; it is a device or a pipe.")
+
+
 @contextmanager
 def scratch_folder(path: Path) -> Iterator[Path]:
-    """A folder of this user's alone beside `path`, which is gone after the block."""
+    """A temporary folder beside `path`, private to this user, which is removed after the block."""
     with writing(path):
         sweep_leftovers(path)
         folder, handle = _claimed(path, folder=True)
@@ -88,9 +100,9 @@ def scratch_folder(path: Path) -> Iterator[Path]:
 
 
 def mode_for(path: Path) -> int | None:
-    """The mode that a file at `path` is to have: that of the file which is there, else what was asked for.
+    """The mode for a file at `path`: that of the existing file, else the one set by `permissions`.
 
-    None leaves it as it was made aside: for its owner alone, or less where the umask says so.
+    None means that of the temporary file: private to its owner, or less by the umask.
     """
     try:
         return stat.S_IMODE(os.stat(path).st_mode)
@@ -99,12 +111,12 @@ def mode_for(path: Path) -> int | None:
 
 
 def folder_mode(mode: int) -> int:
-    """The mode of a folder whose files have a mode: whoever may read them may open it."""
+    """The mode of a folder for files of a mode: whoever may read them may also open the folder."""
     return mode | (mode & 0o444) >> 2
 
 
 def sweep_leftovers(path: Path) -> None:
-    """Remove what processes that were killed while writing `path` have left beside it; never what is being written."""
+    """Remove temporary files that killed processes have left beside `path`; never those still being written."""
     ours = re.compile(rf"\.{re.escape(path.name)}\.gigrad-[0-9a-f]{{16}}\.tmp")
     with suppress(OSError):
         for name in [entry.name for entry in os.scandir(path.parent) if ours.fullmatch(entry.name)]:
@@ -113,7 +125,8 @@ def sweep_leftovers(path: Path) -> None:
 
 
 def _remove_unlocked(left: Path) -> None:
-    handle = os.open(left, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+    # non-blocking, since the file may be a pipe
+    handle = os.open(left, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     try:
         if not try_lock(handle):
             return
@@ -129,7 +142,7 @@ def try_lock(handle: int) -> bool:
     """Lock an open file or folder for this process alone, until it is closed or the process ends, however it ends."""
     try:
         import fcntl
-    except ImportError:  # not on this system: two runs at once are then the user's affair
+    except ImportError:  # not on this system: concurrent runs are then not detected
         return True
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -149,7 +162,7 @@ def _claimed(path: Path, *, folder: bool) -> tuple[Path, int]:
             handle = os.open(aside, os.O_RDONLY)
         else:
             handle = os.open(aside, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE)
-        # Between its birth and its lock somebody may have taken it for a leftover.
+        # Between its creation and its lock, another process may have removed it as a leftover.
         if try_lock(handle) and os.path.exists(aside):
             return aside, handle
         os.close(handle)
@@ -162,9 +175,10 @@ def _closed(handle: int) -> int:
 
 
 def keep_apart(read: Mapping[str, str | Path | None], written: Mapping[str, str | Path | None]) -> None:
-    """Refuse to write a file that is read, or one file twice, or into a folder that is read; None stands for no file.
+    """Raise if an output is also an input or another output, lies in an input folder, or is a folder, replaced as a
+    whole, that holds an input; None means no file.
 
-    Keys are what a message calls them.
+    Keys are the names in messages.
     """
     inputs = {what: os.path.realpath(path) for what, path in read.items() if path is not None}
     known = dict(inputs)
@@ -174,14 +188,19 @@ def keep_apart(read: Mapping[str, str | Path | None], written: Mapping[str, str 
         place = os.path.realpath(path)
         for other, taken in known.items():
             same = place == taken or _is_same(place, taken)
-            if same or (other in inputs and os.path.isdir(taken) and place.startswith(taken + os.sep)):
-                where = "is also" if same else "lies in"
+            within, around = (other in inputs and _holds(a, b) for a, b in ((taken, place), (place, taken)))
+            if same or within or around:
+                where = "is also" if same else "lies in" if within else "is a folder that holds"
                 raise OutputError(f"{what} {path} {where} {other}, which would be changed; choose another name.")
         known[what] = place
 
 
+def _holds(folder: str, path: str) -> bool:
+    return os.path.isdir(folder) and path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
 def _is_same(one: str, other: str) -> bool:
-    """Whether two paths are one file under two names, as on a disk that does not tell A from a."""
+    """Whether two paths are the same file, as on a case-insensitive disk."""
     try:
         return os.path.samefile(one, other)
     except OSError:
@@ -204,7 +223,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def has_utf8_name(path: Path) -> bool:
-    """Whether the libraries that read and write tables can be told this path."""
+    """Whether a path is valid UTF-8, as the libraries that read and write tables require."""
     try:
         str(path).encode()
     except UnicodeEncodeError:

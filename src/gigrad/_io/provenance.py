@@ -1,7 +1,7 @@
-"""What an explanation stands on: fingerprints of the model, the reference and the data, versions, settings.
+"""The provenance of an explanation: fingerprints of the model, the reference and the data, versions, settings.
 
-A fingerprint is a SHA-256 of the numbers that decide the answer, so two runs with equal records give equal credits.
-Nothing here depends on the clock, the machine or the number of threads: the same run leaves the same record.
+A fingerprint is a SHA-256 of the numbers that determine the result, so two runs with equal records give equal credits.
+Nothing here depends on the clock, the machine or the number of threads: the same run gives the same record.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ import json
 import platform
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ..engine.settings import Settings
+from ..engine.settings import RECORDED, Settings
 from ..errors import kind_of
 from ..graph import Graph, Input, Node, Opaque, Transform, topological
 from .tables import Rows
+
+_AT_ONCE = 1 << 20
+"""Numbers that are hashed in one block."""
 
 DEFINITION = 2
 """The version of the definition that credits follow (see `docs/definition.md`); records without one follow 1."""
@@ -38,7 +42,7 @@ def rows_fingerprint(rows: Rows) -> str:
 
 
 def node_fingerprint(*outputs: Node) -> str:
-    """Fingerprint of everything that decides the values of some nodes: kinds of step, their numbers, how they join.
+    """Fingerprint of everything that determines the values of some nodes: types, fields and connections of nodes.
 
     A function known only by its values (`Opaque`) enters by its label and width: see `opaque_parts`.
     """
@@ -63,12 +67,12 @@ def model_fingerprint(graph: Graph) -> str:
 
 
 def opaque_parts(*outputs: Node) -> list[str]:
-    """The labels of the functions that a fingerprint cannot look into."""
+    """The labels of the functions whose code is not part of a fingerprint."""
     return [node.label for node in topological(*outputs) if isinstance(node, Opaque)]
 
 
 def model_record(graph: Graph, model: Any, output: Any, node: Node, output_names: tuple[str, ...]) -> dict[str, Any]:
-    """What was explained: the model, its library, and the output that was asked for."""
+    """The record of what was explained: the model, its library, and the output."""
     asked = "prediction" if output is None else output if isinstance(output, str) else repr(output)
     record: dict[str, Any] = {
         "model": {
@@ -93,7 +97,7 @@ def model_record(graph: Graph, model: Any, output: Any, node: Node, output_names
 
 
 def reference_record(rows: Rows, weights: Any, note: str = "") -> dict[str, Any]:
-    """Against whom: how many reference rows, how weighted, their fingerprint, and where they came from."""
+    """The record of the reference: number of rows, weights, fingerprint, and how it was chosen."""
     weights = np.asarray(weights)
     record: dict[str, Any] = {
         "kind": "population",
@@ -107,25 +111,25 @@ def reference_record(rows: Rows, weights: Any, note: str = "") -> dict[str, Any]
 
 
 def start_record(rows: Rows) -> dict[str, Any]:
-    """Against whom, for pairs: every row has a start of its own."""
+    """The record in place of a reference for pairs, in which every row has a start of its own."""
     return {"kind": "pairs", "rows": len(rows), "fingerprint": rows_fingerprint(rows)}
 
 
 def data_record(rows: Rows) -> dict[str, Any]:
-    """Which rows were explained."""
+    """The record of the explained rows."""
     return {"rows": len(rows), "columns": rows.matrix.shape[1], "fingerprint": rows_fingerprint(rows)}
 
 
 def settings_record(settings: Settings, groups: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The settings that can change a credit."""
-    record: dict[str, Any] = {"tol": settings.tol, "seed": settings.seed, "corner_tol": settings.corner_tol}
+    """The record of the settings that can change a credit."""
+    record: dict[str, Any] = {name: getattr(settings, name) for name in RECORDED}
     if groups:
         record["groups"] = {name: list(members) for name, members in groups.items()}
     return record
 
 
 def versions() -> dict[str, str]:
-    """The versions of what computed the answer."""
+    """The versions of the packages that computed the result."""
     from .. import __version__
 
     return {
@@ -143,15 +147,15 @@ def library_version(model: Any) -> str:
     return f"{package} {found}" if found and package != "gigrad" else ""
 
 
-# What others read from a record, and of which kind it is; what must be there wherever an explainer is
+# The fields that other modules read from a record, with their types; those that an explainer's record must have
 _KINDS: dict[str, dict[str, tuple[type, ...]]] = {
     "model": {"fingerprint": (str,), "label": (str,), "library": (str,)},
     "output": {"fingerprint": (str,), "asked": (str,)},
     "reference": {
         "fingerprint": (str,), "rows": (int,), "note": (str,), "typical": (dict,), "higher_is_better": (bool,),
-        "cutoff": (int, float), "cutoff_in_output_units": (bool,),
+        "cutoff": (int, float), "cutoff_in_output_units": (bool,), "method": (str,),
     },
-    "settings": {"tol": (int, float), "seed": (int,), "corner_tol": (int, float)},
+    "settings": {name: (int,) if type(getattr(Settings, name)) is int else (int, float) for name in RECORDED},
     "versions": {"gigrad": (str,)},
 }  # fmt: skip
 _NEEDED = {
@@ -161,9 +165,9 @@ _NEEDED = {
 
 
 def fault_of(record: Any, *, whole: bool) -> str | None:
-    """What is wrong with a record that was read from a file, in a few words; `whole` where it is an explainer's."""
+    """What is wrong with a record read from a file, in a few words, or None; `whole` if it is an explainer's."""
     if not isinstance(record, dict):
-        return "its provenance is no object"
+        return "its provenance is not an object"
     for part, kinds in _KINDS.items():
         content = record.get(part, None if whole else {})
         if not isinstance(content, dict):
@@ -171,15 +175,16 @@ def fault_of(record: Any, *, whole: bool) -> str | None:
         absent = [name for name in _NEEDED[part] if whole and name not in content]
         wrong = [n for n, kind in kinds.items() if n in content and not isinstance(content[n], kind)]
         if absent or wrong:
-            return f"its provenance must say {(absent + wrong)[0]!r} of the {part}"
+            return f"its provenance must have {(absent + wrong)[0]!r} in {part!r}"
     for part, kind, what in (("definition", int, "a whole number"), ("choice", dict, "an object")):
         if type(record.get(part, None if whole else kind())) is not kind:
             return f"its provenance must have {part!r} as {what}"
     return None
 
 
+@cache  # every call makes a record, and looking up a package reads its metadata from disk
 def _version(distribution: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version  # slow to import, and needed when explaining only
+    from importlib.metadata import PackageNotFoundError, version  # slow to import, and needed only when explaining
 
     try:
         return version(distribution)
@@ -216,4 +221,6 @@ def _add_array(hasher: Any, array: np.ndarray[Any, Any]) -> None:
         return
     if array.dtype.kind == "f" and np.isnan(array).any():
         array = np.where(np.isnan(array), np.nan, array)
-    hasher.update(np.ascontiguousarray(array).data)
+    numbers = np.ascontiguousarray(array).reshape(-1)
+    for begin in range(0, len(numbers), _AT_ONCE):  # a signal waits for one block, not for the whole table
+        hasher.update(numbers[begin : begin + _AT_ONCE].data)

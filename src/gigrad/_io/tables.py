@@ -1,13 +1,12 @@
-"""Tables in: NumPy arrays and pandas, polars or pyarrow tables become one encoded float64 matrix.
+"""Reading of tables: NumPy arrays and pandas, polars or pyarrow tables become one encoded float64 matrix.
 
-Numbers stay as they are, categories become codes, missing values NaN. Columns are matched by name where the model
-knows names, by position elsewhere.
+Numbers stay as they are, categories become codes, missing values NaN. Columns are matched by name if the model has
+column names, else by position.
 """
 
 from __future__ import annotations
 
-import datetime
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,10 +14,13 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from .._common.display import is_missing
 from ..errors import InputError, kind_of
 from ..graph.columns import Column
 from ..graph.node import Array
+from .encoding import are_missing as are_missing
+from .encoding import encode, encode_series
+from .encoding import listed as listed
+from .records import PLAIN, encoded, one_frame_row
 
 if TYPE_CHECKING:
     from ..graph.model import Graph
@@ -26,21 +28,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows as gigrad works on them, and as they were given.
+    """Rows in encoded form, and as they were given.
 
     Attributes
     ----------
     matrix : (n, p) float64
         The encoded rows, in the order of the model's columns.
     table : array or data frame
-        The rows as given, with the model's columns in the model's order: what the model's own predict is asked with.
+        The rows as given, with the model's columns in the model's order: the input of the model's own predict.
     names : tuple of str
         The columns' names: the table's own where it has any, else the model's.
+    cells : tuple or None
+        The values of the only row, if it holds plain values; see `records`.
     """
 
     matrix: Array
     table: Any
     names: tuple[str, ...]
+    cells: tuple[Any, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.matrix)
@@ -56,6 +61,13 @@ class Rows:
             return Rows(matrix, self.table[:, list(positions)], names)
         frame = nw.from_native(self.table, eager_only=True)
         return Rows(matrix, frame.select([frame.columns[j] for j in positions]).to_native(), names)
+
+    def take(self, rows: NDArray[np.int64]) -> Rows:
+        """Some of the rows, all columns."""
+        if not self.is_frame:
+            return Rows(self.matrix[rows], self.table[rows], self.names)
+        frame = nw.from_native(self.table, eager_only=True)
+        return Rows(self.matrix[rows], frame[rows.tolist()].to_native(), self.names)
 
 
 _NEVER_SEEN = "a label the model has never seen"
@@ -75,7 +87,7 @@ def decoded_rows(matrix: Array, columns: Sequence[Column]) -> Rows:
 
 
 def read_rows(X: Any, graph: Graph, *, what: str) -> Rows:
-    """Encode a table for a model; a table that does not fit is an InputError that calls it `what`."""
+    """The rows of a table, encoded for a model; an InputError, with the table called `what`, if it does not fit."""
     if isinstance(X, Rows):
         return X
     opened = open_table(X, what)
@@ -84,10 +96,49 @@ def read_rows(X: Any, graph: Graph, *, what: str) -> Rows:
     return _read_array(opened, graph.columns, what)
 
 
-def under_names(rows: Rows, names: tuple[str, ...], graph: Graph, *, what: str, other: str) -> Rows:
-    """The same rows under the names of another table of the model, (p,), so that both speak of the same columns.
+def read_record(record: Any, graph: Graph, names: tuple[str, ...]) -> Rows:
+    """One row from a mapping of the columns' names, (p,), to its values: no key may be missing, and none unknown."""
+    if not isinstance(record, Mapping):
+        raise InputError(f'The record must be a mapping such as {{"age": 41}}; got {kind_of(record)}.')
+    if record.keys() != set(names):
+        known = names if names == graph.feature_names or record.keys() != {*graph.feature_names} else ()
+        _refuse_keys(record, known)
+        names = graph.feature_names
+    cells = [record[name] for name in names]
+    for cell, column, name in zip(cells, graph.columns, names, strict=True):
+        if column.labels is None and column.kind != "unused" and isinstance(cell, (str, bytes)):
+            raise InputError(f"The record must hold a number for {name!r}; got the text {cell!r}.")
+        if type(cell) not in PLAIN and isinstance(cell, (Mapping, list, tuple, set, np.ndarray)):
+            raise InputError(f"The record must hold one value for {name!r}; got {kind_of(cell)}.")
+    table = np.empty((1, len(cells)), dtype=object)
+    for j, cell in enumerate(cells):
+        table[0, j] = cell
+    read = encoded(cells, graph.columns)
+    if read is None:
+        return replace(_read_array(table, graph.columns, "The record"), names=names)
+    return Rows(check_rows(read.matrix, graph.columns, "The record"), table, names, read.cells)
 
-    A model without names knows its columns by position: two tables that both name theirs must then agree.
+
+def _refuse_keys(record: Mapping[Any, Any], names: Sequence[str]) -> None:
+    """Raise an InputError that lists missing or unknown keys of a record."""
+    absent = [name for name in names if name not in record]
+    unknown = [key for key in record if key not in names] if names else []
+    if absent:
+        hint = _alike(absent, [str(key) for key in unknown])
+        raise InputError(
+            f"The record must have a value for each of the model's {len(names)} columns, None where it is missing; "
+            f"{listed(absent)} {'is' if len(absent) == 1 else 'are'} not there.{hint}"
+        )
+    if unknown:
+        raise InputError(
+            f"The record must have the model's {len(names)} columns and nothing else; got {listed(unknown)} as well."
+        )
+
+
+def under_names(rows: Rows, names: tuple[str, ...], graph: Graph, *, what: str, other: str) -> Rows:
+    """The same rows with the column names of another table of the model, (p,), so that both tables agree.
+
+    A model without column names reads by position: two tables that both have names must then have the same ones.
     """
     if rows.names == names:
         return rows
@@ -103,9 +154,9 @@ def under_names(rows: Rows, names: tuple[str, ...], graph: Graph, *, what: str, 
 
 _HINTS = {
     "Series": " For one row of a pandas table, pass table.iloc[[i]].",
-    "LazyFrame": " Pass what its collect() gives.",
+    "LazyFrame": " Pass the result of its collect().",
     "RecordBatch": " Pass pyarrow.Table.from_batches([batch]).",
-    "Tensor": " Pass what its numpy() gives.",
+    "Tensor": " Pass the result of its numpy().",
     "dict": " Pass pandas.DataFrame([row]) for one row, pandas.DataFrame(columns) for columns.",
 }
 
@@ -158,6 +209,10 @@ def _in_native_order(table: Any) -> Any:
     return table.astype({c: d.newbyteorder("=") for c, d in swapped.items()})
 
 
+_AT_ONCE = 1 << 16
+"""Rows of an array that are copied in one block."""
+
+
 def _read_array(X: NDArray[Any], columns: Sequence[Column], what: str) -> Rows:
     if X.shape[1] != len(columns):
         raise InputError(f"{what} must have the model's {len(columns)} columns; it has {X.shape[1]}.")
@@ -165,48 +220,47 @@ def _read_array(X: NDArray[Any], columns: Sequence[Column], what: str) -> Rows:
     if X.dtype != object and all(c.labels is None and c.kind != "unused" for c in columns):
         if not (np.issubdtype(X.dtype, np.number) or X.dtype == bool) or np.iscomplexobj(X):
             raise InputError(f"{what} must hold real numbers; its dtype is {X.dtype}.")
-        matrix[:] = X
+        for begin in range(0, len(X), _AT_ONCE):  # a signal waits for one block, not for the whole table
+            matrix[begin : begin + _AT_ONCE] = X[begin : begin + _AT_ONCE]
     else:
         for j, column in enumerate(columns):
-            matrix[:, j] = _encode(X[:, j], column, what)
-    _check(matrix, columns, what)
-    _mark_missing(matrix, columns)
-    return Rows(matrix, X, tuple(c.name for c in columns))
+            matrix[:, j] = encode(X[:, j], column, what)
+    return Rows(check_rows(matrix, columns, what), X, tuple(c.name for c in columns))
 
 
 def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
-    columns = graph.columns
+    columns, given = graph.columns, frame.columns
     names = [c.name for c in columns]
-    if graph.named:
-        found = _find_names(names, frame.columns)
+    if graph.named and names != given:
+        found = _find_names(names, given)
         absent = [name for name, place in zip(names, found, strict=True) if place is None]
         if absent:
-            hint = _alike(absent, frame.columns) or _renamed(names, absent, frame)
+            hint = _alike(absent, given) or _renamed(names, absent, frame)
             raise InputError(
                 f"{what} must have the model's {len(names)} columns; {listed(absent)} "
                 f"{'is' if len(absent) == 1 else 'are'} missing.{hint}"
             )
         frame = frame.select([place for place in found if place is not None])
-    elif len(frame.columns) != len(columns):
-        raise InputError(f"{what} must have the model's {len(columns)} columns; it has {len(frame.columns)}.")
+        given = frame.columns
+    elif len(given) != len(columns):
+        raise InputError(f"{what} must have the model's {len(columns)} columns; it has {len(given)}.")
+    if len(frame) == 1 and (read := one_frame_row(frame, columns)) is not None:
+        return Rows(check_rows(read.matrix, columns, what), frame.to_native(), tuple(map(str, given)), read.cells)
     matrix = np.empty((len(frame), len(columns)), dtype=np.float64)
-    given = frame.columns
     at_once = _plain_numbers(frame, columns)
     if at_once.any():
         matrix[:, at_once] = _as_matrix(frame[:, np.nonzero(at_once)[0].tolist()])
     for j in np.nonzero(~at_once)[0].tolist():
-        matrix[:, j] = _encode_series(frame.get_column(given[j]), columns[j], what)
-    _check(matrix, columns, what)
-    _mark_missing(matrix, columns)
-    return Rows(matrix, frame.to_native(), tuple(map(str, given)))
+        matrix[:, j] = encode_series(frame.get_column(given[j]), columns[j], what)
+    return Rows(check_rows(matrix, columns, what), frame.to_native(), tuple(map(str, given)))
 
 
 def _plain_numbers(frame: nw.DataFrame[Any], columns: Sequence[Column]) -> NDArray[np.bool_]:
-    """Columns that hold numbers of a plain type, and that the model reads as such, (p,).
+    """Which columns hold numbers of a plain type that the model reads as numbers, (p,).
 
-    Read one by one they take half a millisecond each, which tells where there are thousands.
+    Read one by one they would take half a millisecond each, which matters for thousands of columns.
     """
-    if frame.implementation.is_pandas():  # its nullable types are read one by one
+    if frame.implementation.is_pandas():  # columns of its nullable types are read one by one
         kinds = list(frame.to_native().dtypes)
         plain = {d: isinstance(d, np.dtype) and d.kind in "fiub" for d in set(kinds)}
     else:
@@ -224,8 +278,8 @@ def _as_matrix(frame: nw.DataFrame[Any]) -> Array:
 
 
 def _find_names(names: Sequence[str], given: Sequence[str]) -> list[str | None]:
-    """For each of the model's names the table's column, or None. LightGBM writes the spaces of a name as underscores,
-    so a name that is absent may be a column that differs in nothing else and that no other name asks for."""
+    """For each of the model's names the table's column, or None. LightGBM replaces spaces in names by underscores: an
+    absent name is matched with a column that differs in this alone, if no other name matches it."""
     asked = set(names)
     spaced: dict[str, list[str]] = {}
     for column in given:
@@ -235,107 +289,39 @@ def _find_names(names: Sequence[str], given: Sequence[str]) -> list[str | None]:
     return [n if n in present else spaced[n][0] if len(spaced.get(n, ())) == 1 else None for n in names]
 
 
-def _encode_series(series: nw.Series[Any], column: Column, what: str) -> NDArray[Any]:
-    if column.kind == "unused":
-        return np.zeros(len(series))
-    if column.labels is None and (series.dtype.is_numeric() or series.dtype == nw.Boolean):
-        if series.dtype.is_float() and not series.is_null().any():
-            return series.to_numpy()
-        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    return _encode(np.array([*series.to_list(), None], dtype=object)[:-1], column, what)
-
-
-def are_missing(values: Iterable[Any]) -> NDArray[np.bool_]:
-    """Which of some Python values are missing: None, NaN, and the marks that pandas and NumPy have of their own."""
-    return np.array([is_missing(v) for v in values], dtype=bool)
-
-
-def _encode(values: NDArray[Any], column: Column, what: str) -> NDArray[np.float64]:
-    """One column of Python values as float64: numbers, or the codes of labels."""
-    if column.kind == "unused":
-        return np.zeros(len(values))
-    missing = are_missing(values)
-    out = np.full(len(values), np.nan)
-    present = values[~missing]
-    if column.labels is None:
-        try:
-            out[~missing] = present.astype(np.float64)
-        except OverflowError:
-            raise InputError(
-                f"{what} must hold numbers below 1e308 in column {column.name!r}; got a larger one."
-            ) from None
-        except (TypeError, ValueError):
-            example = next(v for v in present if not isinstance(v, (int, float, np.number)))
-            raise InputError(
-                f"{what} must hold numbers in column {column.name!r}; got {example!r}. Encode it as the model's "
-                "training data was."
-            ) from None
-        return out
-    _refuse_dates(present, column, column.labels, what)
-    try:
-        found = column.codes(present.tolist())
-    except TypeError:  # a list or a dict, which nothing can be looked up by
-        raise InputError(
-            f"{what} must hold categories in column {column.name!r}, such as {listed(column.labels[:1])}; got "
-            "something that cannot be a label."
-        ) from None
-    if (found < 0).any() and column.unknown != "other":
-        if column.unknown == "refuse":
-            example = present[int(np.argmax(found < 0))]
-            raise InputError(
-                f"{what} must hold categories the model knows in column {column.name!r}; {example!r} is not one of "
-                f"its {len(column.labels)} ({listed(column.labels)})."
-            )
-        found[found < 0] = np.nan
-    out[~missing] = found
-    return out
-
-
-_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)  # pandas' are among them
-
-
-def _refuse_dates(values: NDArray[Any], column: Column, labels: Sequence[Any], what: str) -> None:
-    """Dates are no label that was never seen where all labels are something else: libraries fail on them."""
-    date = next((v for v in values if isinstance(v, _DATES)), None)
-    if date is not None and not any(isinstance(label, _DATES) for label in labels):
-        raise InputError(
-            f"{what} must hold categories in column {column.name!r}, such as {listed(labels[:1])}; got the "
-            f"date {date}. Write it as the model's training data did."
-        )
-
-
 def _mark_missing(matrix: Array, columns: Sequence[Column]) -> None:
-    """Put NaN where a number stands for a missing value."""
+    """Replace numbers that mean a missing value (`Column.missing_value`) by NaN."""
     for j, column in enumerate(columns):
         if column.missing_value is not None:
             matrix[column.stands_for_missing(matrix[:, j]), j] = np.nan
 
 
 def bad_rows(table: Any, graph: Graph) -> dict[int, str]:
-    """Row -> the first reason why the model cannot take it. `table` has the model's columns, in its order."""
+    """Row -> the first reason why the model refuses it. `table` has the model's columns, in its order."""
     frame = nw.from_native(table, eager_only=True)
     matrix = np.zeros((len(frame), len(graph.columns)))
     found: dict[int, str] = {}
     for j, column in enumerate(graph.columns):
         series = frame.get_column(frame.columns[j])
         try:
-            matrix[:, j] = _encode_series(series, column, "it")
+            matrix[:, j] = encode_series(series, column, "it")
         except InputError:
             for i, value in enumerate(series.to_list()):
                 try:
-                    matrix[i, j] = _encode(np.array([value, None], dtype=object)[:1], column, "it")[0]
+                    matrix[i, j] = encode(np.array([value, None], dtype=object)[:1], column, "it")[0]
                 except InputError as error:
                     found.setdefault(i, str(error))
     refused = np.isnan(matrix) & ~np.array([c.missing for c in graph.columns], dtype=bool)
     for what, where in (("is infinite, and no path leads there", np.isinf(matrix)),
-                        ("is missing, which this model cannot take", refused)):  # fmt: skip
+                        ("is missing, which this model cannot take", refused),
+                        ("is beyond what this model takes", _beyond(matrix, graph.columns))):  # fmt: skip
         for i, j in np.argwhere(where).tolist():
             found.setdefault(i, f"column {graph.columns[j].name!r} {what}")
     return dict(sorted(found.items()))
 
 
-def _check(matrix: Array, columns: Sequence[Column], what: str) -> None:
-    """Refuse infinities, and missing values where the model takes none."""
+def check_rows(matrix: Array, columns: Sequence[Column], what: str) -> Array:
+    """The matrix with NaN for numbers that mean a missing value; raises for infinities and refused missing values."""
     if np.isinf(matrix).any():
         row, j = (int(v[0]) for v in np.nonzero(np.isinf(matrix)))
         raise InputError(
@@ -349,10 +335,29 @@ def _check(matrix: Array, columns: Sequence[Column], what: str) -> None:
             f"{what} must have no missing value in column {columns[j].name!r}, which this model cannot take; "
             f"row {row} has one."
         )
+    beyond = _beyond(matrix, columns)
+    if beyond.any():
+        row, j = (int(v[0]) for v in np.nonzero(beyond))
+        column = columns[j]
+        raise InputError(
+            f"{what} must hold numbers from {column.least} to {column.most} in column {column.name!r}, the range that "
+            f"this model accepts; row {row} has {matrix[row, j]!r}."
+        )
+    _mark_missing(matrix, columns)
+    return matrix
+
+
+def _beyond(matrix: Array, columns: Sequence[Column]) -> NDArray[np.bool_]:
+    """Which numbers the model refuses, (n, p)."""
+    out = np.zeros(matrix.shape, np.bool_)
+    for j, column in enumerate(columns):
+        if column.least is not None or column.most is not None:
+            out[:, j] = column.refuses(matrix[:, j])
+    return out
 
 
 def _alike(absent: Sequence[str], given: Sequence[str]) -> str:
-    """A sentence about columns that may have been meant by those that are absent; nothing where there are none."""
+    """A hint about columns with names similar to absent ones; empty if there are none."""
     import difflib
 
     spelled = {str(name).strip().lower(): str(name) for name in given if name not in absent}
@@ -363,16 +368,10 @@ def _alike(absent: Sequence[str], given: Sequence[str]) -> str:
 
 
 def _renamed(names: Sequence[str], absent: Sequence[str], frame: nw.DataFrame[Any]) -> str:
-    """A sentence for a table that has as many columns, none of which the model knows: it has other names for them."""
+    """A hint for a table with as many columns as the model but none of its names; else empty."""
     if not len(names) == len(absent) == len(frame.columns):
         return ""
     return (
         f" The table names its columns {listed(frame.columns)}. If they are the same, in the same order, give the "
         "model these names: gigrad.import_model(model).with_columns(table.columns); else rename the table's."
     )
-
-
-def listed(names: Sequence[Any], most: int = 8) -> str:
-    """Names for a message: the first few, and how many more."""
-    shown = ", ".join(repr(n) for n in names[:most])
-    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"

@@ -1,12 +1,12 @@
-"""From tables to tables: one pure function for a batch of rows, and a runner for tables on disk.
+"""Tables explained in bulk: a pure function for one batch of rows, and a runner for tables on disk.
 
-explain_batch   RecordBatch in, RecordBatch out: what Spark, Dask and Ray call
+explain_batch   RecordBatch in, RecordBatch out, to be called by Spark, Dask or Ray
 run             a file or folder in, a file or folder out, streaming and resumable
 
 sources.py, readers.py   tables on disk in pieces of a fixed number of rows
-layout.py, tasks.py      which column is what; good rows explained, bad rows named
-workspace.py             what an unfinished run has done, safe from crashes
-targets.py, rejects.py   the finished result, whole or not at all
+layout.py, tasks.py      which column is what; good rows explained, bad rows reported
+workspace.py             the parts that an unfinished run has completed, safe from crashes
+targets.py, rejects.py   the finished result, written atomically
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ def explain_batch(
     explainer : Explainer
     batch : pyarrow.RecordBatch
     id_cols : sequence of str
-        Columns to carry along.
+        Columns to copy to the result.
     columns : sequence of str, optional
-        The model's columns by the batch's names, in the model's order. By default they are matched by name.
+        The batch's names of the model's columns, in the model's order. By default they are matched by name.
     on_error : "fail", "skip" or "null"
         What to do about rows that cannot be explained: raise, leave them out, or keep them with empty cells (in a
         line for each output where there are several).
@@ -76,7 +76,7 @@ def explain_batch(
 def output_schema(
     explainer: Explainer, schema: Any, *, id_cols: Sequence[str] = (), columns: Sequence[str] | None = None
 ) -> Any:
-    """The pyarrow schema of what `explain_batch` gives for batches of a schema.
+    """The pyarrow schema of the result of `explain_batch` for batches of a given schema.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The accuracy contract of a run: how many rows miss the tolerance, which is the worst, and what is then done.
+"""The accuracy of a run: how many rows miss the tolerance, which is the worst, and the limit `max_error`.
 
-Every explanation has an `error`, a bound on what its credits may be off by. A row is out of tolerance where that is
-more than `tol` allows, relative to the larger of |prediction| and |base|, and `corner_tol`, relative to the row's
-largest credit, together. `max_error` is a harder promise, in units of the score: no row of the result is beyond it.
+Every explanation has an `error`, a bound on the error of its credits. A row is out of tolerance if that exceeds the sum
+of `tol`, relative to the larger of |prediction| and |base|, and `corner_tol`, relative to the row's largest credit.
+`max_error` is a hard limit in units of the score: no row of the result may exceed it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .._explain.explanation import Explanation
 from ..errors import AccuracyError, AccuracyWarning, InputError, warn
 
 _ROUNDING = 1e-12
-"""What sums may be off by whatever was asked for, as a share of the numbers that they add up."""
+"""Rounding error of sums, relative to their terms, which is allowed whatever the tolerance."""
 _log = logger("batch")
 
 
@@ -36,7 +36,7 @@ class Accuracy:
     out_of_tolerance : int
         Rows whose error is larger than `tol` and `corner_tol` allow.
     beyond_max_error : int
-        Rows whose error is larger than `max_error`; of parts that were done under another one, at least so many.
+        Rows whose error is larger than `max_error`; a lower bound for parts computed with another `max_error`.
     largest_error : float
         The largest bound on the error of a credit, in units of the score; NaN counts as infinite.
     worst_row : int or None
@@ -64,19 +64,19 @@ class Accuracy:
 
     @classmethod
     def total(cls, records: Iterable[dict[str, Any]]) -> Accuracy:
-        """The sum of what parts say of themselves."""
+        """The accuracy of a whole run, from the records of its parts."""
         parts = (cls(**r | {"largest_error": float(r["largest_error"])}) for r in records if r)
         return sum(parts, cls())
 
     def under(self, limit: float | None, counted: float | None) -> Accuracy:
-        """The same where the limit is another than the one that rows beyond it were counted by."""
+        """This accuracy for another `max_error` than the one (`counted`) that rows beyond it were counted by."""
         if limit == counted:
             return self
         return replace(self, beyond_max_error=int(limit is not None and self.largest_error > limit))
 
 
 def errors_of(e: Explanation) -> NDArray[np.float64]:
-    """The largest error of each row over its outputs, (n,); what is unknown is infinite."""
+    """The largest error of each row over its outputs, (n,); infinite where it is unknown."""
     each = np.nan_to_num(e.error.reshape(len(e), -1), nan=np.inf, posinf=np.inf)
     return np.asarray(each.max(axis=1, initial=0.0))
 
@@ -97,7 +97,7 @@ def measured(e: Explanation, numbers: Sequence[int], tol: float, corner_tol: flo
 
 
 def too_inaccurate(e: Explanation, max_error: float | None, kept: NDArray[np.int64]) -> dict[int, str]:
-    """The rows whose error is beyond what was promised, by where they stand in the table, and why."""
+    """The rows whose error exceeds `max_error`: position in the table -> why."""
     if max_error is None:
         return {}
     error = errors_of(e)
@@ -115,7 +115,7 @@ def checked_max_error(asked: float | None) -> float | None:
 
 @contextmanager
 def warned_once(max_error: float | None) -> Iterator[Callable[[Accuracy, int], None]]:
-    """Keep the warnings about accuracy of each batch, which count rows from its first; give one for the run."""
+    """Replace the accuracy warnings of single batches, which count rows within the batch, by one for the run."""
     kept: list[str] = []
     with warnings.catch_warnings():
         show = warnings.showwarning
@@ -132,11 +132,12 @@ def warned_once(max_error: float | None) -> Iterator[Callable[[Accuracy, int], N
 
         def tell(found: Accuracy, rows: int) -> None:
             warnings.showwarning = show
-            first = f" The first that was said of a batch: {kept[0]}" if kept else ""
+            first = f" The first warning of a batch: {kept[0]}" if kept else ""
             if found.out_of_tolerance:
+                where = "" if found.worst_row is None else f", in row {found.worst_row}"
                 warn(
                     f"{found.out_of_tolerance:,} of {rows:,} rows are out of tolerance; the largest error of a credit "
-                    f"is {found.largest_error:.3g}, in row {found.worst_row}. max_error (--max-error) makes this a "
+                    f"is {found.largest_error:.3g}{where}. max_error (--max-error) makes this a "
                     f"failure, and `error` is what each row may be off by.{first}",
                     AccuracyWarning,
                 )
@@ -147,7 +148,7 @@ def warned_once(max_error: float | None) -> Iterator[Callable[[Accuracy, int], N
 
 
 def hold(found: Accuracy, max_error: float | None, rows: int) -> None:
-    """Refuse a result that breaks the promise; nothing is written, and what was computed is kept."""
+    """Raise an AccuracyError if rows exceed `max_error`; no result is written, and the completed parts are kept."""
     if max_error is not None and found.beyond_max_error:
         raise AccuracyError(
             f"{found.beyond_max_error:,} of {rows:,} rows have credits that may be off by more than max_error "

@@ -1,4 +1,4 @@
-"""Drift: what has changed between two runs, with what chance alone would do beside it."""
+"""Drift: what has changed between two runs, compared with what chance alone would do."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class ReasonShift:
 class CreditShift:
     """How the credits of a feature are distributed: the population stability index over tenths of that run.
 
-    `low` and `high` are a 95 % bootstrap interval, less its bias; `chance` is what 95 % of equal populations of these
-    sizes stay below.
+    `low` and `high` are a bias-corrected 95 % bootstrap interval; `chance` is the 95 % quantile of the index for two
+    samples of these sizes from the same population.
     """
 
     feature: str
@@ -62,15 +62,16 @@ class CreditShift:
 
     @property
     def shifted(self) -> bool:
-        """Whether chance alone would rarely do this."""
+        """Whether the index is larger than chance explains."""
         return self.psi > self.chance
 
 
 @dataclass(frozen=True)
 class Changed:
-    """Rows of both runs, by their ids: how many there are, whose data are the same, and of those whose reasons are not.
+    """Counts of the rows in both runs, matched by id: all, those with the same data in the columns that both runs have,
+    and those of them with other reasons.
 
-    `examples` are the first of them: id, reasons in that run, reasons in this one.
+    `examples` are the first of the last: id, reasons in that run, reasons in this one.
     """
 
     matched: int
@@ -81,12 +82,12 @@ class Changed:
 
 @dataclass(frozen=True)
 class Drift:
-    """What `monitor` found; print it, or write it with `to_json`, `to_csv` or `plots.drift`.
+    """The result of `monitor`; print it, or write it with `to_json`, `to_csv` or `plots.drift`.
 
     Attributes
     ----------
     this, that : str
-        What was compared.
+        The names of the two runs.
     rows : (int, int)
         Applicants in this and that.
     reasons : tuple of ReasonShift
@@ -169,10 +170,10 @@ def monitor(
     this, against : Explanation, Reasons, or path
         A path is a result of `gigrad explain` or `gigrad reasons`, or a ledger of audit records.
     ids : sequence of str, optional
-        Columns that name rows in both results; by default those that the results say.
+        Columns that identify rows in both results; by default the ids recorded in the results.
     data, against_data : path, optional
-        The tables that the results were made from, which say whose data did not change; an Explanation, Reasons or a
-        ledger has them inside.
+        The tables that the results were made from, which show whose data did not change; an Explanation, Reasons or a
+        ledger contains them.
     top : int
         How many features are reasons where a run has credits alone.
     higher_is_better : bool, optional
@@ -190,20 +191,20 @@ def monitor(
     >>> from gigrad.datasets import german_credit
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, bad = german_credit()
-    >>> X = X[["duration_months", "age"]]
+    >>> X = X[["duration_months", "credit_amount"]]
     >>> model = LogisticRegression().fit(X, bad)
     >>> explainer = gig.Explainer(model, X[bad == 0].head(50))
     >>> drift = gig.monitor(explainer(X[500:]), explainer(X[:500]), higher_is_better=False)
     >>> drift.rows, [c.feature for c in drift.credits if c.shifted]
-    ((500, 500), [])
+    ((500, 500), ['duration_months'])
     """
     top = checks.whole(top, "top")
     a = side_of(this, ids, top, higher_is_better, data)
     b = side_of(against, ids, top, higher_is_better, against_data)
     if not a.rows or not b.rows:
-        raise InputError(f"Two runs are compared by their applicants; {(b if a.rows else a).name} has none.")
+        raise InputError(f"Both runs must have applicants to be compared; {(b if a.rows else a).name} has none.")
     if a.credits and b.credits and a.credits.keys() != b.credits.keys():
-        raise InputError("Two runs must be about the same features to be compared; these are about others.")
+        raise InputError("Two runs must have the same features to be compared; these have different ones.")
     rng = np.random.default_rng(checks.seed(seed))
     names = (a.name, b.name) if a.name != b.name else ("this", "that")
     found = Drift(*names, (a.rows, b.rows), _reasons(a, b), _credits(a, b, rng), _changed(a, b))
@@ -259,23 +260,29 @@ def index(one: NDArray[np.int64], other: NDArray[np.int64]) -> Any:
 
 
 def _changed(a: Side, b: Side) -> Changed | None:
-    """Rows whose data did not change: a deterministic model gives them the same reasons."""
+    """Counts of rows in both runs whose data, or only reasons, changed; None where rows cannot be matched."""
     if not a.ids or not b.ids or a.data is None or b.data is None or a.reasons is None or b.reasons is None:
         return None
-    where = {tuple(map(str, key)): i for i, key in enumerate(b.ids)}
-    twice = {key for s in (a, b) for key, n in Counter(tuple(map(str, k)) for k in s.ids).items() if n > 1}
+    shared = [name for name in a.columns if name in b.columns]
+    if not shared:
+        return None
+    at_a, at_b = ([s.columns.index(name) for name in shared] for s in (a, b))
+    keys_a, keys_b = ([" / ".join(map(str, key)) for key in s.ids] for s in (a, b))  # ids as `Explanation` shows them
+    where = {key: i for i, key in enumerate(keys_b)}
+    twice = {key for keys in (keys_a, keys_b) for key, n in Counter(keys).items() if n > 1}
     matched = same = 0
     examples = []
-    for i, key in enumerate(a.ids):
-        j = where.get(tuple(map(str, key)))
-        if j is None or tuple(map(str, key)) in twice:
+    for i, key in enumerate(keys_a):
+        j = where.get(key)
+        if j is None or key in twice:
             continue
         matched += 1
-        if a.data[i] != b.data[j]:
+        if [a.data[i][c] for c in at_a] != [b.data[j][c] for c in at_b]:
             continue
         same += 1
         if a.reasons[i] != b.reasons[j]:
-            examples.append((key[0] if len(key) == 1 else key, b.reasons[j], a.reasons[i]))
+            own = a.ids[i]
+            examples.append((own[0] if len(own) == 1 else own, b.reasons[j], a.reasons[i]))
     return Changed(matched, same, len(examples), tuple(examples[:_EXAMPLES]))
 
 

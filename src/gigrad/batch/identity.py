@@ -1,4 +1,4 @@
-"""What a run is: everything that decides a byte of its result, and what the result says about itself."""
+"""The identity of a run: everything that its result depends on, and the metadata written into the result."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from .targets import Target
 from .tasks import OnError, Task
 
 PROCESSOR = "kind of processor (architecture and SIMD level)"
-"""Sums are rounded by it: parts that two kinds have made do not add up to what either would have made."""
+"""Rounding depends on it: a result from parts of two kinds of processor would differ from that of either."""
 
 
 def identity_of(task: Task, source: Source, target: Target, on_error: OnError, rows: int) -> dict[str, Any]:
-    """What decides every byte of the result; the keys are what a message calls them."""
+    """Everything that the bytes of the result depend on, under the names used in messages."""
     explainer = task.explainer
     record = explainer.provenance
     model = {"model": record["model"]["fingerprint"], "output": record["output"]["fingerprint"]}
     if "not_in_fingerprint" in record["model"]:
-        # A function cannot be looked into; its scores on the reference must do.
+        # The code of a function cannot be compared; its scores on the reference are instead.
         model["scores"] = provenance.array_fingerprint(explainer.scorer.own(explainer.reference))
     return {
         "model": model,
@@ -39,19 +39,19 @@ def identity_of(task: Task, source: Source, target: Target, on_error: OnError, r
         "format": target.format,
         "kind of result": task.record,
         "version of gigrad": record["versions"]["gigrad"],
-        "max_error": None if on_error == "fail" else task.max_error,  # which else decides nothing of the bytes
+        "max_error": None if on_error == "fail" else task.max_error,  # else the bytes do not depend on it
         PROCESSOR: {"machine": platform.machine(), "simd": config.simd},
     }
 
 
 def fingerprint_of(identity: dict[str, Any]) -> str:
-    """SHA-256 of all that was asked for: the same question has the same one on any processor."""
+    """SHA-256 of the identity without the processor: the same for the same run on any machine."""
     asked = {key: value for key, value in identity.items() if key != PROCESSOR}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def head_of_run(task: Task, identity: dict[str, Any]) -> dict[str, Any]:
-    """What the result says about itself; `Explanation.load` reads results of `run` by it."""
+    """The metadata of the result, which `Explanation.load` needs to read results of `run`."""
     scorer, grouping = task.explainer.scorer, task.explainer.grouping
     data = {"files": identity["data"], "on_error": identity["on_error"]}
     return {

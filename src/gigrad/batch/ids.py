@@ -1,4 +1,4 @@
-"""Ids that are missing or that come twice: noticed before anything is written."""
+"""Missing and duplicate ids, detected before anything is written."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..errors import IdWarning, InputError, warn
 from .sources import Piece, Source
 
 IdPolicy = Literal["warn", "fail", "allow"]
-"""What is done about ids that are missing or repeated: say so once, refuse the table, or do not look."""
+"""What to do about missing or duplicate ids: warn once, refuse the table, or do not check."""
 
 
 @dataclass(frozen=True)
 class Ids:
-    """What was found of the ids of a table.
+    """Counts of missing and duplicate ids of a table.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Ids:
     repeated : int
         Rows whose id an earlier row has, too.
     examples : tuple of str
-        One of each, for a message: where it stands, never the id itself.
+        One of each, for a message: the row's number, never the id itself.
     """
 
     missing: int = 0
@@ -38,7 +38,7 @@ class Ids:
 
 @dataclass
 class IdWatch:
-    """Looks at the ids of pieces as they pass; 16 bytes a row are kept."""
+    """Collects hashes of the ids of pieces, 16 bytes a row, to find duplicates."""
 
     columns: Sequence[str]
     missing: int = 0
@@ -47,7 +47,7 @@ class IdWatch:
     numbers: list[NDArray[np.int64]] = field(default_factory=list)
 
     def see(self, piece: Piece) -> None:
-        """Take note of the ids of a piece."""
+        """Add the ids of a piece."""
         cells = [piece.table.column(name).to_pylist() for name in self.columns]
         digests = bytearray()
         numbers = np.asarray(piece.numbers, np.int64)
@@ -65,7 +65,7 @@ class IdWatch:
         self.numbers.append(numbers[present])
 
     def found(self) -> Ids:
-        """What the ids of all pieces are like."""
+        """The counts of missing and duplicate ids over all pieces."""
         examples = [f"row {self.first_missing} has none"] if self.missing else []
         repeated = 0
         if self.hashes:
@@ -81,7 +81,7 @@ class IdWatch:
 
 
 def look_at_ids(source: Source, columns: Sequence[str], rows: int) -> Ids:
-    """Read the columns of ids alone, where no other pass over the table has seen them."""
+    """The counts of missing and duplicate ids, from a pass over the id columns alone."""
     watch = IdWatch(columns)
     for piece in source.pieces(list(dict.fromkeys(columns)), rows):
         watch.see(piece)
@@ -92,13 +92,14 @@ def act_on(found: Ids, policy: IdPolicy, path: Any) -> None:
     """Refuse the table or warn, as the policy says."""
     if not found.missing and not found.repeated:
         return
+    where = f" ({', '.join(found.examples)})" if found.examples else ""
     said = (
         f"The ids of {path} must name each row once: {found.missing:,} rows have none and {found.repeated:,} repeat "
-        f"an earlier one ({', '.join(found.examples)})."
+        f"an earlier one{where}."
     )
     if policy == "fail":
-        raise InputError(f"{said} Mend the table, or say that it may be so: ids warn or allow (--ids).")
-    warn(f"{said} ids fail (--ids) makes this a failure, ids allow says that it is meant.", IdWarning)
+        raise InputError(f"{said} Correct the table, or permit it with ids warn or allow (--ids).")
+    warn(f"{said} With ids fail (--ids) this is an error, with ids allow it is permitted.", IdWarning)
 
 
 def checked_policy(asked: Any) -> IdPolicy:

@@ -1,4 +1,4 @@
-"""Which column of a table is what: ids that are carried along, and the model's columns, as the model reads them."""
+"""The columns of a table: ids, which are copied to the result, and the model's columns, as the model reads them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .._common.optional import require
+from .._io.records import inexact, is_inexact
 from .._io.tables import listed
 from ..errors import InputError
 from ..graph import Column, Graph
@@ -17,16 +18,16 @@ MISSING = ("NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "<NA>")
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a table holds what.
+    """The names of a table's id columns and of the model's columns.
 
     Attributes
     ----------
     ids : tuple of str
-        Columns that are carried along.
+        Columns that are copied to the result.
     columns : tuple of str
-        The model's columns by the table's names, in the model's order.
+        The table's names of the model's columns, in the model's order.
     names : tuple of str
-        What those columns are called for the model.
+        The model's own names of those columns.
     """
 
     ids: tuple[str, ...]
@@ -39,32 +40,29 @@ class Layout:
         return list(dict.fromkeys((*self.ids, *self.columns)))
 
     def model_table(self, table: Any, graph: Graph, *, integers: bool = False) -> Any:
-        """The model's columns under the model's names; text is read as what the column must hold.
+        """The model's columns under the model's names; text is parsed as the type that a column must have.
 
-        With `integers`, a column of numbers that are all written without a point is one of integers: in a reference
-        the type says that a column is discrete, and a text file should say the same as a Parquet file.
+        With `integers`, a text column whose numbers all have no decimal point becomes an integer column: in a reference
+        this type means that the column is discrete, and a text file should give the same result as a Parquet file.
         """
         chosen = [_typed(table.column(name), c, integers) for name, c in zip(self.columns, graph.columns, strict=True)]
         return require("pyarrow", "cli").table(chosen, names=list(self.names))
 
     def inexact(self, table: Any, graph: Graph) -> dict[int, str]:
-        """Row -> why, for whole numbers that no float64 is equal to: a model that computes in it would see another."""
+        """Row -> why, for integers that float64 cannot represent: the model would read another number."""
         found: dict[int, str] = {}
         for name, column in zip(self.columns, graph.columns, strict=True):
             if column.labels is None and column.kind != "unused":
                 for row, value in _beyond_float(table.column(name)):
-                    found.setdefault(
-                        row,
-                        f"column {column.name!r} holds {value}, a whole number beyond 2^53 that no float64 is equal to",
-                    )
+                    found.setdefault(row, inexact(column.name, value))
         return dict(sorted(found.items()))
 
 
 def match(names: Sequence[str], graph: Graph, ids: Sequence[str] = (), columns: Sequence[str] | None = None) -> Layout:
-    """Find the ids and the model's columns among a table's columns.
+    """The layout of a table: its id columns, and the model's columns.
 
-    `columns` says which they are, in the model's order, where the table calls them otherwise. Without it they are
-    matched by name; by position only where the model itself knows no names and as many columns are left.
+    `columns` lists the latter in the model's order, where the table uses other names. Without it they are matched by
+    name; by position only if the model has no column names and the table as many columns beside the ids.
     """
     wanted = graph.feature_names
     for what, given in (("id_cols", ids), ("columns", columns)):
@@ -107,7 +105,7 @@ def _need(names: Sequence[str], wanted: Sequence[str], what: str) -> None:
 
 
 def _beyond_float(values: Any) -> list[tuple[int, int]]:
-    """The whole numbers of a column that float64 has no equal of, and where they stand."""
+    """The integers of a column that float64 cannot represent, each with its position."""
     pa, pc = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
         large = pc.match_substring_regex(pc.utf8_trim_whitespace(values), r"^[+-]?0*[1-9][0-9]{15,}$")
@@ -119,20 +117,20 @@ def _beyond_float(values: Any) -> list[tuple[int, int]]:
         return []
     where = pc.indices_nonzero(pc.fill_null(large, False)).to_pylist()
     whole = [(row, int(values[row].as_py())) for row in where]
-    return [(row, value) for row, value in whole if abs(value) < 10**308 and int(float(value)) != value]
+    return [(row, value) for row, value in whole if is_inexact(value)]
 
 
-_EXACT = 2**53  # up to here every whole number is a float64, and Arrow makes one of it
+_EXACT = 2**53  # float64 represents every integer up to here, and Arrow converts it
 
 
 def _typed(values: Any, column: Column, integers: bool) -> Any:
-    """Text cells as the numbers or truth values that a column holds; what cannot be read so is left as it is."""
+    """Text cells parsed as the numbers or booleans that a column must hold; unchanged where that fails."""
     pa, pc = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
     labels = column.labels
     if values.type in (pa.int64(), pa.uint64()) and labels is None:
         low, high = pc.min_max(values).as_py().values()
         far = low is not None and (low < -_EXACT or high > _EXACT)
-        # Arrow refuses to make floats of whole numbers as large as that, be they equal to one; see `Layout.inexact`
+        # Arrow refuses to convert larger integers to float64, even if they are exact; see `Layout.inexact`
         return pc.cast(values, pa.float64(), safe=False) if far else values
     if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
         return values

@@ -1,4 +1,4 @@
-"""How each file format is read, in batches, with what goes wrong said in one sentence."""
+"""Readers of each file format, in batches; errors become one-sentence messages that name the file."""
 
 from __future__ import annotations
 
@@ -17,23 +17,32 @@ from ..errors import GigradError, InputError
 
 _BLOCK = 1 << 22  # bytes of a CSV file that are read at once
 Broken = list[tuple[int, str]]
-"""Lines of a CSV file that are no rows: where they stand among the rows, counted from 0, and why."""
+"""Lines of a CSV file that cannot be parsed: their position among the rows, from 0, and why."""
+
+
+_NO_NAME = "{} cannot be read: its name is not UTF-8; rename it."
+_LOST = "{} is damaged: by its metadata it must hold {} rows; {} can be read. Get a new copy of the file."
 
 
 class Reader(Protocol):
-    """One file. `batches` gives tables of any size from row `skip` on, each with the broken lines met by its end."""
+    """One file, or its content where that is in memory.
+
+    `batches` gives tables of any size from row `skip` on, each with the broken lines found up to its end.
+    """
 
     def schema(self) -> Any: ...
     def batches(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]: ...
 
 
 class ParquetReader:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, content: bytes | None = None) -> None:
         self.path = path
         with reading(path):
-            # Pages that carry a checksum are held to it; many writers leave it out.
+            # Checksums of pages are verified where the writer stored them; many do not.
             self.file = require("pyarrow.parquet", "cli").ParquetFile(
-                path, pre_buffer=False, page_checksum_verification=True
+                path if content is None else require("pyarrow", "cli").BufferReader(content),
+                pre_buffer=False,
+                page_checksum_verification=True,
             )
 
     def schema(self) -> Any:
@@ -41,25 +50,39 @@ class ParquetReader:
 
     def batches(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
         metadata, first = self.file.metadata, 0
+        stated = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
+        if sum(stated) != metadata.num_rows:
+            raise InputError(_LOST.format(self.path, f"{metadata.num_rows:,}", f"{sum(stated):,}"))
         while first < metadata.num_row_groups and skip >= metadata.row_group(first).num_rows:
             skip -= metadata.row_group(first).num_rows
             first += 1
         groups = list(range(first, metadata.num_row_groups))
         with reading(self.path):
             found = self.file.iter_batches(8192, row_groups=groups, columns=list(columns), use_threads=False)
-            yield from _tables(found if groups else (), self.schema(), columns, skip)
+            yield from _tables(self._all(found, sum(stated[first:])) if groups else (), self.schema(), columns, skip)
+
+    def _all(self, found: Iterator[Any], stated: int) -> Iterator[Any]:
+        """Every batch, and an error if there were fewer rows than the metadata states: Arrow silently skips a page
+        whose damaged header looks like that of another kind of page."""
+        read = 0
+        for batch in found:
+            read += batch.num_rows
+            yield batch
+        if read != stated:
+            raise InputError(_LOST.format(self.path, f"{stated:,}", f"{read:,}"))
 
 
 class ArrowReader:
     """Arrow IPC, the file format and the stream format."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, content: bytes | None = None) -> None:
+        self.path, self.content = path, content
         with reading(path):
             self.known = next(self._open(schema=True))
 
     def _open(self, schema: bool = False) -> Iterator[Any]:
-        with require("pyarrow", "cli").OSFile(str(self.path)) as stream:
+        pa = require("pyarrow", "cli")
+        with pa.OSFile(str(self.path)) if self.content is None else pa.BufferReader(self.content) as stream:
             opened, batches = _open_arrow(stream)
             if schema:
                 yield opened.schema
@@ -77,10 +100,10 @@ class ArrowReader:
 class CsvReader:
     """CSV in UTF-8 with a header. Every cell stays text, so an id like 007 stays itself; empty ones are missing."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, content: bytes | None = None) -> None:
+        self.path, self.content = path, content
         with reading(path):
-            self.names = _header(path)
+            self.names = _header(path, content)
         twice = next((n for n in self.names if self.names.count(n) > 1), None)
         if twice is not None:
             raise InputError(f"{path} must name each column once; {twice!r} comes twice in its header.")
@@ -94,7 +117,7 @@ class CsvReader:
             return "skip"
 
         return arrow_csv.open_csv(
-            str(self.path),
+            str(self.path) if self.content is None else pa.BufferReader(self.content),
             read_options=arrow_csv.ReadOptions(block_size=_BLOCK, use_threads=False),
             parse_options=arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=note),
             convert_options=arrow_csv.ConvertOptions(
@@ -119,13 +142,13 @@ class CsvReader:
                 yield table, found
 
 
-def _header(path: Path) -> list[str]:
+def _header(path: Path, content: bytes | None) -> list[str]:
     """The names of a CSV file's columns.
 
-    Not by Arrow's reader: a thread of its own may hold on to one that has been let go of until Python exits, and then
-    asks for Python's lock to release our function for broken lines, which ends the process with an abort.
+    Not by Arrow's reader: one of its threads may keep a closed reader alive until Python exits, and then needs the GIL
+    to release our callback for broken lines, which aborts the process.
     """
-    with open(path, "rb") as file:
+    with open(path, "rb") if content is None else io.BytesIO(content) as file:
         start = file.read(_BLOCK)
         more = bool(file.read(1))
     text = start.decode("utf-8-sig", errors="surrogateescape")
@@ -138,7 +161,7 @@ def _header(path: Path) -> list[str]:
     if names is None or not whole:
         raise ValueError("Empty CSV file" if not start else "its first lines have no header")
     try:
-        "".join([*names, str(path)]).encode()  # Arrow, which reads the rest, can be told no other path either
+        "".join([*names, str(path)]).encode()  # Arrow, which reads the rows, accepts no other names or paths
     except UnicodeEncodeError:
         raise ValueError("invalid UTF8 data in its header") from None
     return names
@@ -157,31 +180,43 @@ def _open_arrow(stream: Any) -> tuple[Any, Iterator[Any]]:
 
 
 class Survey(NamedTuple):
-    """What one look at a file finds: its rows (for CSV an estimate), its size, its time of change and its SHA-256."""
+    """A file's number of rows (for CSV an estimate), size, modification time and SHA-256, and its content if kept."""
 
     rows: int
-    bytes: int
+    size: int
     changed: int
     sha256: str
+    content: bytes | None = None
 
 
-def survey(path: Path, format: str) -> Survey:
-    """Look at a file, opened once. What is counted in it is what was hashed."""
+def survey(path: Path, format: str, most: int = 0) -> Survey:
+    """The survey of a file, which is opened once; its content is kept if it has at most `most` bytes.
+
+    Rows are counted in the same bytes that are hashed.
+    """
+    stream: Any
+    if not has_utf8_name(path):  # whoever reads it: records could not name it
+        raise InputError(_NO_NAME.format(path))
     with reading(path), open(path, "rb") as file:
         state = os.fstat(file.fileno())
+        content = file.read(most + 1) if state.st_size <= most else None
+        if content is not None and len(content) > most:  # it grows
+            content = None
+            file.seek(0)
+        stream = file if content is None else io.BytesIO(content)
         hasher, lines = hashlib.sha256(), 0
-        while block := file.read(1 << 20):
+        while block := stream.read(1 << 20):
             hasher.update(block)
             if format == "csv":
                 lines += block.count(b"\n")
-        file.seek(0)
+        stream.seek(0)
         if format == "parquet":
-            rows = int(require("pyarrow.parquet", "cli").read_metadata(file).num_rows)
+            rows = int(require("pyarrow.parquet", "cli").read_metadata(stream).num_rows)
         elif format == "arrow":
-            rows = sum(batch.num_rows for batch in _open_arrow(file)[1])
+            rows = sum(batch.num_rows for batch in _open_arrow(stream)[1])
         else:  # a quoted line break counts as a row, a broken line too
             rows = max(lines - 1, 0)
-    return Survey(rows, state.st_size, state.st_mtime_ns, hasher.hexdigest())
+    return Survey(rows, state.st_size, state.st_mtime_ns, hasher.hexdigest(), content)
 
 
 READERS: dict[str, type[ParquetReader] | type[ArrowReader] | type[CsvReader]] = {
@@ -192,7 +227,7 @@ READERS: dict[str, type[ParquetReader] | type[ArrowReader] | type[CsvReader]] = 
 
 
 def _tables(found: Any, schema: Any, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
-    """Tables of the wanted columns without the first `skip` rows; an empty one at the least."""
+    """Tables of the wanted columns without the first `skip` rows; an empty table marks the end."""
     pa = require("pyarrow", "cli")
     for batch in found:
         gone = min(skip, batch.num_rows)
@@ -203,7 +238,7 @@ def _tables(found: Any, schema: Any, columns: Sequence[str], skip: int) -> Itera
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn a library's complaint about a file into an InputError that names the file."""
+    """Turn a library's exception about a file into an InputError that names the file."""
     pa = require("pyarrow", "cli")
     try:
         yield
@@ -211,7 +246,7 @@ def reading(path: Path) -> Iterator[None]:
         if isinstance(error, GigradError):
             raise
         if not has_utf8_name(path):
-            raise InputError(f"{path} cannot be read: its name is not UTF-8; rename it.") from None
+            raise InputError(_NO_NAME.format(path)) from None
         text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         hint = " Save it in UTF-8." if "UTF8" in text else ""
         raise InputError(f"{path} cannot be read: {text.rstrip('.')}.{hint}") from None

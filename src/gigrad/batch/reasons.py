@@ -10,12 +10,13 @@ import numpy as np
 
 from .._common import checks
 from .._explain.explanation import Explanation
-from ..errors import InputError, ReasonsWarning, StatementWarning
+from ..errors import InputError, ReasonsWarning, StatementWarning, warn
 from ..references.direction import agreed_direction, passing
 from .tasks import Found, Lines, Task, make_task
 
 if TYPE_CHECKING:
     from .._explain.explainer import Explainer
+    from .._questions.settling import Settler
 
 
 def reason_task(
@@ -34,14 +35,15 @@ def reason_task(
     everybody: bool = False,
     audit: bool = False,
     permitted: Sequence[str] | None = None,
+    settler: Settler | None = None,
 ) -> Task:
     """The task that gives the reasons of refused applicants.
 
     Parameters
     ----------
     top, statements, groups, exclude, min_share, higher_is_better
-        As in `gigrad.reasons`. Ties are settled by `Explainer.credit_ranges`, so that an applicant's reasons do not
-        depend on who is in the same batch.
+        As in `gigrad.reasons`. Ties are broken by `Explainer.credit_ranges`, so that an applicant's reasons do not
+        depend on the other rows of the batch.
     cutoff : float, optional
         The passing score; by default that of the explainer's reference.
     everybody : bool
@@ -49,7 +51,9 @@ def reason_task(
     audit : bool
         Keep the record of every applicant who gets reasons, as `Reasons.audit` gives it.
     permitted : sequence of str, optional
-        As in `gigrad.reasons`; what is not is warned about here, once.
+        As in `gigrad.reasons`; the warning about other columns is given here, once.
+    settler : Settler, optional
+        See `Task`. Not with `audit`: a ledger needs all references, so that it can be verified.
     """
     from .._reasons.doubts import warn_of_columns
     from .._reasons.statements import read_statements
@@ -58,6 +62,8 @@ def reason_task(
         raise InputError("Reasons are about one score; choose one output (--target).")
     if isinstance(exclude, str):
         raise InputError(f"exclude must be a list of features or groups; got {exclude!r}.")
+    if settler is not None and audit:
+        raise InputError("A ledger must be computed from all references; leave out --settle, or --audit.")
     reference = explainer.provenance["reference"]
     better = agreed_direction(reference, higher_is_better)
     cutoff = _passing_score(reference, cutoff)
@@ -73,12 +79,15 @@ def reason_task(
     used = [c for name, size in options["ranges"].items() if size > 0 for c in members.get(name, (name,))]
     warn_of_columns(used, explainer.reference.names, permitted)
     record = {**options, "cutoff": cutoff, "everybody": everybody, "audit": audit}
-    lines = _lines(options, None if everybody else cutoff, audit)
-    return make_task(explainer, schema, lines, "reasons", id_cols=id_cols, columns=columns, record=record)
+    return make_task(
+        explainer, schema, _lines(options, audit), "reasons", id_cols=id_cols, columns=columns, record=record,
+        settler=settler,
+        concern=None if everybody or cutoff is None else lambda scores: ~passing(scores, cutoff, better),
+    )  # fmt: skip
 
 
 def _passing_score(reference: Mapping[str, Any], asked: float | None) -> float | None:
-    """The cutoff, as it was said here or by the reference; None where nobody did."""
+    """The cutoff, as given or else the reference's; None if neither is known."""
     known = reference.get("cutoff") if reference.get("cutoff_in_output_units") else None
     if asked is None:
         return known
@@ -89,26 +98,36 @@ def _passing_score(reference: Mapping[str, Any], asked: float | None) -> float |
     return asked
 
 
-def _lines(options: dict[str, Any], cutoff: float | None, audit: bool) -> Lines:
-    def lines(explanation: Explanation) -> Found:
+def _lines(options: dict[str, Any], audit: bool) -> Lines:
+    said: list[str] = []  # about texts: once a run, not for every batch of it
+
+    def lines(refused: Explanation) -> Found:
         from .._reasons import reasons
         from .._reasons.ledger import compact
         from .._reasons.output import to_arrow
 
-        refused = np.arange(len(explanation))
-        if cutoff is not None:
-            refused = np.flatnonzero(~passing(explanation.predictions, cutoff, options["higher_is_better"]))
-        with warnings.catch_warnings():
-            # the lines themselves say it: a reason without a text
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            # visible in the result: a reason without a text
             warnings.filterwarnings("ignore", "Some reasons have no statement", StatementWarning)
             warnings.simplefilter("ignore", ReasonsWarning)
-            found = reasons(explanation[refused], **options)
+            found = reasons(refused, **options)
+        _tell_once(heard, said)
         table = to_arrow(found).replace_schema_metadata(None).drop_columns(["row_id"])
         count = [len(applicant.reasons) for applicant in found]
-        about = np.repeat(refused, count)
-        error = np.repeat(explanation.error[refused], count)  # what each credit of the line's applicant may be off by
+        error = np.repeat(refused.error, count)  # what each credit of the line's applicant may be off by
         table = table.append_column("error", [error.astype(np.float64)])
         shared, records = compact(found) if audit else ("", [])
-        return Found(table, about, [shared, *records] if records else [])
+        return Found(table, np.repeat(np.arange(len(refused)), count), [shared, *records] if records else [])
 
     return lines
+
+
+def _tell_once(heard: list[warnings.WarningMessage], said: list[str]) -> None:
+    """Reissue warnings; of those about texts only the first of a run, since each batch would name other features."""
+    for one in heard:
+        if not issubclass(one.category, StatementWarning):
+            warn(str(one.message), one.category)
+        elif not said:
+            said.append(str(one.message))
+            warn(f"{one.message} (In the first batch of which this is true; others are not named.)", one.category)

@@ -1,4 +1,4 @@
-"""The file that says which rows have no result, and why."""
+"""The table of rejected rows: which rows have no result, and why."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .tasks import Task
 
 
 def rejects_schema(task: Task) -> Any:
-    """Where a row stands in the source, its ids, and the reason; ids that are called so too get the others renamed."""
+    """The schema: row number in the source, ids, and the reason; columns are renamed if an id has the same name."""
     pa = require("pyarrow", "cli")
     ids = [task.schema.field(name) for name in task.layout.ids]
     row, reason = (_free(name, task.layout.ids) for name in ("row", "reason"))

@@ -1,4 +1,4 @@
-"""The runner: a table on disk in, a table on disk out, in bounded memory, and able to go on after any interruption."""
+"""The runner: explains a table on disk into another, in bounded memory, and can resume after any interruption."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .accuracy import Accuracy, checked_max_error, hold, warned_once
 from .identity import head_of_run, identity_of
 from .ids import IdPolicy, Ids, IdWatch, act_on, checked_policy, look_at_ids
 from .rejects import rejects_schema, rejects_table
-from .sources import Piece, Source, format_of
+from .sources import DamagedInputError, Piece, Source, format_of
 from .summary import Summary, finished, reported
 from .targets import Target, records_path, with_head, write_ledger, write_table
 from .tasks import OnError, Task, check_on_error, credit_task, fail
@@ -25,15 +25,16 @@ from .workspace import Part, Workspace, is_resumable, open_workspace
 
 if TYPE_CHECKING:
     from .._explain.explainer import Explainer
+    from .._questions.settling import Settler
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done ("checking" or "explaining"), rows done, and rows in all (an estimate for CSV)."""
+"""Called with the phase ("checking" or "explaining"), rows done, and rows in all (an estimate for CSV)."""
 _log = logger("batch")
 
 
 @dataclass(frozen=True)
 class Job:
-    """How a table is to be done; see `run` for what each means. A task's records go to `records`, signed by `key`."""
+    """The options of a run; see `run` for their meaning. Audit records go to the file `records`, signed by `key`."""
 
     on_error: OnError = "fail"
     rejects: str | Path | None = None
@@ -66,10 +67,12 @@ def run(
     summary: str | Path | None = None,
     skip_if_done: bool = False,
     mode: int | None = None,
+    settle: float | None = None,
+    higher_is_better: bool | None = None,
 ) -> Summary:
     """Explain every row of a table on disk, and write the credits to another.
 
-    Killed at any moment, the same call goes on where it stopped, and the result is the same, to the byte.
+    If the process is killed at any moment, the same call resumes, and the result is the same, to the byte.
 
     Parameters
     ----------
@@ -80,33 +83,39 @@ def run(
         A file with one of these endings, or a name without one for a folder of .parquet files. While the run is
         unfinished, its parts are in `<sink>.unfinished`.
     id_cols : sequence of str
-        Columns of the source to carry along.
+        Columns of the source to copy to the result.
     columns : sequence of str, optional
-        The model's columns by the source's names, in the model's order. By default they are matched by name.
+        The source's names of the model's columns, in the model's order. By default they are matched by name.
     on_error : "fail", "skip" or "null"
         What to do about rows that cannot be explained: refuse the table before anything is written, leave them out, or
         keep them with empty cells, a line for each output. The last two write a file that says which and why.
     rejects : path, optional
         That file; `<sink>.rejects.csv` by default.
     batch_rows : int, optional
-        Rows at a time: what bounds the memory. By default as many as make about half a million credits.
+        Rows at a time, which bounds the memory. By default as many as make about half a million credits.
     restart : bool
-        Begin again where an interrupted run with other inputs, another model or other settings is in the way.
+        Discard an interrupted run to the same sink with other inputs, another model or other settings.
     progress : callable, optional
     max_error : float, optional
-        A promise, in units of the score: no credit of the result may be off by more, as `error` bounds it. With
-        `on_error` "fail" a row that breaks it is an AccuracyError and nothing is written; else it is rejected.
+        The largest allowed `error` of a credit in the result, in units of the score. With `on_error` "fail" a row that
+        exceeds it is an AccuracyError and nothing is written; else the row is rejected.
     ids : "warn", "fail" or "allow"
-        What to do about rows without an id or with that of an earlier row: warn once, refuse the table before anything
-        is written, or not look. Looking keeps 16 bytes a row.
+        What to do about rows with a missing or duplicate id: warn once, refuse the table before anything is written, or
+        do not check. The check keeps 16 bytes a row in memory.
     summary : path, optional
-        A JSON file that says how the run went: "running" while it does, then "done" or "failed", rows, seconds,
-        versions, fingerprints.
+        A JSON file with the status of the run ("running", then "done" or "failed"), rows, seconds, versions,
+        fingerprints.
     skip_if_done : bool
-        Do nothing where the target is the result of the same inputs, model and settings already.
+        Do nothing if the target already is the result of the same inputs, model and settings.
     mode : int, optional
-        The mode of new files, say 0o640. By default they are for their owner alone (0600, or less where the umask says
-        so); a file that is replaced keeps its mode.
+        The permissions of new files, such as 0o640. By default only the owner may read and write them (0600, or less by
+        the umask); a file that is replaced keeps its mode.
+    settle : float, optional
+        A confidence, such as 0.99: each row is explained against as many references as settle its four reasons, see
+        `gigrad.settle`. Credits are then estimates, with the number of references and the confidence in two columns
+        `references` and `confidence`.
+    higher_is_better : bool, optional
+        With `settle`, which direction is adverse; by default as the reference says.
 
     Returns
     -------
@@ -127,7 +136,8 @@ def run(
     [2.0, 1.0]
     """
     opened = Source.open(source)
-    task = credit_task(explainer, opened.schema(), id_cols=id_cols, columns=columns)
+    settler = settler_of(explainer, settle, higher_is_better=higher_is_better)
+    task = credit_task(explainer, opened.schema(), id_cols=id_cols, columns=columns, settler=settler)
     job = Job(
         on_error=on_error, rejects=rejects, batch_rows=batch_rows, restart=restart, progress=progress,
         max_error=max_error, ids=ids, summary=summary, skip_if_done=skip_if_done, mode=mode,
@@ -135,8 +145,24 @@ def run(
     return run_task(task, opened, sink, job)
 
 
+def settler_of(
+    explainer: Explainer,
+    confidence: float | None,
+    *,
+    top: int = 4,
+    higher_is_better: bool | None = None,
+    seed: int = 0,
+) -> Settler | None:
+    """The settler for a confidence; None if `confidence` is None."""
+    if confidence is None:
+        return None
+    from .._questions.settling import TIE, Settler
+
+    return Settler.of(explainer, confidence, top, TIE, higher_is_better, seed)
+
+
 def run_task(task: Task, source: Source, sink: str | Path, job: Job) -> Summary:
-    """Do any task on every row of a source; see `run` for the rest."""
+    """Run a task on every row of a source; see `run` for the options."""
     check_on_error(job.on_error)
     checked_policy(job.ids)
     target = Target.open(sink)
@@ -201,12 +227,12 @@ def _run(task: Task, source: Source, target: Target, job: Job, beside: Path | No
 def _finish(
     target: Target, schema: Any, space: Workspace, task: Task, beside: Path | None, kept: Path | None, key: bytes | None
 ) -> None:
-    """Put the parts together, what stands beside the result first: where that is whole, the result is."""
+    """Write the result from the parts, after its rejects and records: if the result exists, so do they."""
     if beside is not None:
         write_table(beside, format_of(beside), rejects_schema(task), space.rejects())
     if kept is not None:
         write_ledger(kept, space.records(), key)
-    if target.format == "folder":  # which the parts become
+    if target.format == "folder":  # the folder of parts becomes the result
         space.check()
     target.finish(schema, space.tables())
     space.used_up = target.format != "folder"
@@ -214,20 +240,22 @@ def _finish(
 
 @contextmanager
 def _unchanged(source: Source, space: Workspace) -> Iterator[None]:
-    """See that a source stands still; where it did not, nothing of what was made of it is kept."""
+    """Check that a source does not change during a run; if it does, raise and discard the completed parts."""
     try:
         yield
         if not source.has_changed():
+            source.check_content()
             return
-    except InputError:  # a file that somebody replaces is often one that cannot be read
+    except InputError as error:  # a file that is being replaced often cannot be read
         if not source.has_changed():
+            space.worthless = isinstance(error, DamagedInputError)
             raise
     space.worthless = True
-    raise InputError(f"{source.path} was changed while it was being explained; run again when it stands still.")
+    raise InputError(f"{source.path} was changed while it was being explained; run again when it no longer changes.")
 
 
 def _do(task: Task, piece: Piece, on_error: OnError, space: Workspace, schema: Any) -> None:
-    """One piece: explained, its rejects named, made durable."""
+    """Explain one piece and store its result and rejected rows durably."""
     if piece.broken and on_error == "fail":
         _fail_broken(piece)
     found, bad, records, accuracy = task(piece.table, on_error, piece.numbers)
@@ -238,7 +266,7 @@ def _do(task: Task, piece: Piece, on_error: OnError, space: Workspace, schema: A
 
 
 def _accuracy_of(part: Part, limit: float | None) -> Accuracy:
-    """How accurate a part is, which may have been done under another limit."""
+    """The accuracy of a part, which may have been computed with another `max_error`."""
     if not part.accuracy:
         return Accuracy()
     return Accuracy.total([part.accuracy["found"]]).under(limit, part.accuracy["max_error"])
@@ -247,7 +275,7 @@ def _accuracy_of(part: Part, limit: float | None) -> Accuracy:
 def _first_look(
     task: Task, source: Source, rows: int, job: Job, check: bool, tell: Callable[[int], None]
 ) -> Ids | None:
-    """What is looked at before anything is written: the ids, and with `check` every row."""
+    """Check the ids, and with `check` every row, before anything is written; returns what was found of the ids."""
     columns = task.layout.ids if job.ids != "allow" else ()
     if check:
         watch = IdWatch(columns) if columns else None
@@ -261,7 +289,7 @@ def _first_look(
 
 
 def _check(task: Task, source: Source, rows: int, tell: Callable[[int], None], watch: IdWatch | None) -> None:
-    """Look at every row before anything is written; the first bad ones are named, and how many there are in all."""
+    """Check every row before anything is written; an InputError with the first bad row and the number of bad rows."""
     first: tuple[int, str] | None = None
     count = done = 0
     tell(0)
@@ -284,7 +312,7 @@ def _check(task: Task, source: Source, rows: int, tell: Callable[[int], None], w
 def _fail_broken(piece: Piece) -> NoReturn:
     number, why = piece.broken[0]
     raise InputError(
-        f"Row {number} is no row: {why}. To go on without such rows use on_error skip or null (--on-error)."
+        f"Row {number} cannot be read: {why}. To go on without such rows use on_error skip or null (--on-error)."
     )
 
 

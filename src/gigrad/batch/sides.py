@@ -1,8 +1,7 @@
-"""One of two runs that are compared: its credits, reasons, ids and data, from wherever they are kept."""
+"""One of two runs that are compared: its credits, reasons, ids and data, read from any kind of result."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from .._reasons import Reasons
 from .._reasons.ledger import read_ledger
 from ..errors import InputError, kind_of
 from .sources import Source
+from .targets import head_of_source
 
 Array = NDArray[np.float64]
 
@@ -28,17 +28,17 @@ class Side:
     Attributes
     ----------
     name : str
-        What it is called.
+        For messages.
     rows : int
-        Applicants.
+        The number of applicants.
     reasons : list of tuple of str, or None
         The reasons of each, worst first; None where they cannot be known.
     credits : dict
         The credits of each feature, (rows,).
     ids : list of tuple
-        What names each applicant; empty where nothing does.
+        The id of each applicant; empty where there are none.
     data : list of tuple, or None
-        The values of each applicant.
+        The values of each applicant, in the order of `columns`.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Side:
     credits: Mapping[str, Array]
     ids: list[tuple[Any, ...]]
     data: list[tuple[Any, ...]] | None = field(default=None)
+    columns: tuple[str, ...] = ()
 
 
 def side_of(what: Any, ids: Sequence[str] | None, top: int, higher_is_better: bool | None, data: Any = None) -> Side:
@@ -57,9 +58,12 @@ def side_of(what: Any, ids: Sequence[str] | None, top: int, higher_is_better: bo
         own = [tuple(r.feature for r in applicant.reasons) for applicant in what]
         rows = [tuple(map(_cell, case.values.values())) for case in what.cases]
         e = what.explanation
-        return Side("Reasons", len(own), own, _columns(e), [(c.row_id,) for c in what.cases], rows)
+        names = (*(what.cases[0].values if what.cases else ()),)
+        return Side("Reasons", len(own), own, _columns(e), [(c.row_id,) for c in what.cases], rows, names)
     if not isinstance(what, (str, Path)):
-        raise InputError(f"A run is an Explanation, Reasons, or the path of a result or a ledger; got {kind_of(what)}.")
+        raise InputError(
+            f"A run must be an Explanation, Reasons, or the path of a result or a ledger; got {kind_of(what)}."
+        )
     path = Path(what)
     if path.name.endswith((".jsonl", ".jsonl.gz")):
         return _of_ledger(path)
@@ -74,7 +78,8 @@ def _of_explanation(e: Explanation, top: int, better: bool | None) -> Side:
     ids = [] if e.ids is None else [(plain(i),) for i in e.ids]
     table = e.data if isinstance(e.data, np.ndarray) else np.asarray(e.data, dtype=object)
     rows = [tuple(map(_cell, row)) for row in table.tolist()]
-    return Side("Explanation", len(e), _principal(columns, top, better), columns, ids, rows)
+    names = (*e.columns,)
+    return Side("Explanation", len(e), _principal(columns, top, better), columns, ids, rows, names)
 
 
 def _columns(e: Explanation) -> dict[str, Array]:
@@ -84,24 +89,24 @@ def _columns(e: Explanation) -> dict[str, Array]:
 def _of_ledger(path: Path) -> Side:
     reasons, ids, data, credits = [], [], [], list[list[float]]()
     features: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     for record in read_ledger(path):
         if features not in ((), (*record["credits"],)):
-            raise InputError(f"The records of {path} must be about the same features; they are about several sets.")
-        features = (*record["credits"],)
+            raise InputError(f"The records of {path} must all have the same features; they have several sets.")
+        features, columns = (*record["credits"],), (*record["applicant"],)
         reasons.append(tuple(r["feature"] for r in record["outcome"]["reasons"]))
         ids.append((record["row_id"],))
         data.append(tuple(map(_cell, record["applicant"].values())))
         credits.append([*record["credits"].values()])
-    columns = dict(zip(features, np.array(credits, np.float64).T, strict=True))
-    return Side(path.name, len(ids), reasons, columns, ids, data)
+    by_feature = dict(zip(features, np.array(credits, np.float64).T, strict=True))
+    return Side(path.name, len(ids), reasons, by_feature, ids, data, columns)
 
 
 def _of_result(path: Path, ids: Sequence[str] | None, top: int, better: bool | None, data: Any) -> Side:
     source = Source.open(path, "a result")
-    schema = source.schema()
-    head = json.loads((schema.metadata or {}).get(b"gigrad") or b"{}")
+    head = head_of_source(source)
     named = tuple(head.get("ids", ()) if ids is None else ids)
-    names = schema.names
+    names = source.schema().names
     absent = [name for name in named if name not in names]
     if absent:
         raise InputError(f"{path} must have the column {absent[0]!r}, which names rows; it has {', '.join(names)}.")
@@ -117,7 +122,7 @@ def _of_result(path: Path, ids: Sequence[str] | None, top: int, better: bool | N
     rows = list(zip(*(table.column(name).to_pylist() for name in named), strict=True)) if named else []
     better = head.get("provenance", {}).get("reference", {}).get("higher_is_better") if better is None else better
     own = _principal(credits, top, better)
-    return Side(path.name, table.num_rows, own, credits, rows, _data_of(data, named, rows))
+    return Side(path.name, table.num_rows, own, credits, rows, *_data_of(data, named, rows))
 
 
 def _of_reasons(source: Source, named: tuple[str, ...], data: Any) -> Side:
@@ -135,15 +140,17 @@ def _of_reasons(source: Source, named: tuple[str, ...], data: Any) -> Side:
             ids.append(key)
         own[-1].append(feature)
     rows = ids if named else []
-    return Side(source.path.name, len(own), list(map(tuple, own)), {}, rows, _data_of(data, named, rows))
+    return Side(source.path.name, len(own), list(map(tuple, own)), {}, rows, *_data_of(data, named, rows))
 
 
-def _data_of(data: Any, named: tuple[str, ...], ids: list[tuple[Any, ...]]) -> list[tuple[Any, ...]] | None:
-    """The values of each applicant, from the table that a result was made from, found by the ids."""
+def _data_of(
+    data: Any, named: tuple[str, ...], ids: list[tuple[Any, ...]]
+) -> tuple[list[tuple[Any, ...]] | None, tuple[str, ...]]:
+    """The values of each applicant and their columns, from the table that a result was made from, by the ids."""
     if data is None:
-        return None
+        return None, ()
     if not named:
-        raise InputError("Rows of a result are found in its data by their ids; name the columns (--id).")
+        raise InputError("Ids must be given to find the rows of a result in its data; name their columns (--id).")
     table = Source.open(data, "the data").read()
     rest = [name for name in table.column_names if name not in named]
     keys = zip(*(table.column(name).to_pylist() for name in named), strict=True)
@@ -154,11 +161,11 @@ def _data_of(data: Any, named: tuple[str, ...], ids: list[tuple[Any, ...]]) -> l
     absent = next((key for key in ids if tuple(map(str, key)) not in found), None)
     if absent is not None:
         raise InputError(f"{data} must have every row of the result; it has none with the id {absent}.")
-    return [found[tuple(map(str, key))] for key in ids]
+    return [found[tuple(map(str, key))] for key in ids], (*rest,)
 
 
 def _principal(credits: Mapping[str, Array], top: int, better: bool | None) -> list[tuple[str, ...]] | None:
-    """The features that count most against each row, worst first; None where nobody said which way is better."""
+    """The features that count most against each row, worst first; None where the direction of the score is unknown."""
     if better is None or not credits:
         return None
     names = list(credits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,20 +14,32 @@ from typing import Any
 from .._common.optional import require
 from .._io.tables import listed
 from ..errors import InputError
-from .readers import READERS, Broken, Survey, survey
+from .readers import READERS, Broken, Reader, Survey, reading, survey
 
 FORMATS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow",
 }  # fmt: skip
-_MANY = 64  # tables from which a piece is copied into one: everything after it asks each chunk of each column
+_SMALL = 2**20  # files of up to this many bytes are read whole: opening one costs more than reading it
+_KEPT = 64 * 2**20  # bytes of small files that are kept, so that each of many is opened once, however often it is read
+_MANY = 64  # chunks from which on a piece is copied into one: later steps loop over the chunks of each column
 
 
 def format_of(path: Path) -> str:
-    """The format that a file's name promises."""
+    """The format of a file by the ending of its name."""
     found = FORMATS.get(path.suffix.lower())
     if found is None:
         raise InputError(f"The name of {path} must end in one of {', '.join(FORMATS)}, which says its format.")
     return found
+
+
+class DamagedInputError(InputError):
+    """The content of a file has changed since the run began."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(
+            f"The content of {file} has changed since the run began; check that nothing writes to it and that its disk "
+            "is sound, then run again."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,9 +50,9 @@ class Piece:
     ----------
     table : pyarrow.Table
     numbers : sequence of int
-        Where each row stands in the source, counted from 0; broken lines of a CSV file count too.
+        The number of each row in the source, from 0; broken lines of a CSV file count too.
     broken : list of (int, str)
-        The broken lines among them, and why they are no rows.
+        The broken lines among them, and why they cannot be parsed.
     """
 
     table: Any
@@ -54,28 +67,33 @@ class Source:
     path: Path
     format: str
     files: tuple[Path, ...]
+    looks: _Looks = field(default_factory=lambda: _Looks(), repr=False, compare=False)
 
     @classmethod
     def open(cls, path: str | Path, what: str = "data") -> Source:
-        """Find the files of a table; what is absent, empty or of an unknown format is an InputError."""
+        """The source at a path; an InputError if it does not exist, has no files or has an unknown format."""
         path = Path(path)
-        if path.is_dir():
+        with reading(path):
+            is_folder, is_file, exists = path.is_dir(), path.is_file(), path.exists()
+        if is_folder:
             found = tuple(sorted(f for f in path.rglob("*.parquet") if not _hidden(f.relative_to(path))))
             if not found:
                 raise InputError(f"{what} must be a table or a folder of .parquet files; the folder {path} has none.")
             return cls(path, "parquet", found)
-        if not path.exists():
+        if not exists:
             raise InputError(f"{what} must be a file or a folder of .parquet files; {path} does not exist.")
+        if not is_file:
+            raise InputError(f"{what} must be a file, which is read several times; {path} is a device or a pipe.")
         return cls(path, format_of(path), (path,))
 
     def schema(self) -> Any:
         """The pyarrow schema of the table; every column of a CSV file is text."""
-        return READERS[self.format](self.files[0]).schema()
+        return self._reader(self.files[0]).schema()
 
     @cached_property
     def surveys(self) -> tuple[Survey, ...]:
-        """What each file was like when it was first looked at, for which it is opened once."""
-        return tuple(survey(file, self.format) for file in self.files)
+        """The survey of each file, taken once, when the run began."""
+        return tuple(self.looks.at(file, self.format) for file in self.files)
 
     def rows(self) -> int:
         """How many rows there are; for CSV an estimate."""
@@ -89,7 +107,7 @@ class Source:
             yield from _cut(self._tables(columns, skip * rows), rows, skip * rows)
 
     def read(self, columns: Sequence[str] | None = None) -> Any:
-        """The whole table in memory: a reference, scores."""
+        """The whole table in memory, for a reference or scores."""
         pa = require("pyarrow", "cli")
         names = self.schema().names if columns is None else columns
         tables, broken = zip(*self._tables(names, 0), strict=True)
@@ -102,17 +120,45 @@ class Source:
         """Every file's name, size and SHA-256."""
         names = (f.name if f == self.path else f.relative_to(self.path).as_posix() for f in self.files)
         return [
-            {"name": name, "bytes": found.bytes, "sha256": found.sha256}
+            {"name": name, "bytes": found.size, "sha256": found.sha256}
             for name, found in zip(names, self.surveys, strict=True)
         ]
 
     def has_changed(self) -> bool:
-        """Whether a file has another size or time than when it was looked at: somebody writes to it meanwhile."""
+        """Whether the size or modification time of a file differs from its survey's, because something writes to it."""
         try:
             states = [os.stat(file) for file in self.files]
         except OSError:
             return True
-        return [(s.st_size, s.st_mtime_ns) for s in states] != [(s.bytes, s.changed) for s in self.surveys]
+        return [(s.st_size, s.st_mtime_ns) for s in states] != [(s.size, s.changed) for s in self.surveys]
+
+    def check_content(self) -> None:
+        """Raise unless the large files still have the hashes of their surveys; small ones are checked whenever they are
+        read. A faulty disk can change a file that nothing writes to."""
+        for file, found in zip(self.files, self.surveys, strict=True):
+            if found.size <= _SMALL:
+                continue
+            with reading(file), open(file, "rb") as stream:
+                now = hashlib.file_digest(stream, "sha256").hexdigest()
+            if now != found.sha256:
+                raise DamagedInputError(file)
+
+    def _reader(self, file: Path) -> Reader:
+        """A reader of a file; of a small one, a reader of its content in memory, with the hash checked."""
+        try:
+            small = os.path.getsize(file) <= _SMALL
+        except OSError:
+            small = False
+        if not small:
+            return READERS[self.format](file)
+        found = self.looks.at(file, self.format)
+        content = found.content
+        if content is None:  # there was no room to keep it
+            with reading(file):
+                content = file.read_bytes()
+            if hashlib.sha256(content).hexdigest() != found.sha256:
+                raise DamagedInputError(file)
+        return READERS[self.format](file, content)
 
     def _tables(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
         schema = None
@@ -120,7 +166,7 @@ class Source:
             if skip and i and skip >= self.surveys[i].rows:
                 skip -= self.surveys[i].rows
                 continue
-            reader = READERS[self.format](file)
+            reader = self._reader(file)
             chosen = _chosen(reader.schema(), columns, file)
             schema = schema or chosen
             if skip and len(self.files) > 1 and skip >= self.surveys[i].rows:
@@ -129,6 +175,21 @@ class Source:
             for table, broken in reader.batches(columns, skip):
                 yield _cast(table, schema, file), broken
             skip = 0
+
+
+class _Looks:
+    """A cache of surveys, with the number of bytes of small files that may still be kept."""
+
+    def __init__(self) -> None:
+        self.found: dict[Path, Survey] = {}
+        self.room = _KEPT
+
+    def at(self, file: Path, format: str) -> Survey:
+        """The survey of a file, taken on the first call."""
+        if file not in self.found:
+            self.found[file] = survey(file, format, min(_SMALL, self.room))
+            self.room -= len(self.found[file].content or b"")
+        return self.found[file]
 
 
 def _hidden(path: Path) -> bool:
@@ -180,7 +241,7 @@ def _cut(stream: Iterator[tuple[Any, Broken]], rows: int, position: int) -> Iter
 
 
 def _numbered(position: int, count: int, broken: Broken) -> tuple[Sequence[int], Broken]:
-    """Where `count` rows stand when broken lines stand between them, and the broken lines passed on the way."""
+    """The numbers of `count` rows in the source, skipping broken lines, and the broken lines skipped."""
     if not broken:
         return range(position, position + count), []
     at = {number for number, _ in broken}

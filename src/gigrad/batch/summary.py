@@ -1,4 +1,4 @@
-"""How a run went: for the caller, and as a JSON file for whatever watches over jobs."""
+"""The summary of a run: for the caller, and as a JSON file for job monitors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .._common.log import logger
 from .._io.durable import replacing
+from .._reasons.ledger import is_whole
 from ..configuration import config
+from ..errors import OutputError
 from .accuracy import Accuracy
 from .ids import Ids
-from .targets import Target, check_writable, read_head
+from .targets import Target, check_writable, holds_lines, read_head
 from .tasks import Task
 
 FORMAT = "gigrad.run/1"
@@ -21,7 +24,7 @@ FORMAT = "gigrad.run/1"
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run did.
+    """The summary of a run.
 
     Attributes
     ----------
@@ -31,21 +34,21 @@ class Summary:
     written : int
         Lines of the result.
     rejected : int
-        Rows that could not be explained, or not as accurately as promised; `rejects` is the file that says why.
+        Rows that could not be explained, or not within `max_error`; the file `rejects` says why.
     resumed : int
         Rows that an earlier, interrupted run had done already.
     rejects : Path or None
     accuracy : Accuracy
-        How many rows are out of tolerance, the largest error and whose it is.
+        How many rows are out of tolerance, the largest error and its row.
     ids : Ids or None
-        How many rows have no id or that of an earlier row; None where nobody looked.
+        How many rows have a missing or duplicate id; None if this was not checked.
     records : Path or None
         The ledger of audit records.
     skipped : bool
-        Whether the result was there already and nothing was done.
+        Whether the result already existed and nothing was done.
     seconds : float
     run : str
-        SHA-256 of all that decides the result.
+        SHA-256 of everything that the result depends on.
     data : list of dict
         Name, size and SHA-256 of every file that was read.
     """
@@ -65,14 +68,14 @@ class Summary:
     data: list[dict[str, Any]] = field(default_factory=list)
 
     def totals(self) -> dict[str, Any]:
-        """What the result itself says of the run: what the same run says whenever and wherever it is done."""
+        """The part of the summary that is stored in the result: independent of when and where the run is done."""
         return {
             "rows": self.rows, "written": self.written, "rejected": self.rejected,
             "accuracy": self.accuracy.as_record(), "ids": None if self.ids is None else asdict(self.ids),
         }  # fmt: skip
 
     def as_record(self) -> dict[str, Any]:
-        """For JSON."""
+        """The summary as plain values for JSON."""
         return {
             "target": str(self.target),
             **self.totals(),
@@ -88,7 +91,7 @@ class Summary:
 
 @contextmanager
 def reported(path: str | Path | None, task: Task) -> Iterator[Callable[[Summary], None]]:
-    """Keep the file of a run's summary true: "running" while it does, then "done" or "failed"."""
+    """Write the status of a run to its summary file: "running", then "done" or "failed"."""
     if path is None:
         yield lambda done: None
         return
@@ -99,13 +102,13 @@ def reported(path: str | Path | None, task: Task) -> Iterator[Callable[[Summary]
     try:
         yield lambda done: _write(path, {"status": "done", **done.as_record(), **about})
     except BaseException as error:
-        _write(path, {"status": "failed", "error": type(error).__name__, "message": str(error), **about})
+        _tell_failure(path, error, about)
         raise
 
 
 @contextmanager
 def watched(path: str | Path | None) -> Iterator[None]:
-    """Keep the file true for what comes before a run, too: a model that cannot be read fails a job as well."""
+    """Write "failed" to the summary file for failures before the run starts, such as an unreadable model, too."""
     if path is None:
         yield
         return
@@ -115,9 +118,24 @@ def watched(path: str | Path | None) -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if json.loads(path.read_text(encoding="utf-8")).get("status") == "running":
-            _write(path, {"status": "failed", "error": type(error).__name__, "message": str(error)})
+        if _is_running(path):
+            _tell_failure(path, error, {})
         raise
+
+
+def _is_running(path: Path) -> bool:
+    try:
+        return bool(json.loads(path.read_text(encoding="utf-8"))["status"] == "running")
+    except (OSError, ValueError, LookupError, TypeError):
+        return True
+
+
+def _tell_failure(path: Path, error: BaseException, about: dict[str, Any]) -> None:
+    """Write to the summary that a run failed; if that fails too, log it and keep the original error."""
+    try:
+        _write(path, {"status": "failed", "error": type(error).__name__, "message": str(error), **about})
+    except OutputError as refused:
+        logger("batch").error("the failure could not be written to the summary: %s", refused)
 
 
 def _about(task: Task) -> dict[str, Any]:
@@ -136,12 +154,16 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
 
 def finished(target: Target, run: str, *beside: Path | None) -> Summary | None:
-    """The summary of the same run where its result is there, with all that stands beside it; else None."""
+    """The summary of the same run if its result exists and is complete, with the files beside it; else None."""
     head = read_head(target)
     totals = head.get("totals") or {}
+    rejects, records = beside
     if head.get("run") != run or not totals or not all(p is None or p.exists() for p in beside):
         return None
-    rejects, records = beside
+    if not holds_lines(target.path, totals["written"]) or (records is not None and not is_whole(records)):
+        return None
+    if rejects is not None and rejects.is_file() and not holds_lines(rejects, totals["rejected"]):
+        return None
     ids = None if totals["ids"] is None else Ids(**totals["ids"] | {"examples": tuple(totals["ids"]["examples"])})
     return Summary(
         target.path, totals["rows"], totals["written"], totals["rejected"], totals["rows"], rejects,

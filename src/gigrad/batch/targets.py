@@ -1,4 +1,4 @@
-"""Where a finished run goes: one Parquet, CSV or Arrow file, or a folder of Parquet files; whole, or not at all."""
+"""The result of a run: one Parquet, CSV or Arrow file, or a folder of Parquet files, written atomically."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from .._output.spreadsheet import FORMULA, NUMBER
 from .._reasons.ledger import lines, lines_writer
 from ..errors import GigradError, InputError, OutputError
 from .readers import READERS
-from .sources import FORMATS, format_of
-from .workspace import LOCK, MARK, RECORD
+from .sources import FORMATS, Source, format_of
+from .workspace import LOCK, MANIFEST, MARK, RECORD
 
 _GROUP_BYTES = 16 * 2**20
 _log = logger("audit")
@@ -34,21 +34,21 @@ class Target:
 
     @classmethod
     def open(cls, path: str | Path) -> Target:
-        """Decide the format by the name and see that the place can be written to."""
+        """The target at a path, its format by the name; an OutputError if it cannot be written."""
         text, path = os.fspath(path), Path(path)
-        is_folder = path.is_dir() or text.endswith(("/", os.sep)) or not path.suffix
-        target = cls(path, "folder" if is_folder else format_of(path))
-        check_writable(path)
-        if is_folder and path.exists() and any(path.iterdir()) and not (path / RECORD).exists():
-            raise OutputError(
-                f"{path} is a folder with other files in it, which would be lost; choose another name, or for a single "
-                f"file one that ends in {', '.join(FORMATS)}."
-            )
+        with writing(path):
+            if path.is_dir() and path.is_symlink():  # the folder is replaced, not the link to it
+                path = Path(os.path.realpath(path))
+            is_folder = path.is_dir() or text.endswith(("/", os.sep)) or not path.suffix
+            target = cls(path, "folder" if is_folder else format_of(path))
+            check_writable(path)
+            if is_folder and path.exists():
+                _see_ours(path)
         return target
 
     @property
     def workspace(self) -> Path:
-        """Where the run keeps its parts until it is done."""
+        """The folder that holds the parts of the run until it is done."""
         return self.path.with_name(f"{self.path.name}.unfinished")
 
     @property
@@ -57,18 +57,18 @@ class Target:
 
     @property
     def record(self) -> Path | None:
-        """Where the provenance goes that the format itself cannot hold."""
+        """The file for the provenance, if the format itself cannot hold it."""
         return self.path.with_name(f"{self.path.name}.provenance.json") if self.format == "csv" else None
 
     def finish(self, schema: Any, tables: Iterable[Any]) -> None:
-        """Put the parts together; the target is the old one, or none, until the new one is whole."""
+        """Write the result from its parts; an existing target is replaced only once the new one is complete."""
         if self.format == "folder":
             self._finish_folder(schema)
             return
         if self.record is None:
             write_table(self.path, self.format, schema, tables)
             return
-        with replacing(self.record) as aside:  # which takes its place after the table, and not if that fails
+        with replacing(self.record) as aside:  # renamed after the table, and not if that fails
             aside.write_text(head_of(schema), encoding="utf-8")
             write_table(self.path, self.format, schema, tables)
 
@@ -91,7 +91,7 @@ class Target:
 
     @property
     def _old(self) -> Path:
-        """Where the folder that was there before waits for the new one."""
+        """The name of the previous folder while the new one replaces it."""
         return self.path.with_name(f".{self.path.name}.gigrad-old")
 
     def _remove_old(self) -> None:
@@ -99,19 +99,36 @@ class Target:
             shutil.rmtree(self._old, ignore_errors=True)
 
     def tidy(self) -> None:
-        """Remove what a run that was killed in the last moment has left in or beside a finished folder."""
+        """Remove files that a run killed while finishing has left in or beside a finished folder."""
         if self.format == "folder" and self.path.exists():
             self._remove_old()
             self._tidy()
 
     def _tidy(self) -> None:
-        """Remove what a folder that was a workspace has beside its parts."""
+        """Remove the files of the workspace that are not parts from the folder that it has become."""
         for file in (self.path / LOCK, self.path / MARK, *self.path.glob("_part-*")):
             file.unlink(missing_ok=True)
 
 
+def _see_ours(folder: Path) -> None:
+    """Raise if a folder, which is replaced as a whole, holds anything but an earlier result."""
+    what = f"choose another name, or for a single file one that ends in {', '.join(FORMATS)}"
+    if not folder.is_dir():
+        raise OutputError(f"{folder} must be a folder, since its name has no ending; it is a file; {what}.")
+    names = sorted(entry.name for entry in folder.iterdir())
+    others = [n for n in names if not n.startswith(_PARTS) and n not in _BESIDE]
+    if names and (RECORD not in names or others):
+        more = f" ({others[0]})" if RECORD in names else ""
+        raise OutputError(f"{folder} is a folder with other files in it{more}, which would be lost; {what}.")
+
+
+# What gigrad and Spark write to the folder of a result
+_PARTS = ("part-", "_part-", ".part-")
+_BESIDE = (RECORD, MANIFEST, LOCK, MARK, "_SUCCESS", "._SUCCESS.crc", f".{RECORD}.crc")
+
+
 def check_writable(path: Path) -> None:
-    """See, before any work is done, that the place of a file can be written to."""
+    """Raise an OutputError, before any work is done, if a file cannot be written."""
     if not has_utf8_name(path):
         raise OutputError(f"{path} cannot be written: its name is not UTF-8; choose another.")
     if not path.parent.is_dir():
@@ -121,14 +138,14 @@ def check_writable(path: Path) -> None:
 
 
 def write_table(path: Path, format: str, schema: Any, tables: Iterable[Any]) -> None:
-    """Write tables to one file, aside and then renamed."""
+    """Write tables to one file, atomically: under another name, then renamed."""
     with replacing(path) as aside, _writer(aside, format, schema) as write:
         for table in _grouped(tables):
             write(table.cast(schema) if table.schema != schema else table)
 
 
 def records_path(path: str | Path) -> Path:
-    """Where records go: a JSON Lines file, compressed where its name ends in .gz."""
+    """The path of a ledger, checked: a JSON Lines file, compressed where its name ends in .gz."""
     path = Path(path)
     if not path.name.endswith((".jsonl", ".jsonl.gz")):
         raise InputError(
@@ -139,10 +156,10 @@ def records_path(path: str | Path) -> Path:
 
 
 def write_ledger(path: Path, blocks: Iterable[bytes], key: bytes | None) -> int:
-    """Put the records of parts together to one chained ledger, aside and then renamed; how many lines it has."""
+    """Write the records of the parts as one ledger with a hash chain, atomically; returns the number of lines."""
     count = 0
     with replacing(path) as aside, lines_writer(aside, path.suffix == ".gz") as out:
-        # not splitlines: a text may hold other marks that it takes for the end of a line
+        # not splitlines, which also splits at other characters that a text may hold
         for line in lines((block.decode().split("\n")[:-1] for block in blocks), key):
             out.write(line)
             count += 1
@@ -151,27 +168,62 @@ def write_ledger(path: Path, blocks: Iterable[bytes], key: bytes | None) -> int:
 
 
 def head_of(schema: Any) -> str:
-    """What gigrad says about a result, as JSON."""
+    """The metadata of a result, as JSON text."""
     return ((schema.metadata or {}).get(b"gigrad") or b"{}").decode()
 
 
 def read_head(target: Target) -> dict[str, Any]:
-    """What a finished result says about itself; nothing where there is none, or not of ours."""
+    """The metadata of a finished result; empty if there is no result, or it has none from gigrad."""
     try:
-        if target.format == "folder":
-            text = (target.path / RECORD).read_text(encoding="utf-8")
-        elif target.record is not None:
-            text = target.record.read_text(encoding="utf-8") if target.path.exists() else "{}"
-        else:
-            text = head_of(READERS[target.format](target.path).schema())
-        head = json.loads(text)
+        found = json.loads(_text_of(target, None) if target.path.exists() else "{}")
     except (OSError, ValueError, GigradError):
         return {}
-    return head if isinstance(head, dict) else {}
+    return found if isinstance(found, dict) else {}
+
+
+def holds_lines(path: Path, count: int) -> bool:
+    """Whether a table on disk, or a folder of them, can be read and has so many lines."""
+    try:
+        if path.is_dir() and count == 0:
+            return True  # Spark writes no table for an empty result
+        source = Source.open(path)
+        found = sum(int(p.table.num_rows) for p in source.pieces(source.schema().names[:1], 65536))
+        return found == count and (source.format != "csv" or _ends_a_line(path))
+    except (OSError, GigradError):
+        return False
+
+
+def _ends_a_line(path: Path) -> bool:
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() == b"\n"
+
+
+def head_of_source(source: Source) -> dict[str, Any]:
+    """The metadata of a result that is read as a table; empty if it has none from gigrad."""
+    target = Target(source.path, "folder" if source.path.is_dir() else source.format)
+    try:
+        found = json.loads(_text_of(target, source))
+    except (OSError, ValueError, RecursionError) as error:
+        if isinstance(error, GigradError):
+            raise
+        said = f"{type(error).__name__}: {error}"
+        raise InputError(f"The gigrad metadata of {source.path} is damaged ({said}).") from None
+    return found if isinstance(found, dict) else {}
+
+
+def _text_of(target: Target, source: Source | None) -> str:
+    """The metadata of a result as text: from the file beside a folder or CSV file, else from the table's schema."""
+    record = target.path / RECORD if target.format == "folder" else target.record
+    if record is not None and record.exists():
+        return record.read_text(encoding="utf-8")
+    if target.format == "csv" or (target.format == "folder" and source is None):
+        return "{}"
+    return head_of(READERS[target.format](target.path).schema() if source is None else source.schema())
 
 
 def with_head(schema: Any, head: dict[str, Any]) -> Any:
-    """The schema with what gigrad says about a result in its metadata."""
+    """The schema with gigrad's metadata about a result."""
     return schema.with_metadata({"gigrad": json.dumps(head, default=str)})
 
 
@@ -221,7 +273,7 @@ def _as_text(table: Any, schema: Any) -> Any:
 
 
 def _grouped(tables: Iterable[Any]) -> Iterator[Any]:
-    """Small parts joined into tables of some megabytes: good row groups, and bounded memory."""
+    """Small parts concatenated to tables of some megabytes, for good row groups and bounded memory."""
     pa = require("pyarrow", "cli")
     waiting: list[Any] = []
     for table in tables:

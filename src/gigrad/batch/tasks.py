@@ -1,4 +1,4 @@
-"""What is done with a piece of a table: its good rows explained, its ids carried along, its bad rows named."""
+"""Tasks: explain the good rows of a piece of a table, copy its ids, and report its bad rows."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ from .layout import Layout, match
 if TYPE_CHECKING:
     from .._explain.explainer import Explainer
     from .._explain.scorer import Scorer
+    from .._questions.settling import Settler
 
 OnError = Literal["fail", "skip", "null"]
 """What to do about a row that cannot be explained: end the run, leave it out, or keep an empty line for it."""
 Ints = NDArray[np.int64]
+SETTLED = ("references", "confidence")
+"""Additional columns of results made with a settler."""
 
 
 def check_on_error(asked: object) -> None:
-    """Refuse what is none of the three."""
+    """Raise unless `on_error` is "fail", "skip" or "null"."""
     if asked not in get_args(OnError):
         raise InputError(f"on_error must be fail, skip or null (--on-error); got {asked!r}.")
 
 
 class Found(NamedTuple):
-    """What an explanation gives: a pyarrow table, the row that each of its lines is about, and records for the ledger:
-    what they share first, then each one's own."""
+    """The result for an explanation: a pyarrow table, the row number of each of its lines, and texts for the ledger (a
+    shared head, then one record for each row)."""
 
     table: Any
     about: Ints
@@ -41,8 +44,7 @@ class Found(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a task made of a table: the result, the rows that have none and why, records that are kept beside it, and
-    how accurate it is."""
+    """The outcome of a task for a table: the result, the rows without one and why, ledger records, and accuracy."""
 
     table: Any
     bad: dict[int, str]
@@ -51,17 +53,19 @@ class Outcome(NamedTuple):
 
 
 Lines = Callable[[Explanation], Found]
+Concern = Callable[[NDArray[np.float64]], NDArray[np.bool_]]
+"""Which rows a result is about, (n,), by their scores, (n,) or (n, outputs)."""
 
 
 @dataclass(frozen=True, eq=False)
 class RowReader:
-    """Reads tables for one output of a model, good rows and bad ones apart."""
+    """Reads tables for one output of a model, and separates good rows from bad ones."""
 
     scorer: Scorer
     layout: Layout
 
     def read(self, table: Any) -> tuple[Rows | None, Ints, dict[int, str]]:
-        """The rows that the model can take, where they stand in the table, and what is wrong with the others."""
+        """The rows that the model accepts, their positions in the table, and what is wrong with the others."""
         pa = require("pyarrow", "cli")
         graph = self.scorer.graph
         whole = self.layout.model_table(table, graph)
@@ -81,7 +85,7 @@ class RowReader:
         return read_rows(good, graph, what="the table"), kept, bad
 
     def check(self, table: Any) -> dict[int, str]:
-        """Row -> why it cannot be explained. The model's own predictions are compared on the way."""
+        """Row -> why it cannot be explained. Also compares the graph with the model's own predictions."""
         rows, kept, bad = self.read(table)
         return bad if rows is None else bad | not_finite(self.scorer.own(rows), kept)
 
@@ -97,16 +101,20 @@ class Task:
     schema : pyarrow.Schema
         Of every result: the ids, then what `lines` gives.
     blank : pyarrow.Table
-        What stands for a row without a result: as many lines as another row has, empty but for their output.
+        The lines for a row without a result: as many as another row has, empty but for their output.
     lines : callable
     kind : str
-        What the result is, for `gigrad info`.
+        A description of the result, for `gigrad info`.
     record : dict
-        What decides the lines beside the explainer, for the record of the run.
+        What the lines depend on beside the explainer, for the identity of the run.
     data : dict, optional
-        Where the rows come from, for the record of each; by default what the piece itself tells.
+        Provenance of the rows for their audit records; by default that of the piece itself.
     max_error : float, optional
-        Rows whose credits may be off by more have no result; with `on_error` "fail" they are only counted.
+        Rows with a larger error have no result; with `on_error` "fail" they are only counted.
+    concern : callable, optional
+        Which rows to explain; the others are only read and scored, which is fast.
+    settler : Settler, optional
+        Explains rows against as many references as settle their reasons; results have two columns more, `SETTLED`.
     """
 
     explainer: Explainer
@@ -118,21 +126,26 @@ class Task:
     record: dict[str, Any] = field(default_factory=dict)
     data: dict[str, Any] | None = None
     max_error: float | None = None
+    concern: Concern | None = None
+    settler: Settler | None = None
 
     @property
     def layout(self) -> Layout:
         return self.reader.layout
 
     def __call__(self, table: Any, on_error: OnError, numbers: Sequence[int] | None = None) -> Outcome:
-        """The results of a table, in the order of its rows, which may have `numbers` that they go by without ids."""
+        """The results of a table, in the order of its rows; `numbers` identify rows that have no ids."""
         pa = require("pyarrow", "cli")
         rows, kept, bad = self.reader.read(table)
+        if rows is not None and self.concern is not None:
+            rows, kept, more = self._concerned(rows, kept, self.concern)
+            bad = dict(sorted((bad | more).items()))
         if bad and on_error == "fail":
             fail(bad, len(bad))
         found, about, records = Found(self.blank.slice(0, 0), np.zeros(0, np.int64))
         accuracy = Accuracy()
         if rows is not None:
-            explanation = self.explainer(rows, progress=False)  # a run shows how far it is itself
+            explanation, references = self.explained(rows)
             more = not_finite(explanation.predictions, kept)
             if more and on_error == "fail":
                 fail(more, len(more))
@@ -141,9 +154,11 @@ class Task:
             if more:
                 bad |= more
                 finite = np.flatnonzero(~np.isin(kept, list(more)))
-                explanation, kept = explanation[finite], kept[finite]
-            accuracy = self.measured(explanation, kept, numbers)
+                explanation, references, kept = explanation[finite], references[finite], kept[finite]
+            accuracy = self.measured(explanation, references, kept, numbers)
             found, about, records = self.lines(self.named(explanation, table, kept, numbers))
+            if self.settler is not None:
+                found = _with_settled(found, references[about], self.settler.confidence(references[about]))
             about = kept[about]
         if on_error == "null" and bad:
             about = np.concatenate([about, np.repeat(np.array(list(bad), np.int64), self.blank.num_rows)])
@@ -153,14 +168,34 @@ class Task:
         ids = table.select(list(self.layout.ids)).take(pa.array(about))
         return Outcome(pa.table([*ids.columns, *found.columns], schema=self.schema), bad, records, accuracy)
 
-    def measured(self, e: Explanation, kept: Ints, numbers: Sequence[int] | None) -> Accuracy:
-        """How accurate the credits of the rows `kept` are."""
+    def _concerned(self, rows: Rows, kept: Ints, concern: Concern) -> tuple[Rows, Ints, dict[int, str]]:
+        """The rows to explain, their positions in the table, and the rows without a score (row -> why)."""
+        scores = self.explainer.scorer.own(rows)
+        bad = not_finite(scores, kept)
+        chosen = np.flatnonzero(concern(scores[:, 0] if scores.shape[1] == 1 else scores) & ~np.isin(kept, list(bad)))
+        return rows.take(chosen), kept[chosen], bad
+
+    def explained(self, rows: Rows) -> tuple[Explanation, Ints]:
+        """The explanation of rows, and the number of references used for each."""
+        if self.settler is not None:
+            settled = self.settler(rows)
+            return settled.explanation, settled.references
+        e = self.explainer(rows, progress=False)  # a run shows its own progress
+        return e, np.full(len(e), len(self.explainer.weights))
+
+    def measured(self, e: Explanation, references: Ints, kept: Ints, numbers: Sequence[int] | None) -> Accuracy:
+        """The accuracy of the credits of the rows `kept`; estimates of a settler are never out of tolerance."""
         settings = self.explainer.settings
         where = kept.tolist() if numbers is None else [numbers[i] for i in kept]
-        return measured(e, where, settings.tol, settings.corner_tol, self.max_error)
+        found = measured(e, where, settings.tol, settings.corner_tol, self.max_error)
+        whole = np.flatnonzero(references == len(self.explainer.weights))
+        if len(whole) == len(e):
+            return found
+        exact = measured(e[whole], [where[i] for i in whole], settings.tol, settings.corner_tol, self.max_error)
+        return replace(found, out_of_tolerance=exact.out_of_tolerance)
 
     def named(self, e: Explanation, table: Any, kept: Ints, numbers: Sequence[int] | None) -> Explanation:
-        """The explanation with its rows called by their ids, or by where they stand in the source."""
+        """The explanation with the ids of its rows set to those of the table, or to their numbers in the source."""
         columns = [table.column(name).to_pylist() for name in self.layout.ids]
         names: Sequence[Any] = range(table.num_rows) if numbers is None else numbers
         if columns:
@@ -174,10 +209,15 @@ class Task:
 
 
 def credit_task(
-    explainer: Explainer, schema: Any, *, id_cols: Sequence[str] = (), columns: Sequence[str] | None = None
+    explainer: Explainer,
+    schema: Any,
+    *,
+    id_cols: Sequence[str] = (),
+    columns: Sequence[str] | None = None,
+    settler: Settler | None = None,
 ) -> Task:
-    """The task that gives every row's credits."""
-    return make_task(explainer, schema, credit_lines, "credits", id_cols=id_cols, columns=columns)
+    """A task that computes every row's credits."""
+    return make_task(explainer, schema, credit_lines, "credits", id_cols=id_cols, columns=columns, settler=settler)
 
 
 def make_task(
@@ -189,22 +229,36 @@ def make_task(
     id_cols: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     record: dict[str, Any] | None = None,
+    concern: Concern | None = None,
+    settler: Settler | None = None,
 ) -> Task:
-    """A task for tables of a schema. Its result is tried on no rows, so that everything that can clash does it now."""
+    """A task for tables of a schema; it is tried on an empty table first, so that conflicts show at once."""
     pa = require("pyarrow", "cli")
     graph = explainer.scorer.graph
     layout = match(schema.names, graph, id_cols, columns)
-    if columns is not None and not graph.named:  # it was said which columns these are, whatever the table calls them
+    if columns is not None and not graph.named:  # given by the caller, whatever the table's names
         layout = replace(layout, names=explainer.reference.names)
     none = layout.model_table(schema.empty_table().select(layout.needed), graph)
     empty = explainer(read_rows(none, graph, what="the table"))
     given, *_ = lines(empty)
+    if settler is not None:
+        given = _with_settled(given, np.zeros(0, np.int64), np.zeros(0))
+        record = {**(record or {}), "settled": settler.asked}
     clash = [name for name in layout.ids if name in given.schema.names]
     if clash:
         raise InputError(f"The id column {clash[0]!r} has the name of a column of the result; rename it.")
     whole = pa.schema([schema.field(name) for name in layout.ids] + list(given.schema)).remove_metadata()
     blank = _blank(given.schema, empty.output_names)
-    return Task(explainer, RowReader(explainer.scorer, layout), whole, blank, lines, kind, record or {})
+    reader = RowReader(explainer.scorer, layout)
+    return Task(explainer, reader, whole, blank, lines, kind, record or {}, concern=concern, settler=settler)
+
+
+def _with_settled(table: Any, references: Ints, confidence: Any) -> Any:
+    """Lines with columns for the number of references used and the confidence in the reasons."""
+    pa = require("pyarrow", "cli")
+    for name, column in zip(SETTLED, (pa.array(references, pa.int64()), pa.array(confidence)), strict=True):
+        table = table.append_column(name, column)
+    return table
 
 
 def _blank(schema: Any, outputs: Sequence[str]) -> Any:
@@ -221,13 +275,13 @@ def credit_lines(explanation: Explanation) -> Found:
 
 
 def fail(bad: dict[int, str], count: int) -> NoReturn:
-    """Refuse a table because of its bad rows."""
+    """Raise an InputError that names the first bad row."""
     row, why = next(iter(bad.items()))
     fail_named(f"Row {row}", why, f" {count - 1} more rows are bad." if count > 1 else "")
 
 
 def fail_named(row: str, why: str, more: str = "") -> NoReturn:
-    """Refuse a table because of a row, which a sentence calls so."""
+    """Raise an InputError about a row; `row` is its name in the message."""
     raise InputError(
         f"{row} cannot be explained: {why.rstrip('.')}.{more} To go on without such rows use on_error skip or null "
         "(--on-error)."
@@ -235,7 +289,7 @@ def fail_named(row: str, why: str, more: str = "") -> NoReturn:
 
 
 def not_finite(predictions: Any, kept: Ints) -> dict[int, str]:
-    """The rows whose score cannot be explained because it is no number."""
+    """Row -> why, for rows whose score is not a finite number."""
     finite = np.isfinite(predictions)
     bad = kept[~(finite if finite.ndim == 1 else finite.all(axis=1))]
     return {int(row): "the model's score of this row is not a finite number" for row in bad}

@@ -1,13 +1,13 @@
-"""Where an unfinished run keeps what it has done, so that it can be killed at any moment and go on.
+"""The completed parts of an unfinished run, so that it can be killed at any moment and resumed.
 
-Beside the target `out.parquet` stands the folder `out.parquet.unfinished`. Every piece of the source becomes a part:
-written aside, flushed, renamed, and only then a line in `_manifest.jsonl` with its checksum. A line is appended and
-flushed whole; one that was cut short by a crash is no line. So a part counts if and only if its line is there and its
-bytes have the checksum, which is looked at again whenever a part is read. When all are done, the target is put together
-from the parts in one deterministic way, written aside and renamed, and the folder goes.
+Beside the target `out.parquet` there is the folder `out.parquet.unfinished`. Every piece of the source becomes a part:
+written to a temporary file, flushed, renamed, and only then listed in `_manifest.jsonl` with its checksum. A line is
+appended and flushed as a whole; one cut short by a crash is ignored. So a part counts if and only if its line exists
+and its bytes have the checksum, which is verified whenever a part is read. When all parts are done, the target is
+written from them deterministically, under a temporary name, and renamed, and the folder is removed.
 
-The folder is this user's alone and bears the file `_gigrad-workspace`; one that does not, or a symbolic link, is
-somebody else's and is never used. No symbolic link is followed inside.
+The folder is private to this user and holds the file `_gigrad-workspace`; one without it, or a symbolic link, belongs
+to somebody else and is never used. Symbolic links inside are not followed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .._common.optional import require
 from .._io.durable import flush, replacing, try_lock, writing
 from ..errors import OutputError, UnfinishedRunError
 
-# Names with an underscore are skipped by what reads folders of Parquet files.
+# Readers of folders of Parquet files skip names with a leading underscore.
 MANIFEST = "_manifest.jsonl"
 LOCK = "_lock"
 MARK = "_gigrad-workspace"
@@ -37,8 +37,8 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 @dataclass(frozen=True)
 class Part:
-    """One finished piece: its file and checksum, how many rows went in, came out and were rejected, what stands beside
-    it (the rejected rows, the records), and how accurate its credits are."""
+    """One completed piece: its file and checksum, the numbers of rows read, lines written and rows rejected, the files
+    of rejected rows and audit records, and the accuracy of its credits."""
 
     file: str
     sha256: str
@@ -69,13 +69,13 @@ class Workspace:
 
     def __init__(self, folder: Path, suffix: str, parts: list[Part], manifest: TextIO) -> None:
         self.folder, self.suffix, self.parts, self.manifest = folder, suffix, parts, manifest
-        self.used_up = False  # whether the result is whole without it
-        self.worthless = False  # whether nobody can go on with it
+        self.used_up = False  # whether the result is complete and the folder can go
+        self.worthless = False  # whether the run cannot be resumed from it
 
     def add(
         self, table: Any, rejects: Any, rows: int, records: Sequence[str] = (), accuracy: dict[str, Any] | None = None
     ) -> None:
-        """Make a finished piece durable, then say so in the manifest."""
+        """Store a completed piece durably, then list it in the manifest."""
         name = f"part-{len(self.parts):06d}{self.suffix}"
         part = Part(name, self._write(name, part_bytes(table, self.suffix)), rows, table.num_rows, rejects.num_rows)
         if rejects.num_rows:
@@ -103,22 +103,22 @@ class Workspace:
         return (self._read(part.records, part.records_sha256) for part in self.parts if part.records_sha256)
 
     def check(self) -> None:
-        """See that every part is as it was written; those of a folder are not read again before they are the result."""
+        """Raise unless every part has its checksum; parts that become the result of a folder are not read otherwise."""
         for part in self.parts:
             self._read(part.file, part.sha256)
 
     def _read(self, name: str, digest: str) -> bytes:
-        """A file of a part, held to its checksum: what a disk has changed may not reach the result."""
+        """The bytes of a file of a part; an OutputError if they do not have the checksum."""
         data = (self.folder / name).read_bytes()
         if hashlib.sha256(data).hexdigest() != digest:
             raise OutputError(
-                f"{self.folder / name} was damaged on the disk after it had been written; see to the disk, then run "
-                "the same command again, which does this part and those after it anew."
+                f"{self.folder / name} was damaged on the disk after it had been written; check the disk, then run the "
+                "same command again, which recomputes this part and those after it."
             )
         return data
 
     def _write(self, name: str, data: bytes) -> str:
-        """Write a file; its checksum is that of the bytes in memory, not of what the disk has made of them."""
+        """Write a file; returns the checksum of the bytes in memory, not of those on the disk."""
         with replacing(self.folder / name, sweep=False) as aside:
             aside.write_bytes(data)
         return hashlib.sha256(data).hexdigest()
@@ -154,15 +154,15 @@ def open_workspace(folder: Path, suffix: str, identity: dict[str, Any], restart:
                 _sweep(folder, parts)
                 yield space
         except BaseException:
-            if not parts or (space is not None and space.worthless):  # nothing to go on with
+            if not parts or (space is not None and space.worthless):  # nothing to resume from
                 discard(folder)
             raise
-        if space.used_up:  # while the folder is ours: another run may wait for it
+        if space.used_up:  # while we hold the lock: another run may wait for it
             discard(folder)
 
 
 def is_resumable(folder: Path, identity: dict[str, Any]) -> bool:
-    """Whether a run with this identity was begun here: its rows have then been checked."""
+    """Whether the folder holds an interrupted run with this identity, whose rows have been checked already."""
     try:
         return _head(folder) == identity
     except (OSError, ValueError, KeyError):
@@ -170,8 +170,8 @@ def is_resumable(folder: Path, identity: dict[str, Any]) -> bool:
 
 
 def discard(folder: Path) -> None:
-    """Remove a workspace that is not needed any more: the manifest first, so that what a crash leaves is no run, and
-    the mark last, so that it is ours until the end."""
+    """Remove a workspace: the manifest first, so that a crash does not leave a resumable run, and the marker file last,
+    so that the folder stays recognisable as ours until the end."""
     with suppress(OSError):
         (folder / MANIFEST).unlink(missing_ok=True)
         for file in folder.iterdir():
@@ -205,7 +205,7 @@ def checksum(path: Path) -> str:
 
 
 def _lines(folder: Path) -> Iterator[tuple[dict[str, Any], int]]:
-    """The whole lines of a manifest, each with where it ends."""
+    """The complete lines of a manifest, each with the position of its end."""
     end = 0
     with open(folder / MANIFEST, "rb") as file:
         for line in file:
@@ -221,7 +221,7 @@ def _head(folder: Path) -> dict[str, Any]:
 
 
 def _resume(folder: Path, identity: dict[str, Any]) -> tuple[list[Part], int]:
-    """The parts that are really there, and how much of the manifest stands for them."""
+    """The parts that are intact, and the length of the manifest up to the last of them."""
     if not (folder / MANIFEST).exists():
         return [], 0
     try:
@@ -231,7 +231,7 @@ def _resume(folder: Path, identity: dict[str, Any]) -> tuple[list[Part], int]:
         begun = _head(folder)
         parts, length = [], lines[0][1]
         if len(lines) == 1 and begun != identity:
-            return [], 0  # that run has done nothing yet
+            return [], 0  # the interrupted run has completed no part
         _compare(begun, identity, folder)
         for line, end in lines[1:]:
             part = Part(**line["part"])
@@ -243,7 +243,7 @@ def _resume(folder: Path, identity: dict[str, Any]) -> tuple[list[Part], int]:
         if isinstance(error, UnfinishedRunError):
             raise
         raise UnfinishedRunError(
-            f"{folder / MANIFEST} is damaged ({error}); begin again with restart (--restart)."
+            f"{folder / MANIFEST} is damaged ({error}); start over with restart (--restart)."
         ) from None
     return parts, length
 
@@ -252,8 +252,8 @@ def _compare(begun: dict[str, Any], identity: dict[str, Any], folder: Path) -> N
     differing = [k for k in {**begun, **identity} if begun.get(k) != identity.get(k)]
     if differing:
         raise UnfinishedRunError(
-            f"An interrupted run waits in {folder}, and it was begun with another {' and another '.join(differing)}. "
-            "Give what it was begun with to go on, or begin again with restart (--restart)."
+            f"{folder} holds an interrupted run that was begun with another {' and another '.join(differing)}. "
+            "Give the same inputs and settings to resume it, or start over with restart (--restart)."
         )
 
 
@@ -264,7 +264,7 @@ def _intact(folder: Path, part: Part) -> bool:
 
 
 def _sweep(folder: Path, parts: Sequence[Part]) -> None:
-    """Remove what a crash left half done: files that no line of the manifest names."""
+    """Remove the incomplete files of a crash: those that the manifest does not list."""
     known = {MANIFEST, LOCK, MARK}.union(*(part.checksums for part in parts))
     for file in folder.iterdir():
         if file.name not in known:
@@ -272,7 +272,7 @@ def _sweep(folder: Path, parts: Sequence[Part]) -> None:
 
 
 def _claim(folder: Path) -> None:
-    """Make the folder, or see that the one which is there is ours: nothing of somebody else's may be removed."""
+    """Create the folder, or check that the existing one is ours: nothing of another user's may be removed."""
     with writing(folder):
         with suppress(FileExistsError):
             os.mkdir(folder, 0o700)
@@ -280,7 +280,7 @@ def _claim(folder: Path) -> None:
         if not stat.S_ISDIR(state.st_mode) or (hasattr(os, "geteuid") and state.st_uid != os.geteuid()):
             is_link = stat.S_ISLNK(state.st_mode)
             what = "is a symbolic link" if is_link else "is another user's" if folder.is_dir() else "is a file"
-            raise OutputError(f"{folder} must be a folder of this user's, for the parts of a run; it {what}. Move it.")
+            raise OutputError(f"{folder} must be a folder of this user, for the parts of a run; it {what}. Move it.")
         found = {entry.name: entry.is_file(follow_symlinks=False) for entry in os.scandir(folder)}
     names = ("part-", ".part-", "_part-", "._part-", f".{RECORD}")
     known = all(is_file and (n.startswith(names) or n in _KNOWN) for n, is_file in found.items())
@@ -303,7 +303,7 @@ def _open_manifest(folder: Path) -> TextIO:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold the folder for this process alone; the system lets go of it when the process dies, however it dies."""
+    """Lock the folder for this process; the system releases the lock when the process ends, however it ends."""
     with writing(folder / LOCK):
         handle = os.open(folder / LOCK, os.O_WRONLY | os.O_CREAT | _NO_LINK, 0o600)
     try:

@@ -1,5 +1,5 @@
-"""The command line: `app.py` has the commands, `config.py` what they can be told, `build.py` how that is an explainer,
-`commands.py` and `info.py` what they do, `console.py` what the user sees."""
+"""The command line: `app.py` defines the commands, `options.py` and `config.py` their options and files, `build.py`
+makes an explainer of them, `commands.py` and `info.py` do the work, `console.py` writes messages and progress."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def main() -> None:
 def _leave(code: int) -> None:
     """Exit at once, with a code that scripts can rely on.
 
-    A thread of Arrow's may still be busy with a CSV file that a failed command was reading. It asks for Python's lock
-    to release our function for broken lines, and where Python is being torn down just then, the process is aborted.
+    A thread of Arrow may still be reading a CSV file for a failed command. It needs the GIL to release our callback for
+    broken lines, and if Python is shutting down just then, the process is aborted.
     """
     try:
         atexit._run_exitfuncs()

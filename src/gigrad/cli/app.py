@@ -1,6 +1,6 @@
-"""The command `gigrad`: options in, one of the functions of `commands` out.
+"""The command `gigrad`: parses options and calls one of the functions of `commands`.
 
-Only typer is imported at start-up; what a command needs is imported when it runs, so that `--help` is quick. The
+Only typer is imported at start-up; a command imports what it needs when it runs, so that `--help` is quick. The
 options of each command are made from the fields of `Config`.
 """
 
@@ -24,7 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # rich's help takes twice as long as all the rest of it
+    rich_markup_mode=None,  # rich's help triples the time of --help
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 1 a fault of gigrad's own, 2 wrong usage, 3 input that cannot be used, 4 a model that "
     "cannot be used, 5 output that cannot be written, 6 an interrupted run in the way, 7 a package that is not "
@@ -33,7 +33,7 @@ app = typer.Typer(
 
 
 def _command(name: str, short: str, text: str, *examples: str, resumable: bool = False) -> None:
-    """Make a command of the function of `commands` that bears its name, with every option that is for it."""
+    """Register a command that calls the function of `commands` with the same name, with all of its options."""
     taken = {key: option for key, option in OPTIONS.items() if name in option.commands}
 
     def call(**given: Any) -> None:
@@ -87,6 +87,7 @@ _command(
     "The reference is those of the table of --reference who pass the cutoff.",
     "gigrad reasons model.json applicants.parquet --reference past.parquet --cutoff 0.2 --lower-is-better "
     "--statements reasons.toml --id applicant_id --audit records.jsonl.gz -o reasons.parquet",
+    "gigrad reasons card.csv applicants.csv --method below-maximum --cutoff 600 -o old_reasons.csv",
     resumable=True,
 )
 _command(
@@ -150,6 +151,58 @@ def info(
         tell(file)
 
 
+@app.command(
+    short_help="A service that explains records as they come",
+    epilog=_example(
+        "gigrad serve explainer.gig --port 8080",
+        "gigrad serve explainer.gig --lower-is-better --statements reasons.toml --permitted age",
+    ),
+)
+def serve(
+    file: Annotated[str, typer.Argument(help="An explainer, as `gigrad save` writes it", metavar="FILE")],
+    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 for all")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 takes any that is free; the address is printed", min=0)] = 8080,
+    name: Annotated[str | None, typer.Option(help="What paths call the model (the file's name)")] = None,
+    workers: Annotated[int | None, typer.Option(help="Requests computed at the same time (one a core)")] = None,
+    queue: Annotated[int, typer.Option(help="Requests that may wait; more are refused with 503")] = 64,
+    connections: Annotated[int, typer.Option(help="Open connections; more are refused with 503")] = 1000,
+    max_rows: Annotated[int, typer.Option(help="Records a request")] = 100,
+    max_body: Annotated[int, typer.Option(help="Bytes of a request")] = 2**20,
+    timeout: Annotated[float, typer.Option(help="Seconds until an answer must be there")] = 10.0,
+    patience: Annotated[float, typer.Option(help="Seconds for a client to send a request or take an answer")] = 10.0,
+    higher_is_better: Annotated[
+        bool | None,
+        typer.Option("--higher-is-better/--lower-is-better", help="Whether a high score speaks for an applicant"),
+    ] = None,
+    statements: Annotated[str | None, typer.Option(help="A CSV or TOML file of reason texts and codes")] = None,
+    top: Annotated[int, typer.Option(help="Reasons an applicant, at most")] = 4,
+    exclude: Annotated[list[str] | None, typer.Option(help="A feature that must not be given as a reason")] = None,
+    min_share: Annotated[float, typer.Option(help="Least share of the shortfall that is a reason")] = 0.0,
+    permitted: Annotated[list[str] | None, typer.Option(help="A column that is meant to be used")] = None,
+    log_level: Annotated[str | None, typer.Option(help="debug, info or warning")] = None,
+) -> None:
+    """Explain records over HTTP, one applicant at a time: credits, reasons, metadata, health, metrics, KServe V2.
+
+    It prints its address. SIGTERM ends it once every request that it has taken is answered. There is no
+    authentication: keep it behind something that has one.
+    """
+    from .console import guarded, listen
+
+    with guarded():
+        from .serving import serve as start
+
+        listen(log_level)
+        limits = {
+            "workers": workers, "queue": queue, "rows": max_rows, "body": max_body, "timeout": timeout,
+            "patience": patience, "connections": connections,
+        }  # fmt: skip
+        rules = {
+            "higher_is_better": higher_is_better, "statements": statements, "top": top, "exclude": exclude,
+            "min_share": min_share, "permitted": permitted,
+        }  # fmt: skip
+        start(file, name, host, port, limits, rules)
+
+
 @app.command(short_help="A lender's story on the German credit data")
 def demo(
     folder: Annotated[str, typer.Argument(help="Where to write its files", metavar="FOLDER")] = "demo-output",
@@ -180,11 +233,11 @@ def gigrad(
         bool, typer.Option("--version", help="Show the version and exit", is_eager=True, callback=_show_version)
     ] = False,
 ) -> None:
-    pass  # what it takes is done before a command is looked for
+    pass  # the callback of --version has run already
 
 
 def _config(given: dict[str, Any]) -> Config:
-    """What was asked for: the options, over those of a file. Nothing that is read may be written, by any of them."""
+    """The configuration: options given on the command line override those of a file; no input may be an output."""
     from .._io.durable import keep_apart
     from .config import read_config, write_config
     from .console import listen

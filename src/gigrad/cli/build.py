@@ -1,8 +1,9 @@
-"""From what was told to an explainer: the model or ensemble, the output, the reference."""
+"""Builds an explainer from a configuration: the model or ensemble, the output, the reference."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +19,11 @@ from ..batch.layout import match
 from ..batch.sources import Source
 from ..errors import InputError
 from ..graph import Graph
+from ..graph.witness import Memory
 from ..importers import import_model
+from ..importers.scorecards import Scorecard
 from .config import Config, Ensemble, Member
+from .options import SHARED
 
 
 def is_explainer(path: str) -> bool:
@@ -28,51 +32,72 @@ def is_explainer(path: str) -> bool:
 
 
 def build_explainer(config: Config, refuses: bool = False) -> Explainer:
-    """The explainer that a configuration describes; `refuses` where its cutoff says who gets reasons, too."""
+    """The explainer that a configuration describes; `refuses` if its cutoff also decides who gets reasons."""
     if config.ensemble is None and is_explainer(config.need("model", "MODEL")):
-        fixed = ["reference", "output", "scores", "target", "weights", "discrete", "nominal", "tol", "seed"]
-        fixed += ["corner_tol", "reference_rows"]
+        fixed = ["reference", "output", "scores", "target", "weights", "reference_rows", "method"]
+        fixed += [name for name in SHARED.values() if name != "threads"]
         said = [name for name in (fixed if refuses else [*fixed, "cutoff"]) if getattr(config, name) is not None]
         if said:
             raise InputError(
-                f"{config.model} is an explainer, which has its reference, output and settings inside; leave out "
+                f"{config.model} is an explainer, which contains its reference, output and settings; leave out "
                 f"{', '.join('--' + name.replace('_', '-') for name in said)}, or give the model itself."
             )
         return portable.load(str(config.model), n_threads=config.threads)
     made = ingredients(config)
-    return Explainer(
-        made.scorer,
-        made.reference,
-        weights=made.weights,
-        discrete=_discrete(config, made.columns),
-        nominal=config.nominal,
-        tol=1e-6 if config.tol is None else config.tol,
-        n_threads=config.threads,
-        seed=config.seed or 0,
-        corner_tol=1e-3 if config.corner_tol is None else config.corner_tol,
-    )
+    told = {name: said for name, field in SHARED.items() if (said := getattr(config, field)) is not None}
+    told["discrete"] = _discrete(config, made.columns)
+    explainer = Explainer(made.scorer, made.reference, weights=made.weights, **told)
+    made.memory.forget()  # later rows are predicted only once, so caching them has no use
+    return explainer
 
 
 class Ingredients(NamedTuple):
-    """What an explainer is made of: the output of a model, which is imported once, the reference and its weights."""
+    """The parts of an explainer: the output of the model, which is imported once, the reference, its weights, and a
+    cache of the model's predictions for the reference, which are computed once."""
 
     scorer: Scorer
     reference: Any
     weights: Any
     columns: Sequence[str]
+    memory: Memory
 
 
 def ingredients(config: Config) -> Ingredients:
     """The model, output and reference that a configuration describes."""
     model = build_model(config)
+    memory = Memory()
     graph = import_model(model)
+    graph = replace(graph, witnesses=memory.witnesses(graph.witnesses))
+    if config.method is not None:
+        return _classic(config, model, graph, memory)
     table = read_table(config.need("reference", "--reference"), graph, config)
     target = _target(config, graph)
     scorer = Scorer.of(model, _output(config, graph, target, table), target, graph)
     weights = _weights(config)
     reference = _reference(config, scorer, table, weights)
     weights = None if isinstance(reference, references.Reference) else weights
-    return Ingredients(scorer, reference, weights, table.column_names)
+    return Ingredients(scorer, reference, weights, table.column_names, memory)
+
+
+def _classic(config: Config, model: Any, graph: Graph, memory: Memory) -> Ingredients:
+    """A scorecard and the reference of one of the two classic methods."""
+    if config.method not in ("below-maximum", "below-average"):
+        raise InputError(f"--method must be below-maximum or below-average; got {config.method!r}.")
+    if not isinstance(model, Scorecard):
+        raise InputError(f"--method {config.method} must have a scorecard (.csv, .toml, .pmml); got {graph.label}.")
+    said = [name for name in ("output", "scores", "reference_rows") if getattr(config, name) is not None]
+    if said:
+        raise InputError(f"--method {config.method} compares points; leave out --{said[0].replace('_', '-')}.")
+    higher = True if config.higher_is_better is None else config.higher_is_better
+    scorer = Scorer.of(model, None, None, graph)
+    if config.method == "below-maximum":
+        if config.reference is not None:
+            raise InputError("--method below-maximum compares with the card itself; leave out --reference.")
+        best = references.best_points(model, higher_is_better=higher)
+        return Ingredients(scorer, best, None, graph.feature_names, memory)
+    table = read_table(config.need("reference", "--reference"), graph, config)
+    reference = references.average_points(model, table, _weights(config), higher_is_better=higher)
+    return Ingredients(scorer, reference, None, table.column_names, memory)
 
 
 def _discrete(config: Config, names: Sequence[str]) -> Any:
@@ -102,10 +127,10 @@ def build_model(config: Config) -> Any:
 
 
 def read_table(path: str, graph: Graph, config: Config) -> Any:
-    """A table on disk as the model reads it, whole, for a reference or a check."""
+    """A whole table on disk as the model reads it, for a reference or a check."""
     source = Source.open(path, "reference")
     names = source.schema().names
-    ids = [name for name in config.id or () if name in names]  # those of the explained rows: it need not have them
+    ids = [name for name in config.id or () if name in names]  # a reference need not have them
     layout = match(names, graph, ids, config.columns)
     whole = source.read(layout.needed)
     table = layout.model_table(whole, graph, integers=True)
@@ -149,7 +174,7 @@ def _output(config: Config, graph: Graph, target: Any, table: Any) -> Any:
         raise InputError(f"--output must be margin, probability or rank; got {asked!r}.")
     if asked != "rank":
         if config.scores is not None:
-            raise InputError("--scores are for --output rank.")
+            raise InputError("--scores must be given with --output rank only; leave it out.")
         return "margin" if asked == "margin" else None
     if config.scores is None:
         raise InputError("--output rank needs --scores: a file with one column of scores, or 'reference' for its own.")
@@ -173,7 +198,7 @@ def _ecdf(path: str) -> compose.SmoothedECDF:
 
 
 def _numbers(column: Any, what: str) -> Any:
-    """A column of a table, be it of text, as float64."""
+    """A column of a table, of numbers or text, as float64."""
     try:
         return np.asarray(column.cast("float64").to_numpy(), dtype=np.float64)
     except (ValueError, NotImplementedError) as error:
@@ -188,7 +213,7 @@ def _weights(config: Config) -> Any:
 
 
 def _reference(config: Config, scorer: Scorer, table: Any, weights: Any) -> Any:
-    """The whole table, or those of it who pass the cutoff, thinned where a number of rows is asked for."""
+    """The reference: the whole table, or its rows that pass the cutoff; sampled if a number of rows is given."""
     if config.cutoff is None and config.reference_rows is None:
         return table
     own = scorer.own(read_rows(table, scorer.graph, what="reference"))
@@ -210,7 +235,7 @@ def _reference(config: Config, scorer: Scorer, table: Any, weights: Any) -> Any:
 
 
 def _target(config: Config, graph: Graph) -> Any:
-    """An output by name or position: digits are a position where no output or class is called so."""
+    """An output by name or position: digits are a position unless an output or class has that name."""
     asked = config.target
     if asked is None or asked in graph.labels or not asked.isdigit():
         return asked

@@ -1,24 +1,28 @@
-"""What each command does, once it is known what was asked; everything heavy is imported here, not at start-up."""
+"""The commands themselves; heavy packages are imported here, not at start-up."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._explain.explanation import Explanation
 from .._explain.scorer import Scorer
 from .._io.durable import permissions, replacing
 from .._io.tables import listed
 from .._output.report import report_path
 from .._reasons.ledger import is_signed, read_ledger
 from .._reasons.verification import verify_ledger
+from ..batch.drift import Drift
 from ..batch.drift import monitor as compare
 from ..batch.ids import checked_policy
 from ..batch.layout import match
 from ..batch.reasons import reason_task
-from ..batch.run import Job, run_task
+from ..batch.run import Job, run_task, settler_of
 from ..batch.sources import Source
+from ..batch.targets import head_of_source
 from ..batch.tasks import RowReader, Task, check_on_error, credit_task, not_finite
 from ..errors import InputError, LedgerError, UnsupportedModelError
 from ..graph import Concat, Elementwise, Graph, Input, Select, TreeEnsemble, evaluate, topological
@@ -29,7 +33,7 @@ from .console import note, progress, say
 
 
 def explain(config: Config) -> None:
-    """Credits of every row of a table."""
+    """Write the credits of every row of a table."""
     source = Source.open(config.need("data", "DATA"))
     out = config.need("out", "--out")
     by_spark = _by_spark(config)
@@ -39,12 +43,15 @@ def explain(config: Config) -> None:
 
         explain_by_spark(explainer, config, source)
         return
-    task = credit_task(explainer, source.schema(), id_cols=config.id or (), columns=config.columns)
+    task = credit_task(
+        explainer, source.schema(), id_cols=config.id or (), columns=config.columns,
+        settler=settler_of(explainer, config.settle, **_settling(config)),
+    )  # fmt: skip
     _run(task, source, out, config)
 
 
 def reasons(config: Config) -> None:
-    """Reasons of every refused row of a table."""
+    """Write the reasons of every refused row of a table."""
     source = Source.open(config.need("data", "DATA"))
     out = config.need("out", "--out")
     by_spark = _by_spark(config)
@@ -54,13 +61,14 @@ def reasons(config: Config) -> None:
 
         reasons_by_spark(explainer, config, source)
         return
-    task = reason_task(explainer, source.schema(), id_cols=config.id or (), **reason_options(config))
+    settler = settler_of(explainer, config.settle, **_settling(config))
+    task = reason_task(explainer, source.schema(), id_cols=config.id or (), settler=settler, **reason_options(config))
     _tell_about_texts(task)
     _run(task, source, out, config)
 
 
 def reason_options(config: Config) -> dict[str, Any]:
-    """What decides the reasons beside the explainer, as `reason_task` takes it."""
+    """The options for reasons, as keywords of `reason_task`."""
     return {
         "columns": config.columns,
         "top": 4 if config.top is None else config.top,
@@ -76,20 +84,28 @@ def reason_options(config: Config) -> dict[str, Any]:
     }
 
 
+def _settling(config: Config) -> dict[str, Any]:
+    """The options for --settle beside its confidence, as keywords of `settler_of`."""
+    top = 4 if config.top is None else config.top
+    return {"top": top, "higher_is_better": config.higher_is_better, "seed": config.seed or 0}
+
+
 def _by_spark(config: Config) -> bool:
     if config.engine not in (None, "local", "spark"):
         raise InputError(f"--engine must be local or spark; got {config.engine!r}.")
+    if config.engine == "spark" and config.settle is not None:
+        raise InputError("--settle needs --engine local.")
     return config.engine == "spark"
 
 
 def _tell_about_texts(task: Task) -> None:
-    """Warn of features that the statements leave out, and of texts for what is no feature."""
+    """Warn of features without statements, and of statements for unknown features."""
     texts = {s["feature"] for s in task.record["statements"] or ()}
     features = set(task.record["ranges"])
     if texts and features - texts:
         note(f"Warning: there is no statement for {listed(sorted(features - texts))}.")
     if texts - features:
-        note(f"Warning: statements are given for {listed(sorted(texts - features))}, which is no feature or group.")
+        note(f"Warning: statements are given for {listed(sorted(texts - features))}, not a feature or group.")
 
 
 def _run(task: Task, source: Source, out: str, config: Config) -> None:
@@ -139,9 +155,10 @@ def mode_of(config: Config) -> int | None:
 
 
 def report(config: Config) -> None:
-    """One HTML file about the first rows of a table."""
+    """Write an HTML report about the first rows of a table."""
     source = Source.open(config.need("data", "DATA"))
     out = report_path(config.need("out", "--out"))
+    _see_all_rows(config.against)
     explainer = build_explainer(config)
     if len(explainer.scorer.output_names) != 1:
         names = ", ".join(map(repr, explainer.scorer.output_names))
@@ -162,13 +179,36 @@ def report(config: Config) -> None:
         raise InputError(f"Row {row} of {source.path} cannot be explained: {why.rstrip('.')}.")
     explanation = explainer(task.layout.model_table(piece.table, explainer.scorer.graph), paths=min(50, rows))
     explanation = task.named(explanation, piece.table, np.arange(len(explanation)), piece.numbers)
+    drift = _drift_of(explanation, config, source) if config.against is not None else None
     with permissions(mode_of(config)):
-        explanation.report(out, title=config.title)
+        explanation.report(out, title=config.title, drift=drift)
     note(f"{out}: {len(explanation):,} rows.", bool(config.quiet))
 
 
+def _drift_of(explanation: Explanation, config: Config, source: Source) -> Drift:
+    """The drift of the rows of a report against an earlier run."""
+    earlier = str(config.against)
+    found = compare(
+        explanation, earlier, ids=config.id, against_data=config.against_data,
+        top=4 if config.top is None else config.top, higher_is_better=config.higher_is_better, seed=config.seed or 0,
+    )  # fmt: skip
+    return replace(found, this=source.path.name, that=Path(earlier).name)
+
+
+def _see_all_rows(earlier: str | None) -> None:
+    """Raise, before anything is explained, unless an earlier run is about all applicants, as a report is."""
+    if earlier is None:
+        return
+    is_ledger = earlier.endswith((".jsonl", ".jsonl.gz"))
+    if is_ledger or head_of_source(Source.open(earlier, "--against")).get("kind") == "reasons":
+        raise InputError(
+            f"--against of a report must be a result of `gigrad explain`, which is about all rows; {earlier} is about "
+            "those who got reasons. Compare such results with `gigrad monitor`."
+        )
+
+
 def verify(config: Config) -> None:
-    """Ledgers held against their own hashes, the key, and the model."""
+    """Verify ledgers by their own hashes, the key, and the model."""
     place, key = Path(config.need("ledger", "LEDGER")), key_of(config)
     found = [place]
     if place.is_dir():
@@ -222,7 +262,7 @@ def key_of(config: Config) -> bytes | None:
 
 
 def monitor(config: Config) -> None:
-    """Two runs compared."""
+    """Compare two runs, and print or write the drift."""
     out = None if config.out is None else Path(config.out)
     if out is not None and out.suffix.lower() not in (".json", ".csv", ".png", ".svg", ".pdf"):
         raise InputError(f"--out must end in .json, .csv, .png, .svg or .pdf; got {out}.")
@@ -249,9 +289,9 @@ def monitor(config: Config) -> None:
 
 
 def save(config: Config) -> None:
-    """A portable file: an explainer where there is a reference, else the model alone."""
+    """Write a portable file: an explainer if there is a reference, else the model alone."""
     out = config.need("out", "--out")
-    if config.reference is None:
+    if config.reference is None and config.method is None:
         with permissions(mode_of(config)):
             import_model(build_model(config)).save(out)
         note(f"{out}: the model, without a reference.", bool(config.quiet))
@@ -311,7 +351,7 @@ def _compare(graph: Graph, config: Config) -> None:
 
 
 def _parts(graph: Graph) -> str:
-    """What a graph is made of, in the words of its nodes."""
+    """A description of the nodes of a graph."""
     counts: dict[str, int] = {}
     for node in topological(graph.score, graph.margin):
         if isinstance(node, TreeEnsemble):

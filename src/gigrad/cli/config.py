@@ -1,6 +1,6 @@
-"""What a command is asked to do, from options and a TOML file: options win. The same is written by --save-config.
+"""Configurations in TOML files: read for --config, where typed options take precedence, and written by --save-config.
 
-A file says what to do, never whom to trust: that must be typed.
+A file cannot grant trust (--trust, --trust-pickle): that must be typed.
 """
 
 from __future__ import annotations
@@ -31,21 +31,33 @@ def read_config(path: Path) -> Config:
         raise InputError(
             f"The configuration {path} cannot be read: {(error.strerror or str(error)).lower()}."
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise InputError(f"The configuration {path} must have few levels; it is nested too deeply.") from None
+    except ValueError as error:  # of TOML, of UTF-8, of numbers with thousands of digits
         raise InputError(f"The configuration {path} is not TOML: {error}.") from None
     _refuse_typed(content, path)
+    _turned(content, path)
     config: Config = _build(Config, content, f"{path}")
     return _moved(config, lambda p: os.path.normpath(path.parent / p))
 
 
 def _refuse_typed(content: dict[str, Any], path: Path) -> None:
-    """Refuse what only a person may say, each time: a file that grants trust would run code for whoever sent it."""
+    """Raise if a file sets options that must be typed: one that grants trust could run its author's code."""
     for name in content:
         option = OPTIONS.get(name.replace("-", "_"))
         if option is not None and not option.in_file:
             typed = option.names[0] if option.names else f"--{name.replace('_', '-')}"
             why = "a file may not grant trust" if name.startswith("trust") else "it is about one call alone"
             raise InputError(f"{path} has {name!r}, and {why}; leave it out, and type {typed} where it is meant.")
+
+
+def _turned(content: dict[str, Any], path: Path) -> None:
+    """Replace `lower_is_better`, which may be typed, by the equivalent `higher_is_better`."""
+    for name in [n for n in content if n.replace("-", "_") == "lower_is_better"]:
+        value = content.pop(name)
+        if type(value) is not bool or {"higher_is_better", "higher-is-better"} & content.keys():
+            raise InputError(f"{path} must say higher_is_better or {name}, true or false, one of them once.")
+        content["higher_is_better"] = not value
 
 
 def write_config(config: Config, path: Path) -> None:
@@ -64,7 +76,7 @@ def _moved(config: Config, move: Any) -> Config:
         return None if p is None else str(move(p))
 
     changed: dict[str, Any] = {name: moved(getattr(config, name)) for name in PATHS}
-    if config.scores == "reference":  # which is no path: the scores are the reference's own
+    if config.scores == "reference":  # not a path: the scores are the reference's own
         changed["scores"] = "reference"
     if config.ensemble is not None:
         members = tuple(Member(str(move(m.file)), moved(m.scores)) for m in config.ensemble.members)
@@ -110,6 +122,8 @@ def _value(value: Any, hint: Any, what: str) -> Any:
         return str(value)
     if type(value) is not hint:
         raise InputError(f"{what} must be {_KINDS[hint]}; got {value!r}.")
+    if isinstance(value, str) and "\0" in value:
+        raise InputError(f"{what} must be a text without the character NUL, which no name of a file may have.")
     return value
 
 

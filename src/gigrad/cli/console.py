@@ -1,4 +1,4 @@
-"""What the user sees: messages, progress, and exit codes that scripts can rely on."""
+"""Output of the command line: messages, progress, and exit codes that scripts can rely on."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ promised, 9 records that do not verify, 130 interrupted, 143 terminated."""
 
 
 class Terminated(BaseException):
-    """SIGTERM came: what is being done is stopped as an interrupt stops it."""
+    """Raised on SIGTERM, to stop a command as an interrupt does."""
 
 
 @contextmanager
@@ -47,36 +47,36 @@ def guarded(resumable: bool = False) -> Iterator[None]:
     except (KeyboardInterrupt, Terminated) as stopped:
         _interrupted(resumable, stopped)
     except BrokenPipeError:
-        # The reader of our output has gone, say `| head`: nothing is left to be said to it.
+        # The reader of our output has closed it, as `| head` does.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except MemoryError:
         _fail("There is not enough memory; try fewer rows at a time (--batch-rows) or fewer reference rows.", 3)
     except Exception as error:
         cause = error.__cause__
-        if isinstance(cause, (KeyboardInterrupt, Terminated)):  # Python wraps one that comes while a class is made
+        if isinstance(cause, (KeyboardInterrupt, Terminated)):  # Python wraps one raised while a class is being created
             _interrupted(resumable, cause)
         _fail(f"gigrad failed in a way it should not ({type(error).__name__}: {error}). Please report this; "
               "GIGRAD_TRACEBACK=1 shows where it happened.", 1)  # fmt: skip
     finally:
-        while _listening:  # stderr may be another one for the next command of this process
+        while _listening:  # the next command of this process may have another stderr
             logging.getLogger("gigrad").removeHandler(_listening.pop())
 
 
 def say(text: str = "") -> None:
-    """A line of the answer itself."""
+    """Print a line of the result to stdout."""
     print(text)
 
 
 def note(text: str, quiet: bool = False) -> None:
-    """A line about the work, which is not part of the answer."""
+    """Print a line about the work to stderr, unless `quiet`."""
     if not quiet:
         print(text, file=sys.stderr)
 
 
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
-    """How far a run is: a bar with rate and time left in a terminal, a line now and then elsewhere."""
+    """A callback that shows progress: a bar with rate and time left in a terminal, occasional lines elsewhere."""
     if quiet:
         yield None
     elif sys.stderr.isatty():
@@ -155,7 +155,7 @@ def _terminable() -> Iterator[None]:
 
     try:
         before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not the main thread, which alone hears signals
+    except ValueError:  # not the main thread, the only one that receives signals
         yield
         return
     try:
@@ -168,7 +168,7 @@ _listening: list[logging.Handler] = []
 
 
 def listen(level: str | None) -> None:
-    """Show on stderr what the loggers of gigrad say, from a level on."""
+    """Show the log messages of gigrad on stderr, from a level on."""
     if level is None:
         return
     known = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
@@ -183,7 +183,7 @@ def listen(level: str | None) -> None:
 
 
 def _interrupted(resumable: bool, how: BaseException) -> NoReturn:
-    # A library that had the signal too, or an impatient second one, must not break off the tidying up.
+    # A second signal, or a library that got this one too, must not interrupt the cleanup.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     word, code = ("Terminated.", 143) if isinstance(how, Terminated) else ("Interrupted.", 130)
     _fail(word + (" The same command goes on where it stopped." if resumable else ""), code)

@@ -1,4 +1,4 @@
-"""`gigrad info`: what a file of gigrad's holds, read from the file alone."""
+"""`gigrad info`: describes a file written by gigrad, from the file alone."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from .._common import display
 from .._reasons.ledger import is_signed, read_ledger
 from ..batch.accuracy import Accuracy
 from ..batch.sources import FORMATS, Source
+from ..batch.targets import head_of_source
 from ..batch.workspace import MANIFEST, RECORD
 from ..errors import GigradError, InputError
 from .console import say
 
 
 def info(path: Path) -> None:
-    """Say what a portable file, a result, a saved explanation or an unfinished run holds."""
+    """Print what a portable file, a result, a saved explanation or an unfinished run holds."""
     if not path.exists():
         raise InputError(f"{path} does not exist.")
     try:
@@ -25,7 +26,7 @@ def info(path: Path) -> None:
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         if isinstance(error, GigradError):
             raise
-        raise InputError(f"What {path} says of gigrad is damaged ({type(error).__name__}: {error}).") from None
+        raise InputError(f"The gigrad metadata of {path} is damaged ({type(error).__name__}: {error}).") from None
 
 
 def _tell(path: Path) -> None:
@@ -65,16 +66,19 @@ def _ledger(path: Path) -> None:
 
 def _unfinished(path: Path) -> None:
     whole = (path / MANIFEST).read_bytes().splitlines(keepends=True)
-    lines = [json.loads(line) for line in whole if line.endswith(b"\n")]  # one that was cut short is no line
+    lines = [json.loads(line) for line in whole if line.endswith(b"\n")]  # incomplete lines are ignored
     parts = [line["part"] for line in lines if "part" in line]
     say(f"{path}: an interrupted run, {sum(p['rows'] for p in parts):,} rows done; the same command goes on")
 
 
 def _result(path: Path) -> None:
     source = Source.open(path, "FILE")
-    head = _head(path, source)
-    if head is None:
-        raise InputError(f"{path} says nothing of gigrad: it is no result, or its provenance was left behind.")
+    head = head_of_source(source)
+    if not head:
+        raise InputError(
+            f"{path} must be a result with gigrad's metadata; it has none: it is not a result, or the file with its "
+            "provenance is missing."
+        )
     say(f"{path}: {head.get('kind', 'an explanation')}, {source.rows():,} lines")
     if head.get("ids"):
         _line("Ids", ", ".join(head["ids"]))
@@ -85,7 +89,7 @@ def _result(path: Path) -> None:
 
 
 def _accuracy(totals: dict[str, Any] | None) -> None:
-    """What the run that made a result found of its own accuracy and of its rows."""
+    """Print the rows and the accuracy that a run recorded in its result."""
     if not totals:
         return
     found = Accuracy.total([totals["accuracy"]])
@@ -98,17 +102,8 @@ def _accuracy(totals: dict[str, Any] | None) -> None:
     )
 
 
-def _head(path: Path, source: Source) -> dict[str, Any] | None:
-    beside = path.with_name(f"{path.name}.provenance.json")
-    text = (source.schema().metadata or {}).get(b"gigrad")
-    if text is None and source.format == "csv" and beside.exists():
-        text = beside.read_bytes()
-    head = json.loads(text) if text else None
-    return head if isinstance(head, dict) else None
-
-
 def _provenance(record: dict[str, Any]) -> None:
-    """The record, a line for each thing that an examiner asks about."""
+    """Print the provenance, a line for each fact that an examiner needs."""
     model, reference = record.get("model", {}), record.get("reference", {})
     if model.get("library"):
         _line("Library", model["library"])

@@ -1,4 +1,4 @@
-"""Everything that `gigrad` can be told, once: command lines, configurations and messages are made from this.
+"""All options of `gigrad`, defined once: command lines, configurations and messages are made from this.
 
 A new option is a new field of `Config`: its help, the commands that take it, and whether it names a file that is read
 or written.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
+from .._explain.options import Options
 from ..errors import InputError
 
 BUILD = ("explain", "reasons", "report", "save")
@@ -27,20 +28,20 @@ class Option:
     commands : tuple of str
         Those that take it.
     names : tuple of str
-        How it is typed; by default after the field.
+        Its names on the command line; by default that of the field.
     metavar : str or None
     argument : tuple of str
-        The commands where it stands without a name.
+        The commands in which it is a positional argument.
     file : "read", "write" or None
-        What is done with the file that it names: nothing that is read may be written.
+        Whether the file that it names is read or written; no file may be both.
     called : str
-        What a message calls that file.
+        The name of that file in messages.
     in_file : bool
-        Whether a configuration may say it. What grants trust, or is about one call alone, must be typed.
+        Whether a configuration file may set it. Options that grant trust, or are about one call alone, must be typed.
     commas : bool
-        Whether a list is typed as one text with commas, not by giving the option several times.
+        Whether a list is typed as one text with commas, instead of repeating the option.
     helps : dict
-        Other helps, by command.
+        Other help texts, by command.
     """
 
     help: str
@@ -59,9 +60,19 @@ def _opt(help: str, commands: tuple[str, ...], *names: str, **more: Any) -> Any:
     return field(default=None, metadata={"option": Option(help, commands, names, **more)})
 
 
+SHARED = {f.name: f.metadata["name"] or f.name for f in fields(Options) if "help" in f.metadata}
+"""The keywords of `gigrad.explain` that commands have as options, and the fields of `Config` that hold them."""
+
+
+def _shared(name: str, commands: tuple[str, ...], metavar: str | None = None) -> Any:
+    """The option for a keyword of `gigrad.explain`, with its help."""
+    (told,) = (f.metadata["help"] for f in fields(Options) if f.name == name)
+    return _opt(told, commands, metavar=metavar)
+
+
 @dataclass(frozen=True)
 class Member:
-    """One model of an ensemble: its file, and scores that its own score is ranked by before it is joined."""
+    """One model of an ensemble: its file, and optionally scores by which its output is turned into a rank first."""
 
     file: str
     scores: str | None = None
@@ -94,7 +105,7 @@ class Ensemble:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that `gigrad` can be told; None stands for what each command does by default."""
+    """The values of all options of `gigrad`; None means the command's default."""
 
     ledger: str | None = _opt(
         "A ledger of audit records, or a folder of them", ("verify",), metavar="LEDGER", argument=("verify",),
@@ -105,11 +116,13 @@ class Config:
         argument=("monitor",), file="read", called="the result",
     )  # fmt: skip
     against: str | None = _opt(
-        "The result or ledger to compare it with, say last month's", ("monitor",), metavar="THAT", file="read",
-        called="the other result",
+        "The result or ledger to compare it with, say last month's", ("monitor", "report"), metavar="THAT",
+        file="read", called="the other result",
+        helps={"report": "A result of `gigrad explain`, say last month's, that the rows are compared with, for drift"},
     )  # fmt: skip
     model: str | None = _opt(
-        "XGBoost .json/.ubj, LightGBM .txt, CatBoost .cbm/.json, scikit-learn .skops, gigrad .gig",
+        "XGBoost .json/.ubj, LightGBM .txt, CatBoost .cbm/.json, Keras .keras, ONNX .onnx, scikit-learn .skops, "
+        "gigrad .gig",
         (*BUILD, "check", "verify"), metavar="MODEL", argument=(*BUILD, "check"), file="read", called="the model",
     )  # fmt: skip
     data: str | None = _opt(
@@ -121,7 +134,11 @@ class Config:
         called="the data",
     )  # fmt: skip
     against_data: str | None = _opt(
-        "The table that THAT was made from", ("monitor",), metavar="TABLE", file="read", called="the other data"
+        "The table that THAT was made from",
+        ("monitor", "report"),
+        metavar="TABLE",
+        file="read",
+        called="the other data",
     )
     reference: str | None = _opt(
         "The table that scores are explained against", (*BUILD, "verify"), metavar="TABLE", file="read",
@@ -136,6 +153,10 @@ class Config:
     cutoff: float | None = _opt(
         "The passing score, in what is explained; the reference is then who passes", (*BUILD, "verify")
     )
+    method: str | None = _opt(
+        "For scorecards: below-maximum (the card's own; no --reference) or below-average (of all in --reference); by "
+        "default GIG against the reference", (*BUILD, "verify"), metavar="NAME",
+    )  # fmt: skip
     higher_is_better: bool | None = _opt(
         "Whether a high score speaks for an applicant",
         (*BUILD, "verify", "monitor"),
@@ -145,7 +166,7 @@ class Config:
         "A CSV or TOML file of reason texts and codes", ("reasons",), metavar="FILE", file="read",
         called="the statements",
     )  # fmt: skip
-    top: int | None = _opt("Reasons an applicant, at most (4)", ("reasons", "monitor"), metavar="N")
+    top: int | None = _opt("Reasons an applicant, at most (4)", ("reasons", "monitor", "report"), metavar="N")
     exclude: tuple[str, ...] | None = _opt("A feature or group that must not be given as a reason", ("reasons",))
     min_share: float | None = _opt("Least share of the shortfall that is a reason (0)", ("reasons",))
     permitted: tuple[str, ...] | None = _opt(
@@ -183,29 +204,25 @@ class Config:
     weights: str | None = _opt(
         "The column of the reference that holds its weights", (*BUILD, "verify"), metavar="COLUMN"
     )
-    discrete: tuple[str, ...] | None = _opt(
-        "A column without values in between, or with its values: term=36,60; may be given several times, 'none' for "
-        "none. By default the reference and the model's thresholds decide", BUILD, metavar="COLUMN",
-    )  # fmt: skip
-    nominal: tuple[str, ...] | None = _opt(
-        "A column of numbers that are codes; may be given several times", BUILD, metavar="COLUMN"
-    )
+    discrete: tuple[str, ...] | None = _shared("discrete", BUILD, "COLUMN")
+    nominal: tuple[str, ...] | None = _shared("nominal", BUILD, "COLUMN")
     reference_rows: int | None = _opt("Draw this many rows from the reference", (*BUILD, "verify"), metavar="N")
     distill: int | None = _opt(
         "Save so many weighted rows that stand for the reference, instead of all: another reference, and less personal "
         "data", ("save",), metavar="N",
     )  # fmt: skip
-    tol: float | None = _opt("Largest relative error of a credit where quadrature is needed (1e-6)", BUILD)
-    corner_tol: float | None = _opt(
-        "Largest error where many columns change at once and orders are sampled, relative to the row's largest "
-        "credit (1e-3)", BUILD,
-    )  # fmt: skip
+    tol: float | None = _shared("tol", BUILD)
+    corner_tol: float | None = _shared("corner_tol", BUILD)
     max_error: float | None = _opt(
         "Promise that no credit is off by more, in units of the score: else exit code 8 and no result, or with "
         "--on-error skip or null the row is rejected", RUN,
     )  # fmt: skip
-    seed: int | None = _opt("For whatever is drawn at random (0)", (*BUILD, "verify", "monitor"), metavar="N")
-    threads: int | None = _opt("All cores by default; answers do not depend on it", (*SHOWN, "verify"), metavar="N")
+    settle: float | None = _opt(
+        "Explain each row against as many references as settle its reasons at this confidence, say 0.99; credits are "
+        "estimates then", RUN, metavar="CONFIDENCE",
+    )  # fmt: skip
+    seed: int | None = _shared("seed", (*BUILD, "verify", "monitor"), "N")
+    threads: int | None = _shared("n_threads", (*SHOWN, "verify"), "N")
     batch_rows: int | None = _opt("Rows at a time: what bounds the memory", RUN, metavar="N")
     on_error: str | None = _opt("Rows that cannot be explained: fail (before anything is written), skip or null", RUN)
     rejects: str | None = _opt(
@@ -249,19 +266,19 @@ class Config:
     quiet: bool | None = _opt("Say nothing but warnings and errors", ALL, "--quiet", "-q", in_file=False)
 
     def over(self, file: Config) -> Config:
-        """These options where they say something, those of a file elsewhere."""
+        """These options where they are set, those of a file elsewhere."""
         given = {f.name: v for f in fields(self) if (v := getattr(self, f.name)) not in (None, {})}
         return replace(file, **given)
 
     def need(self, name: str, option: str) -> str:
-        """A text that the command cannot do without."""
+        """The value of an option that the command requires; an InputError if it is missing."""
         value = getattr(self, name)
         if value is None:
             raise InputError(f"{option} must be given, on the command line or as {name!r} in the file of --config.")
         return str(value)
 
     def files(self, use: Literal["read", "write"]) -> dict[str, str]:
-        """The files that are read, or written, by what a message calls them."""
+        """The files that are read, or written: their name in messages -> path."""
         found: dict[str, str] = {}
         for name, option in OPTIONS.items():
             path = getattr(self, name)
@@ -278,7 +295,7 @@ class Config:
         return found
 
     def _named_after(self, out: str) -> dict[str, str]:
-        """Files that stand beside a result, named after it."""
+        """The files that are written beside a result and named after it: name in messages -> path."""
         names = {"the parts of the result": f"{out}.unfinished"}
         if self.on_error in ("skip", "null") and self.rejects is None:
             names["the rejects"] = f"{out}.rejects.csv"

@@ -1,10 +1,10 @@
-"""Model files: what can be read without running code from them, and what is refused, with the reason.
+"""Model files: read without running code from them, or refused with the reason.
 
-The tree libraries' own readers crash the whole process on many damaged files. So what can be checked is checked here
-first (the binary JSON of XGBoost, the text of LightGBM), and then every file is read in a child process, imported and
-asked for a prediction there; only what survives that is read in this one. scikit-learn models come as
-skops files, whose types are checked against a list; a pickle runs code when it is loaded, and is refused unless asked
-for by name.
+The tree libraries' own readers crash the whole process on many damaged files. So some formats are checked here first
+(the binary JSON of XGBoost, the text of LightGBM), and then every file is read in a child process, where the model is
+imported and makes a prediction; only if that succeeds is it read in this process. scikit-learn models are read from
+skops files, whose types are checked against a list; a pickle runs code when it is loaded, and is refused unless
+`trust_pickle` is given.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ..tables import Rows
 from .keras_archive import load_keras
 from .lightgbm_text import check_lightgbm
 from .rehearsal import prepare, rehearse
+from .spark_folder import is_spark_folder, load_spark
 from .ubj import read_ubj
 
 _log = logger("models")
@@ -77,12 +78,13 @@ def load_model(path: str | os.PathLike[str], *, trust_pickle: bool = False, trus
     Parameters
     ----------
     path : path
-        XGBoost .json or .ubj, LightGBM .txt, CatBoost .cbm or .json, Keras .keras, skops .skops for scikit-learn,
-        scorecards .csv, .toml and .pmml, gigrad .gig (also for torch nets: save what `import_model` gives).
+        XGBoost .json or .ubj, LightGBM .txt, CatBoost .cbm or .json, Keras .keras, ONNX .onnx, skops .skops for
+        scikit-learn, scorecards .csv, .toml and .pmml, gigrad .gig (also for torch nets: save the result of
+        `import_model`), the folder of a saved Spark PipelineModel.
     trust_pickle : bool
         Load pickle and joblib files, which run code. Only for files you trust as you trust the code you run.
     trusted : sequence of str
-        Types in a .skops file, beyond those that skops knows and `TRUSTED`, that may be built.
+        Types in a .skops file that may be built, beside those that skops trusts and `TRUSTED`.
 
     Raises
     ------
@@ -92,8 +94,9 @@ def load_model(path: str | os.PathLike[str], *, trust_pickle: bool = False, trus
         For a file of a kind that is not read, or that holds a model that cannot be imported.
     """
     path = Path(path)
-    if not path.is_file():
-        raise InputError(f"A model must be a file; {path} {'is a folder' if path.is_dir() else 'does not exist'}.")
+    if not path.is_file() and not is_spark_folder(path):
+        what = "is a folder that Spark ML has not written" if path.is_dir() else "does not exist"
+        raise InputError(f"A model must be a file, or the folder of a saved Spark pipeline; {path} {what}.")
     suffix = path.suffix.lower()
     _log.info("reading %s", path)
     if suffix == portable.SUFFIX:
@@ -103,7 +106,7 @@ def load_model(path: str | os.PathLike[str], *, trust_pickle: bool = False, trus
     if suffix in _TORCH:
         raise UnsupportedModelError(
             f"{path} holds the weights of a torch module without its structure. Build the module in Python, load the "
-            "weights, and save what gigrad makes of it: gigrad.import_model(module).save('net.gig')."
+            "weights, and save the imported graph: gigrad.import_model(module).save('net.gig')."
         )
     if suffix in _SCORECARDS:
         return Scorecard.read(path)
@@ -115,14 +118,15 @@ def load_model(path: str | os.PathLike[str], *, trust_pickle: bool = False, trus
 
 
 def try_file(path: Path, trusted: Sequence[str]) -> None:
-    """Read a file, import the model and let it predict, on zeros and on missing values: what the child does."""
+    """In the child process: read a file, import the model and predict on zeros and on missing values."""
     graph = import_model(_kind(path, trusted).load(path))
     rows = np.zeros((2, len(graph.columns)))
     rows[1, [c.missing for c in graph.columns]] = np.nan
     labelled = [j for j, c in enumerate(graph.columns) if c.labels]
     table: Any = rows.astype(object) if labelled else rows
     for j in labelled:
-        table[0, j] = (graph.columns[j].labels or (0,))[0]
+        told = slice(0, 1) if graph.columns[j].missing else slice(None)  # CatBoost refuses a number for a category
+        table[told, j] = (graph.columns[j].labels or (0,))[0]
     read = Rows(rows, table, graph.feature_names)
     for witness in graph.witnesses:
         if witness.source is None:
@@ -130,7 +134,9 @@ def try_file(path: Path, trusted: Sequence[str]) -> None:
 
 
 def _kind(path: Path, trusted: Sequence[str]) -> Kind:
-    """What a file is, by its ending and its first bytes."""
+    """The kind of a file, by its ending and its first bytes."""
+    if path.is_dir():
+        return _SPARK
     suffix = path.suffix.lower()
     if suffix == ".json":
         return _XGBOOST if _json_key(path) == "learner" else _CATBOOST_JSON
@@ -138,17 +144,18 @@ def _kind(path: Path, trusted: Sequence[str]) -> Kind:
         return Kind("skops", "skops.io", "skops", lambda p: _load_skops(p, trusted))
     if suffix == ".txt" and path.read_bytes()[:5] != b"tree\n":
         raise UnsupportedModelError(f"{path} must be a LightGBM model, which begins with the line 'tree'; it does not.")
-    found = {".ubj": _XGBOOST, ".txt": _LIGHTGBM, ".cbm": _CATBOOST, ".keras": _KERAS}.get(suffix)
+    found = {".ubj": _XGBOOST, ".txt": _LIGHTGBM, ".cbm": _CATBOOST, ".keras": _KERAS, ".onnx": _ONNX}.get(suffix)
     if found is None:
         raise UnsupportedModelError(
             f"{path} has an ending that is not known for a model: XGBoost .json or .ubj, LightGBM .txt, CatBoost .cbm "
-            "or .json, Keras .keras, skops .skops, scorecards .csv, .toml or .pmml, gigrad .gig."
+            "or .json, Keras .keras, ONNX .onnx, skops .skops, scorecards .csv, .toml or .pmml, gigrad .gig; or the "
+            "folder of a saved Spark pipeline."
         )
     return found
 
 
 def _json_key(path: Path) -> str:
-    """ "learner" or "features_info": what tells XGBoost's JSON from CatBoost's."""
+    """ "learner" for XGBoost's JSON, "features_info" for CatBoost's."""
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -160,11 +167,13 @@ def _json_key(path: Path) -> str:
 
 
 def _load_xgboost(path: Path) -> Any:
-    """The wrapper where one was saved: it predicts with its best iteration, a Booster with all of its trees."""
+    """The scikit-learn wrapper if one was saved (it predicts with its best iteration), else a Booster (all trees)."""
     xgboost = require("xgboost", "xgboost")
     data = path.read_bytes()
+    content = read_ubj(data) if path.suffix.lower() == ".ubj" else json.loads(data)
+    _refuse_newer_xgboost(path, content, xgboost.__version__)
     if path.suffix.lower() == ".ubj":
-        data = json.dumps(read_ubj(data)).encode()
+        data = json.dumps(content).encode()
     booster = xgboost.Booster()
     booster.load_model(bytearray(data))
     wrapper = json.loads(booster.attributes().get("scikit_learn") or "{}").get("_estimator_type")
@@ -176,13 +185,26 @@ def _load_xgboost(path: Path) -> Any:
     return booster
 
 
+def _refuse_newer_xgboost(path: Path, content: Any, installed: str) -> None:
+    """Raise for a file of a newer XGBoost, which may be misread silently: 2.0 loses the base_score of 3.1."""
+    saved = content.get("version") if isinstance(content, dict) else None
+    if not isinstance(saved, list) or not saved or not all(type(part) is int for part in saved):
+        raise CorruptModelError(f"{path} must say which version of XGBoost saved it, in 'version'; got {saved!r}.")
+    if tuple(saved[:2]) > tuple(int(part) for part in installed.split(".")[:2]):
+        needed = ".".join(map(str, saved))
+        raise UnsupportedModelError(
+            f"{path} must have been saved by the installed XGBoost, {installed}, or an older one: newer ones can be "
+            f"misread; it was saved by {needed}. Install xgboost>={needed}."
+        )
+
+
 def _load_lightgbm(path: Path) -> Any:
     check_lightgbm(path.read_bytes())
     return require("lightgbm", "lightgbm").Booster(model_file=str(path))
 
 
 def _load_catboost(path: Path, format: str) -> Any:
-    """A classifier where its loss is one of classification, else a regressor: they predict differently."""
+    """A classifier if its loss is one of classification, else a regressor: they predict differently."""
     catboost = require("catboost", "catboost")
     plain = catboost.CatBoost()
     plain.load_model(str(path), format=format)
@@ -195,9 +217,22 @@ def _load_catboost(path: Path, format: str) -> Any:
 
 _CLASSIFY = ("Logloss", "CrossEntropy", "MultiClass", "MultiLogloss", "MultiCrossEntropy")
 _XGBOOST = Kind("XGBoost", "xgboost", "xgboost", _load_xgboost)
+
+
+def _load_onnx(path: Path) -> Any:
+    """The ONNX model in the file alone: external data files are never opened."""
+    onnx = require("onnx", "onnx")
+    try:
+        return onnx.load_model_from_string(path.read_bytes())
+    except Exception as error:  # protobuf's own class of errors, which is no ValueError
+        raise CorruptModelError(f"{path} must be an ONNX model; it cannot be read ({error}).") from None
+
+
 _LIGHTGBM = Kind("LightGBM", "lightgbm", "lightgbm", _load_lightgbm)
 _CATBOOST = Kind("CatBoost", "catboost", "catboost", lambda p: _load_catboost(p, "cbm"))
 _KERAS = Kind("Keras", "h5py", "keras", load_keras)
+_SPARK = Kind("gigrad", "pyarrow.parquet", "spark", load_spark)
+_ONNX = Kind("ONNX", "onnx", "onnx", _load_onnx)
 _CATBOOST_JSON = Kind("CatBoost", "catboost", "catboost", lambda p: _load_catboost(p, "json"))
 
 
@@ -210,8 +245,8 @@ def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
         said = f"{path} holds types that skops does not know to be harmless: {', '.join(unknown)}."
         if harmful:
             raise UnsupportedModelError(
-                f"{said} {', '.join(harmful)}: no part of a model library that is known here, and building it may run "
-                "any code. Ask whoever made the file what it is for, or take the model from somewhere else."
+                f"{said} {', '.join(harmful)}: not part of a known model library, and building it may run any code. "
+                "Ask the file's author what it is for, or get the model from somewhere else."
             )
         raise UnsupportedModelError(
             f"{said} They are models of installed libraries; if they are meant to be in the file, allow them by name: "
@@ -221,8 +256,8 @@ def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
 
 
 def _is_estimator(name: str) -> bool:
-    """Whether a name is that of a model class of a library that gigrad reads: the only ones that a message names for
-    trust. Only modules of these libraries are imported to find out."""
+    """Whether a name is a model class of a library that gigrad reads: a message suggests trust for these alone. Only
+    modules of these libraries are imported to find out."""
     module, _, own = name.rpartition(".")
     if module.partition(".")[0] not in ("sklearn", "xgboost", "lightgbm", "catboost"):
         return False

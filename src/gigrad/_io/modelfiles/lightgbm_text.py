@@ -1,4 +1,4 @@
-"""LightGBM's text format, checked before LightGBM reads it: its own reader believes every number it is told."""
+"""LightGBM's text format, checked before LightGBM reads it: its own reader trusts every number in the file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_lightgbm(data: bytes) -> None:
         raise CorruptModelError("Its parameters must end with 'end of parameters'; it was cut short or changed.")
     # LightGBM's own program writes no labels; a model with category splits from Python always has some.
     if b"\npandas_categorical:" not in tail and b"\ncat_threshold=" in data[:end]:
-        raise CorruptModelError("It must end with 'pandas_categorical:'; it was cut short, or cannot say its labels.")
+        raise CorruptModelError("It must end with 'pandas_categorical:'; it was cut short, or has no labels.")
     header = _fields(data[:begin].decode(), "its header")
     absent = [name for name in _HEADER if name not in header]
     if absent:
@@ -46,10 +46,11 @@ def check_lightgbm(data: bytes) -> None:
     if sum(sizes) != end - begin or any(size < 1 for size in sizes) or not 0 < per_round <= len(sizes):
         raise CorruptModelError("Its tree_sizes must add up to the size of its trees.")
     for number, size in enumerate(sizes):
-        block = data[begin : begin + size].decode()
-        if not block.startswith(f"Tree={number}\n"):
+        block = data[begin : begin + size]
+        if not block.startswith(f"Tree={number}\n".encode()):
             raise CorruptModelError(f"Its tree_sizes must say where tree {number} begins.")
-        _check_tree(_fields(block, f"tree {number}"), columns)
+        # a wrong size may split a UTF-8 character; the next tree then does not begin where it should
+        _check_tree(_fields(block.decode(errors="replace"), f"tree {number}"), columns)
         begin += size
 
 
@@ -57,7 +58,7 @@ def _check_tree(tree: dict[str, str], columns: int) -> None:
     leaves = int(_numbers(tree, "num_leaves", 1, whole=True)[0])
     sets = int(_numbers(tree, "num_cat", 1, whole=True)[0])
     if leaves < 1 or sets < 0:
-        raise CorruptModelError("A tree must have a leaf or more, and no fewer than none category splits.")
+        raise CorruptModelError("A tree must have at least one leaf, and 0 or more category splits.")
     splits = leaves - 1
     for name in ("num_leaves", "num_cat", "leaf_value", *(_NEEDED if splits else ())):
         if name not in tree:

@@ -1,7 +1,7 @@
-"""A child process in which model files are read first: what crashes a library's reader crashes only the child.
+"""A child process in which model files are read first, so that a crash of a library's reader ends only the child.
 
-The child is a fresh interpreter, because a forked one would inherit half of the libraries' threads. It is kept for the
-next file, and told which to read by a line of JSON; its answer is another.
+The child is a fresh interpreter, because a forked one would inherit the libraries' threads in an undefined state. It is
+kept for the next file; requests and answers are lines of JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import NoReturn
 
 from ... import errors
 
-# What reading may take, beyond what grows with the file: a damaged one may ask for anything.
+# Limits on time and memory for reading, beyond those that grow with the file: a damaged one may demand anything.
 _SECONDS = 60.0
 _SECONDS_A_MEGABYTE = 1.0
 _BYTES = 4 * 2**30
@@ -30,7 +30,7 @@ _BYTES_A_BYTE = 50
 
 
 def prepare(package: str) -> None:
-    """Begin the child, which imports `package` while the caller does: that takes either of them seconds."""
+    """Start the child, which imports `package` while the caller does: the import takes seconds."""
     global _child
     if _child is None:
         _child = _Child(package)
@@ -40,7 +40,7 @@ def rehearse(path: Path, name: str, trusted: Sequence[str]) -> None:
     """Let the child read `path`, a file of the library `name`; whatever goes wrong there is raised here."""
     global _child
     said = None
-    # A child that has read damaged files before may not be sound: only a fresh one's failure counts.
+    # A child that has read damaged files may be in a bad state: only the failure of a fresh one counts.
     for fresh in (False, True):
         if _child is None or fresh:
             _child = _Child()
@@ -69,9 +69,9 @@ class _Child:
         atexit.register(self.end)
 
     def ask(self, path: Path, trusted: Sequence[str]) -> dict[str, str] | None:
-        """What the child says about a file; None where it crashed or took too long, and is gone."""
+        """The child's answer about a file; None if it crashed, or took too long and was ended."""
         self.read += 1
-        self.seconds = _SECONDS + _SECONDS_A_MEGABYTE * path.stat().st_size / 2**20
+        self.seconds = _SECONDS + _SECONDS_A_MEGABYTE * size_of(path) / 2**20
         request = json.dumps({"path": str(path.absolute()), "trusted": list(trusted)}) + "\n"
         stdin, stdout = self.process.stdin, self.process.stdout
         with suppress(BrokenPipeError):
@@ -86,7 +86,7 @@ class _Child:
         return None
 
     def raise_end(self, path: Path, name: str) -> NoReturn:
-        """Say how the child ended."""
+        """Raise an error that says how the child ended."""
         if self.timed_out:
             raise errors.CorruptModelError(
                 f"{path} is damaged: {name} was still reading it after {self.seconds:.0f} s."
@@ -111,7 +111,7 @@ _child: _Child | None = None
 
 
 def _ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether a process that has closed its pipe ends by itself, as one does that crashes."""
+    """Whether a process that has closed its pipe ends by itself, as a crashing one does."""
     try:
         process.wait(5)
     except subprocess.TimeoutExpired:
@@ -120,7 +120,7 @@ def _ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def _read_line(pipe: int, seconds: float) -> bytes:
-    """A whole line from a pipe; nothing where it ends before, or nothing comes in time."""
+    """A whole line from a pipe; empty if the pipe closes first or the time is up."""
     said = b""
     until = time.monotonic() + seconds
     while not said.endswith(b"\n"):
@@ -135,7 +135,7 @@ def _read_line(pipe: int, seconds: float) -> bytes:
 
 
 def _raise(kind: str, text: str, path: Path, name: str) -> NoReturn:
-    """The child's error: ours as it was, anybody else's as a damaged file."""
+    """Raise the child's error: one of gigrad's as it was, any other as a CorruptModelError."""
     found = getattr(errors, kind, None)
     if isinstance(found, type) and issubclass(found, errors.GigradError):
         raise found(text if path.name in text else f"{path}: {text}")
@@ -144,28 +144,34 @@ def _raise(kind: str, text: str, path: Path, name: str) -> NoReturn:
 
 
 def serve(package: str | None) -> None:
-    """In the child: import `package`, then read files as they are named, until there are no more."""
+    """In the child: import `package`, then read the requested files until the pipe closes."""
     from . import try_file
 
-    answers = os.dup(1)  # libraries write to where print goes; the answers go elsewhere
+    answers = os.dup(1)  # libraries print to stdout, so the answers need a descriptor of their own
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if package is not None:
-        with suppress(ImportError):  # said when it is needed
+        with suppress(ImportError):  # raised again when it is needed
             importlib.import_module(package)
     for line in sys.stdin:
         request = json.loads(line)
         path = Path(request["path"])
         said = {}
         try:
-            _limit_memory(_BYTES + _BYTES_A_BYTE * path.stat().st_size)
+            _limit_memory(_BYTES + _BYTES_A_BYTE * size_of(path))
             try_file(path, request["trusted"])
         except BaseException as error:
             said = {"error": type(error).__name__, "text": str(error)[:4000]}
         os.write(answers, (json.dumps(said) + "\n").encode())
 
 
+def size_of(path: Path) -> int:
+    """The bytes of a file, or of all files in a folder."""
+    files = [f for f in path.rglob("*") if f.is_file() and not f.is_symlink()] if path.is_dir() else [path]
+    return sum(f.stat().st_size for f in files)
+
+
 def _limit_memory(more: int) -> None:
-    """Let this process take that many bytes more, so that a file which claims to be huge fails alone."""
+    """Limit this process to that many more bytes, so that a file which claims to be huge fails only here."""
     with suppress(ImportError, OSError, ValueError):  # no such module, file or limit on this system
         import resource
 

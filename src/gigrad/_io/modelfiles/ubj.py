@@ -14,7 +14,7 @@ _DEEPEST = 64
 
 
 def read_ubj(data: bytes) -> Any:
-    """The content of a UBJSON file; CorruptModelError for anything that does not fit into it."""
+    """The content of a UBJSON file; CorruptModelError if it is invalid."""
     reader = _Reader(data)
     content = reader.value(reader.take(1), 0)
     if reader.at != len(data):
@@ -55,7 +55,7 @@ class _Reader:
     def length(self) -> int:
         marker = self.take(1)
         if marker not in (b"i", b"U", b"I", b"l", b"L"):
-            raise CorruptModelError(f"The file has a length that is no whole number at byte {self.at}.")
+            raise CorruptModelError(f"The file has a length that is not a whole number at byte {self.at}.")
         return int(self.numbers(marker, 1)[0])
 
     def text(self) -> str:
