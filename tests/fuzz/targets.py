@@ -1,0 +1,130 @@
+"""What is fuzzed: functions of bytes that read what may come from anybody. A GigradError is an answer, all else is not.
+
+Each takes the bytes as they are, except `gig_parts`: the members of a .gig file bear checksums, so that random changes
+of the file would hardly reach what lies behind. There the bytes are edits of a file of the golden corpus.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import gigrad as gig
+from gigrad import portable
+from gigrad._io.modelfiles.lightgbm_text import check_lightgbm
+from gigrad._io.modelfiles.ubj import read_ubj
+from gigrad.errors import GigradError
+from gigrad.importers.scorecards import Scorecard
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def gig_file(data: bytes) -> None:
+    """A whole .gig file."""
+    explain_one(data)
+
+
+def gig_parts(data: bytes) -> None:
+    """Edits of a good file: its number, then (member, place, byte) again and again."""
+    base = GOOD[data[0] % len(GOOD)] if data else GOOD[0]
+    members = {name: bytearray(content) for name, content in base.items()}
+    names = sorted(members)
+    for member, high, low, value in zip(*[iter(data[1:])] * 4, strict=False):
+        content = members[names[member % len(names)]]
+        content[(high << 8 | low) % len(content)] = value
+    with io.BytesIO() as file:
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, content in members.items():
+                archive.writestr(zipfile.ZipInfo(name), bytes(content))
+        explain_one(file.getvalue())
+
+
+def explain_one(data: bytes) -> None:
+    """Read an explainer, and let it explain: what was accepted must be safe to walk."""
+    explainer = portable.from_bytes(data, n_threads=1)
+    width = len(explainer.reference.names)
+    with np.errstate(all="ignore"):
+        explainer(np.zeros((1, width)))
+
+
+def ubj(data: bytes) -> None:
+    """XGBoost's binary JSON."""
+    read_ubj(data)
+
+
+def lightgbm(data: bytes) -> None:
+    """LightGBM's text, as it is checked before LightGBM reads it."""
+    check_lightgbm(data)
+
+
+def ledger(data: bytes) -> None:
+    """A ledger of audit records, each replayed."""
+    for record in in_file(data, ".jsonl", lambda path: list(gig.read_ledger(path))):
+        gig.replay_reasons(record)
+
+
+def record(data: bytes) -> None:
+    """One audit record."""
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    gig.replay_reasons(content)
+
+
+def scorecard(data: bytes) -> None:
+    """A scorecard in each of its three forms."""
+    for ending in (".csv", ".toml", ".pmml"):
+        try:
+            card = in_file(data, ending, Scorecard.read)
+        except GigradError:
+            continue
+        gig.import_model(card)
+
+
+def in_file(data: bytes, ending: str, read: Callable[[Path], Any]) -> Any:
+    """What a reader of files makes of bytes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"it{ending}"
+        path.write_bytes(data)
+        return read(path)
+
+
+def good_files() -> Iterator[dict[str, bytes]]:
+    """The members of the files of the golden corpus."""
+    for path in sorted(GOLDEN.glob("format-*/*.gig")):
+        with zipfile.ZipFile(path) as archive:
+            yield {name: archive.read(name) for name in archive.namelist()}
+
+
+GOOD = list(good_files())
+TARGETS = {f.__name__: f for f in (gig_file, gig_parts, ubj, lightgbm, ledger, record, scorecard)}
+
+
+def seeds(name: str) -> list[bytes]:
+    """Good inputs to begin with."""
+    patterns = {
+        "gig_file": "format-2/linear.gig", "ubj": "models/*-binary.ubj", "lightgbm": "models/lightgbm-*.txt",
+        "ledger": "format-2/*.jsonl",
+    }  # fmt: skip
+    found = [path.read_bytes() for path in sorted(GOLDEN.glob(patterns[name]))] if name in patterns else []
+    if name == "gig_parts":
+        found = [bytes([i, 0, 0, 0, 123]) for i in range(len(GOOD))]
+    if name == "record":
+        path = GOLDEN / "format-2" / "margin.jsonl"
+        found = [json.dumps(record).encode() for record in gig.read_ledger(path)][:1]
+    return found
+
+
+def attempt(name: str, data: bytes) -> None:
+    """Run a target; raises what is no answer."""
+    with suppress(GigradError):
+        TARGETS[name](data)

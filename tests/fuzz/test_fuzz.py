@@ -1,0 +1,27 @@
+"""What fuzzing begins with and what it once found, tried without a fuzzer: answers or GigradErrors, nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import targets
+
+CORPUS = Path(__file__).parent / "corpus"
+KNOWN = [(name, path) for name in targets.TARGETS for path in sorted((CORPUS / name).glob("*"))]
+
+
+@pytest.mark.parametrize("name", targets.TARGETS)
+@pytest.mark.filterwarnings("ignore")
+def test_good_inputs_and_cut_ones(name: str) -> None:
+    seeds = targets.seeds(name)
+    assert seeds or name == "scorecard"
+    for seed in seeds[:3]:
+        for length in (len(seed), len(seed) // 2, 1, 0):
+            targets.attempt(name, seed[:length])
+
+
+@pytest.mark.parametrize(("name", "path"), KNOWN, ids=[f"{n}/{p.name}" for n, p in KNOWN])
+@pytest.mark.filterwarnings("ignore")
+def test_what_was_found_stays_repaired(name: str, path: Path) -> None:
+    targets.attempt(name, path.read_bytes())
