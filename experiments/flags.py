@@ -107,16 +107,16 @@ def measured(X: pd.DataFrame, y: Any, rows: int) -> dict[str, Any]:
 
 def table(results: dict[str, dict[str, Any]]) -> str:
     head = [
-        "data", "columns, discrete", "as written: reasons change", "largest change of a credit",
-        "half-way: reasons change", "largest change of a credit", "half-way gives other reasons than as written",
-        "a reason depends on half-way",
+        "data", "columns, discrete", "as written: reasons, credit", "half-way: reasons, credit",
+        "half-way, not as written", "depends on half-way",
     ]  # fmt: skip
     lines = [head, ["---"] * len(head)]
     for name, r in results.items():
         written, half = r["as written"], r["half-way"]
         lines.append(
-            [name, f"{r['columns']}, {r['discrete']}", f"{written['reasons change']:.0%}",
-             f"{written['credit moves']:.2f}", f"{half['reasons change']:.0%}", f"{half['credit moves']:.2g}",
+            [name, f"{r['columns']}, {r['discrete']}",
+             f"{written['reasons change']:.0%}, {written['credit moves']:.2f}",
+             f"{half['reasons change']:.0%}, {half['credit moves']:.2g}",
              f"{r['new reasons']:.0%}", f"{r['conventional']:.0%}"]
         )  # fmt: skip
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
