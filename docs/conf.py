@@ -56,7 +56,7 @@ sphinx_gallery_conf = {
 warnings.filterwarnings("ignore", message=".*non-interactive.*")
 
 html_theme = "pydata_sphinx_theme"
-html_title = "gigrad"
+html_title = f"gigrad {release}"  # every version has pages of its own
 html_static_path = ["_static"]
 html_css_files = ["gigrad.css"]
 html_show_sourcelink = False

@@ -36,7 +36,9 @@ else:
     size = 1_500 if os.environ.get("GIGRAD_QUICK") else 20_000
     table = pd.read_parquet(path).sample(size, random_state=0)
     y = (table["income"].astype(str) == ">50K").to_numpy(int)
-    X = table.drop(columns=["income", "split"]).reset_index(drop=True)
+    persons = ["age", "sex", "race", "marital_status", "relationship"]
+    persons += ["native_country"]
+    X = table.drop(columns=["income", "split", *persons]).reset_index(drop=True)
 numbers = list(X.select_dtypes("number"))
 texts = [c for c in X.columns if c not in numbers]
 

@@ -25,7 +25,6 @@ files = [p / "shared/data/taiwan_credit_default.parquet" for p in here.parents]
 path = next((p for p in files if p.exists()), None)
 if path is None:
     X, default = german_credit()
-    X = X.drop(columns=["personal_status_and_sex", "foreign_worker", "age"])
     groups = {"assets": ["savings_account", "property", "housing"]}
     statements = {"assets": {"code": "A1", "statement": "Insufficient assets"}}
 else:

@@ -16,9 +16,9 @@ import xgboost
 import gigrad as gig
 from gigrad.datasets import german_credit
 
-X, bad = german_credit()
-women = X["personal_status_and_sex"].astype(str).str.startswith("female").to_numpy()
-X = X.drop(columns=["personal_status_and_sex", "foreign_worker", "age"])
+X, bad = german_credit()  # without sex, nationality and age
+everyone, _ = german_credit(protected=True)
+women = everyone["personal_status_and_sex"].str.startswith("female").to_numpy()
 model = xgboost.XGBClassifier(n_estimators=80, max_depth=3, enable_categorical=True)
 model.fit(X, bad)
 
