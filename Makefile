@@ -5,9 +5,10 @@ VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMPS := $(VENV)/.stamps
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/gigrad/kernels/*.hpp src/gigrad/kernels/*/*.cpp src/gigrad/kernels/*/*.hpp)
-BUILD_TOOLS := "scikit-build-core>=0.10" "nanobind>=2.4" "cmake>=3.18" ninja
+BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.26" ninja
 
 .PHONY: help demo test check sanitize coverage docs models bench paper clean
+.PHONY: wheel test-wheel test-core test-oldest test-newest test-arm fuzz fuzz-native fuzz-loaders sbom
 .DEFAULT_GOAL := help
 
 help:
@@ -27,14 +28,15 @@ $(STAMPS)/demo: $(STAMPS)/venv $(NATIVE)
 	$(PY) -m pip install -q --no-build-isolation -e ".[demo]"
 	@touch $@
 
-# torch comes first and by exact version: a range would fetch gigabytes of GPU packages.
+# torch comes first and by exact version: a range alone would fetch gigabytes of GPU packages.
+TORCH := torch==2.13.0
 $(STAMPS)/test: $(STAMPS)/venv $(NATIVE)
-	$(PY) -m pip install -q torch==2.13.0
+	$(PY) -m pip install -q $(TORCH)
 	$(PY) -m pip install -q --no-build-isolation -e ".[test]"
 	@touch $@ $(STAMPS)/demo
 
 $(STAMPS)/docs: $(STAMPS)/venv $(NATIVE)
-	$(PY) -m pip install -q torch==2.13.0
+	$(PY) -m pip install -q $(TORCH)
 	$(PY) -m pip install -q --no-build-isolation -e ".[docs]"
 	@touch $@
 
@@ -44,9 +46,11 @@ demo: $(STAMPS)/demo
 check: $(STAMPS)/test
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
+	$(VENV)/bin/clang-format --dry-run --Werror $$(git ls-files '*.cpp' '*.hpp')
 	$(PY) -m codespell_lib
 	$(PY) tests/project/hygiene.py
 	$(PY) -m mypy
+	$(PY) -m mypy --config-file tests/mypy.ini
 
 test: check sanitize
 	$(PY) -m pytest -q -n 2 --dist worksteal
@@ -58,8 +62,12 @@ ifneq (,$(filter x86_64 amd64,$(shell uname -m)))
 SANITIZE += -DGIGRAD_X86
 SANITIZE_SIMD := build/sanitize-avx2.o build/sanitize-avx512.o
 endif
+ifneq (,$(filter aarch64 arm64,$(shell uname -m)))
+SANITIZE += -DGIGRAD_NEON
+SANITIZE_SIMD := build/sanitize-neon.o
+endif
 
-build/sanitize-plain.o: SIMD_FLAGS :=
+build/sanitize-plain.o build/sanitize-neon.o: SIMD_FLAGS :=
 build/sanitize-avx2.o: SIMD_FLAGS := -mavx2 -mbmi -mpopcnt
 build/sanitize-avx512.o: SIMD_FLAGS := -mavx512f -mavx512bw -mavx512vl -mavx512dq -mbmi -mpopcnt -Wno-maybe-uninitialized
 build/sanitize-%.o: $(KERNELS)/lanes/simd_%.cpp $(NATIVE)
@@ -72,9 +80,64 @@ build/sanitize: tests/native/sanitize.cpp build/sanitize-plain.o $(SANITIZE_SIMD
 sanitize: build/sanitize
 	@build/sanitize
 
-# Which lines of the Python code the tests reach; slower than make test.
+# The native core on 64-bit ARM, under qemu-user; see tests/emulated/README.md. COUNT=count: instructions of each walk.
+test-arm:
+	tests/emulated/arm.sh $(COUNT)
+
+# A wheel of this tree, in build/wheel; then the tests against the installed wheel, without sources and without a compiler.
+wheel: $(STAMPS)/venv
+	tests/wheel/build.sh $(PY)
+test-wheel: wheel $(STAMPS)/test
+	tests/wheel/run.sh $(PY) $(TESTS)
+
+# The same against NumPy and narwhals alone, and the oldest and newest versions that are supported; see tests/wheel.
+test-core: wheel
+	tests/wheel/versions.sh $(PY) core $(TESTS)
+test-oldest: wheel
+	tests/wheel/versions.sh $(PY) oldest $(TESTS)
+test-newest: wheel
+	tests/wheel/versions.sh $(PY) newest $(TESTS)
+
+# Coverage-guided fuzzing: of the native core by libFuzzer (clang), of the loaders by atheris. SECONDS for each target, or RUNS: as
+# many inputs, the same ones every time, which is what CI does.
+CLANG   ?= $(shell for name in clang++ clang++-19 clang++-18 clang++-17 clang++-16 clang++-14; do command -v $$name && break; done)
+SECONDS ?= 20
+FUZZ_LIMIT := $(if $(RUNS),-runs=$(RUNS) -seed=1,-max_total_time=$(SECONDS))
+FUZZED  := gig_file gig_parts ubj lightgbm ledger record scorecard
+FUZZ    := $(CLANG) -std=c++17 -O1 -g -ffp-contract=off -Wall -Wextra -fsanitize=fuzzer,address,undefined \
+           -fno-sanitize-recover=all -I$(KERNELS) -Itests
+build/fuzz/native: tests/fuzz/native.cpp $(NATIVE)
+	@test -n "$(CLANG)" || { echo "make fuzz needs clang++ with libFuzzer; on Debian: apt-get install clang"; exit 1; }
+	@mkdir -p build/fuzz/walks
+	$(FUZZ) tests/fuzz/native.cpp $(KERNELS)/lanes/simd_plain.cpp -o $@ -pthread
+
+fuzz-native: build/fuzz/native
+	@mkdir -p tests/fuzz/corpus/native
+	build/fuzz/native $(FUZZ_LIMIT) -timeout=20 -max_len=4000 -verbosity=0 -print_final_stats=1 \
+	  -artifact_prefix=tests/fuzz/corpus/native/ build/fuzz/walks tests/fuzz/corpus/native
+fuzz-loaders: $(STAMPS)/demo
+	$(PY) -m pip install -q atheris
+	for target in $(FUZZED); do $(PY) tests/fuzz/loaders.py $$target $(FUZZ_LIMIT) || exit 1; done
+fuzz: fuzz-native fuzz-loaders
+
+# What a wheel is made of, with SHA-256 of every file that the build reads.
+sbom: $(STAMPS)/venv
+	@mkdir -p build
+	$(PY) tools/sbom.py > build/sbom.json
+
+# Which lines of the Python and the C++ code the tests reach, held to the floors in pyproject.toml; slower than make test.
+# The native core is built once more, to count its lines, in an environment that takes everything else from .venv.
+COVERAGE := build/coverage
+COUNTING := $(COVERAGE)/venv/bin/python
 coverage: $(STAMPS)/test
-	$(PY) -m pytest -q -n 2 --dist worksteal --cov=gigrad --cov-report=term --cov-report=html:build/coverage
+	rm -rf $(COVERAGE) .coverage .coverage.*
+	$(PY) -m venv --without-pip $(COVERAGE)/venv
+	$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+	  $$($(COUNTING) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth
+	$(PY) -m pip --python $(COUNTING) install -q --no-build-isolation --no-deps -e . -C build-dir=$(COVERAGE)/native \
+	  -C cmake.define.CMAKE_CXX_FLAGS="--coverage -fprofile-update=atomic"
+	$(COUNTING) -m pytest -q -n 2 --dist worksteal --cov=gigrad --cov-report=html:$(COVERAGE)/html
+	$(COUNTING) tests/project/measure_coverage.py $(COVERAGE)/native
 
 # What is supported, written into the README and the documentation from the table that drives the conformance tests.
 models: $(STAMPS)/test
@@ -82,7 +145,7 @@ models: $(STAMPS)/test
 
 # Every claim about speed, as ratios in one run on this machine.
 bench: $(STAMPS)/test
-	cd benchmarks && ../$(PY) run.py && ../$(PY) mixed.py && ../$(PY) corners.py
+	cd benchmarks && ../$(PY) run.py && ../$(PY) mixed.py && ../$(PY) corners.py && ../$(PY) history.py
 
 # The pages, in docs/_build/html. A warning is an error; nothing on them is fetched when they are read.
 docs: $(STAMPS)/docs
@@ -92,7 +155,7 @@ docs: $(STAMPS)/docs
 
 # The paper's experiments, in full: under an hour. A run that was cut off goes on where it stopped.
 paper: $(STAMPS)/test
-	cd experiments && for name in figures moons ovals covertype comparison page; do ../$(PY) $$name.py || exit 1; done
+	cd experiments && for name in figures moons ovals covertype covertype_keras comparison page; do ../$(PY) $$name.py || exit 1; done
 
 clean:
 	rm -rf $(VENV) build

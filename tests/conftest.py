@@ -8,7 +8,6 @@ from typing import Any
 
 import hypothesis
 import pytest
-from real_tables import real_table
 
 # Where CI runs, the same examples every time: a new counterexample is for a person to find, not for a landing to meet.
 hypothesis.settings.register_profile("ci", derandomize=True)
@@ -24,4 +23,6 @@ os.environ.setdefault("KERAS_BACKEND", "torch")  # else Keras asks for TensorFlo
 @pytest.fixture(scope="session")
 def table() -> Callable[[str], Any]:
     """`table("german_credit")` reads one of the real tables."""
+    from real_tables import real_table  # here, because it needs pandas and the core's own tests must not
+
     return real_table

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import importlib
 import json
 import subprocess
 import sys
@@ -14,7 +16,7 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 @pytest.mark.slow
 def test_the_tree_benchmarks_run_and_competitors_agree(tmp_path: Path) -> None:
-    command = [sys.executable, BENCHMARKS / "run.py", "--quick", "--folder", tmp_path]
+    command: list[str | Path] = [sys.executable, BENCHMARKS / "run.py", "--quick", "--folder", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((tmp_path / "trees.json").read_text())
@@ -35,7 +37,7 @@ def test_the_tree_benchmarks_run_and_competitors_agree(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_mixed_benchmarks_run(tmp_path: Path) -> None:
-    command = [sys.executable, BENCHMARKS / "mixed.py", "--quick", "--folder", tmp_path]
+    command: list[str | Path] = [sys.executable, BENCHMARKS / "mixed.py", "--quick", "--folder", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((tmp_path / "mixed.json").read_text())
@@ -44,11 +46,49 @@ def test_the_mixed_benchmarks_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_benchmark_of_constants_runs(tmp_path: Path) -> None:
+    command: list[str | Path] = [sys.executable, BENCHMARKS / "limits.py", "--quick", "--folder", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| `ACTIVE_WIDTH` | 128 | off |" in (tmp_path / "limits.md").read_text()
+
+
+@pytest.mark.slow
 def test_the_benchmarks_of_corners_run(tmp_path: Path) -> None:
-    command = [sys.executable, BENCHMARKS / "corners.py", "--quick", "--folder", tmp_path]
+    command: list[str | Path] = [sys.executable, BENCHMARKS / "corners.py", "--quick", "--folder", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     record = json.loads((tmp_path / "corners.json").read_text())
     assert len(record["curve"]) == 20
     assert all(line["error"] < 0.1 for line in record["stacks"])
     assert "| ms a pair |" in (tmp_path / "corners.md").read_text()
+
+
+@pytest.mark.slow
+def test_the_benchmark_of_the_service_runs(tmp_path: Path) -> None:
+    """A few hundred requests, every answer compared; memory is watched in the long run that results/ has."""
+    for more in (["--quick"], ["--soak", "200"]):
+        command: list[str | Path] = [sys.executable, BENCHMARKS / "serve.py", *more, "--folder", tmp_path]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    record = json.loads((tmp_path / "serve.json").read_text())
+    assert {line["clients"] for line in record["latencies"]} == {1, 4, 16}
+    assert (record["soak"]["requests"], record["soak"]["wrong"]) == (200, 0)
+    assert "| explain | 16 |" in (tmp_path / "serve.md").read_text()
+
+
+def test_the_history_keeps_every_run_and_names_what_fell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    history = importlib.import_module("history")
+    record = json.loads((BENCHMARKS / "results" / "trees.json").read_text())
+    path = tmp_path / "history.csv"
+    assert history.append(path, history.line_of(record, "aaa")) == []
+    assert history.append(path, history.line_of(record, "aaa")) == []  # once
+    record["lines"][0]["ratio"] *= 0.7
+    record["lines"].append({"work": "something new", "peer": "shap", "ratio": 2.0})
+    said = history.append(path, history.line_of(record, "bbb"))
+    assert len(said) == 1
+    assert record["lines"][0]["work"] in said[0]
+    lines = list(csv.DictReader(path.read_text().splitlines()))
+    assert [line["commit"] for line in lines] == ["aaa", "bbb"]
+    assert [line["something new / shap"] for line in lines] == ["", "2"]

@@ -63,7 +63,7 @@ def left_out(text: str) -> list[str]:
                 or kind == "bash"
                 or (kind == "python" and code in run_by_outputs)
                 or (kind == "text" and follows == "python")
-                or (kind in ("python", "text") and bool(REASON.fullmatch(above)))
+                or (kind in ("python", "text", "toml") and bool(REASON.fullmatch(above)))
             )
         if not fine:
             complaints.append(f"{kind}: {code}")

@@ -18,9 +18,12 @@ import gigrad as gig
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE_NAMES = {"tree", "model", "X", "bad", "risk", "approved"}
 WIDEST = 93  # characters of an example that fit its page, at the width of a laptop
-MODULES = ("references", "plots", "batch", "portable", "spark", "testing", "datasets", "configuration")
+MODULES: tuple[str, ...] = ("references", "plots", "batch", "portable", "serve", "mlflow", "spark", "testing")
+MODULES += ("datasets", "configuration")
 WITHOUT_EXAMPLE = {
     "batch.Summary",  # seen in the example of batch.run
+    "serve.run",  # serves until it is stopped: see tests/serve
+    "mlflow.load_explainer",  # seen in the example of mlflow.log_explainer: a store takes seconds to set up
     "testing.ImporterReport",  # and of testing.check_importer
     "testing.Corner", "testing.find_corners", "testing.thresholds", "testing.jumping_columns", "testing.edge_tables",
     "testing.has_gradient", "testing.gradient", "testing.reads_scores",  # parts of the definition, for tests of engines

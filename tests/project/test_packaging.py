@@ -7,6 +7,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import gigrad
+
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # where a package is installed under another name
@@ -55,3 +57,54 @@ def test_every_extra_that_a_page_names_exists() -> None:
     for path in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         for group in re.findall(r'(?:gigrad|"\.|\.)\[([a-z0-9,_-]+)\]"?', path.read_text()):
             assert set(group.split(",")) <= set(EXTRAS), (path.name, group)
+
+
+def test_the_version_stands_in_one_place() -> None:
+    """The package takes it from `__init__`; what cannot (a citation) must say the same."""
+    assert "version" in tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dynamic"]
+    cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited is not None
+    assert cited[1] == re.sub(r"\.dev\d+$", "", gigrad.__version__)
+
+
+def test_no_extra_pins_a_version_for_users() -> None:
+    """`test` and `docs` set up the development of gigrad itself."""
+    pinned = {name: line for name, lines in EXTRAS.items() for line in lines if "==" in line}
+    assert set(pinned) <= {"test", "docs"}
+
+
+def _floor(line: str) -> tuple[str, str]:
+    """The name and the oldest version of a requirement "name>=version"."""
+    found = re.fullmatch(r"([\w-]+)>=([\d.]+)", line)
+    assert found is not None, line
+    return found[1], found[2]
+
+
+def test_the_oldest_versions_are_the_floors() -> None:
+    """`make test-oldest` installs tests/wheel/oldest.txt: exactly what pyproject.toml says is enough."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    floors = dict(_floor(line) for line in project["dependencies"])
+    extras = re.search(r"^extras=([\w,]+)", (ROOT / "tests" / "wheel" / "versions.sh").read_text(), re.MULTILINE)
+    assert extras is not None
+    for extra in [*extras[1].split(","), "torch"]:
+        for line in EXTRAS[extra]:
+            name, floor = _floor(line)
+            assert floors.setdefault(name, floor) == floor, name
+    lines = (ROOT / "tests" / "wheel" / "oldest.txt").read_text().splitlines()
+    oldest = dict(line.split("==") for line in lines if "==" in line)
+
+    def number(version: str) -> tuple[int, ...]:
+        return tuple(int(part) for part in version.split("."))
+
+    for name, floor in floors.items():
+        assert number(oldest[name])[: len(number(floor))] == number(floor), name
+
+
+def test_every_step_of_the_release_exists() -> None:
+    made = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    pages = ["RELEASING.md", "SECURITY.md", "docs/promises.md", "docs/security.md"]
+    for path in [*(ROOT / name for name in pages), *(ROOT / ".github" / "workflows").glob("*.yml")]:
+        text = path.read_text()
+        assert set(re.findall(r"make ([a-z][a-z-]*[a-z])(?=[`\s,;])", text)) <= made | {"test-"}, path.name
+        for named in re.findall(r"`((?:tests|tools|benchmarks|docs|\.github)/[\w./-]+)`", text):
+            assert (ROOT / named).exists() or named.endswith("corpus"), (path.name, named)
