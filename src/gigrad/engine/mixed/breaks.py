@@ -97,9 +97,11 @@ class _Points:
 
     def rate(self, a: Ints, b: Ints) -> Array:
         """The difference quotient of the gradient between two points, (n, numbers); 0 if one is -1 for none."""
-        known = (a >= 0) & (b >= 0)
-        length = np.where(known, self.time[b] - self.time[a], np.inf)
-        return np.asarray((self.parts[b] - self.parts[a]) / length[:, None])
+        out = np.zeros((len(a), self.parts.shape[1]))
+        known = (a >= 0) & (b >= 0)  # -1 would read the last row of the tables, which holds no point yet
+        a, b = a[known], b[known]
+        out[known] = (self.parts[b] - self.parts[a]) / (self.time[b] - self.time[a])[:, None]
+        return out
 
 
 def curves_at(patch: Patch, panel: Ints, time: Array) -> tuple[Array, Array]:
