@@ -6,12 +6,17 @@ thousand.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from axioms import broken_axioms
-from compositions import judge
+from compositions import composition, explained, judge
+from unwritten import with_nan
+
+from gigrad._explain.scorer import Scorer
 
 CASES = 300
 AXIOM_CASES = 120
+UNWRITTEN_CASES = 60
 
 FOUND = (
     424, 952, 2567, 2674, 4568, 7611, 16275, 16567, 37147, 55172, 900071, 900194, 2001398, 2004107, 2019755, 2020697,
@@ -40,3 +45,16 @@ def test_axioms_of_random_compositions(first: int) -> None:
     """See `axioms` for which of them hold on which paths."""
     for number in range(first, first + 20):
         assert not list(broken_axioms(number))
+
+
+@pytest.mark.parametrize("first", range(0, UNWRITTEN_CASES, 20))
+def test_credits_do_not_depend_on_what_memory_held(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(first, first + 20):
+        case = composition(number)
+        scorer = Scorer.of(case.graph, None, None)
+        want, _ = explained(case, scorer, 1e-6)
+        with monkeypatch.context() as patch:
+            with_nan(patch)
+            got, _ = explained(case, scorer, 1e-6)
+        np.testing.assert_array_equal(got.values, want.values, err_msg=f"case {number}")
+        np.testing.assert_array_equal(got.error, want.error, err_msg=f"case {number}")
