@@ -138,7 +138,7 @@ def test_a_client_that_sends_too_much_reads_why(running: Server) -> None:
 
 
 def test_a_crowd_is_refused_in_the_usual_shape_and_probes_are_answered(patient: Server) -> None:
-    # Heads that never end: answered connections are closed by uvicorn after five idle seconds, on a busy machine too soon.
+    # Heads that never end: uvicorn closes answered connections after five idle seconds, too soon on a busy machine.
     crowd = [opened(patient, GET) for _ in range(22)]
     status, told = patient.ask("POST", "/v1/explain", {"records": [GOOD]})
     assert (status, told["code"]) == (503, "overloaded")
