@@ -142,6 +142,19 @@ def test_rows_that_pass_a_level_are_those_of_numpy() -> None:
         kernels.passed_rows(rows, np.array([8]), 0.0)
 
 
+def test_rows_are_added_in_place() -> None:
+    rng = np.random.default_rng(0)
+    table, values, row = rng.normal(size=(4, 9)), rng.normal(size=(6, 9)), np.array([3, 0, 0, 2, 3, 3])
+    want = table.copy()
+    np.add.at(want, row, values)
+    kernels.add_rows(table, row, values)
+    np.testing.assert_allclose(table, want, atol=1e-14)
+    with pytest.raises(ValueError, match="must lie below 4"):
+        kernels.add_rows(table, np.array([4]), values[:1])
+    with pytest.raises(ValueError, match="columns of the table"):
+        kernels.add_rows(table, row, values[:, :4])
+
+
 @pytest.mark.parametrize("columns", [1, 8, 21])
 def test_largest_steps_are_those_of_numpy(columns: int) -> None:
     rows, left = np.random.default_rng(3).normal(size=(6, columns)), np.array([0, 2, 4])

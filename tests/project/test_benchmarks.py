@@ -50,7 +50,7 @@ def test_the_benchmark_of_constants_runs(tmp_path: Path) -> None:
     command: list[str | Path] = [sys.executable, BENCHMARKS / "limits.py", "--quick", "--folder", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "| `ACTIVE_WIDTH` | 128 | off |" in (tmp_path / "limits.md").read_text()
+    assert "| `TABLE_WIDTH` | 64 | off |" in (tmp_path / "limits.md").read_text()
 
 
 @pytest.mark.slow

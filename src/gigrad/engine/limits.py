@@ -132,13 +132,6 @@ TABLE_TESTED = 48
 # ------------------------------------------------------------
 # Speed: which of two exact ways is taken. Any value gives the same answers within the tolerance.
 
-ACTIVE_WIDTH = 128
-"""Layers of fewer units, below or above, are multiplied as they are. Without this the paper's ensemble takes 1.16 times
-as long (`benchmarks/results/limits.md`)."""
-
-ACTIVE_STRETCH = 128
-"""How many points of a leg are multiplied at once, roughly; legs with fewer than twice as many are not sorted."""
-
 TRACED_WEIGHTS = 1 << 13
 """Layers of more weights than this, over two or more layers of units with kinks, are multiplied by NumPy's BLAS for all
 paths of a block at once: 128 x 128 takes 0.93 of the core's time there, 256 x 256 0.59."""

@@ -8,6 +8,7 @@ from forests import graph_of
 
 import gigrad as gig
 from gigrad import kernels
+from gigrad.engine import limits
 from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, Product, Sum
 from gigrad.testing import brute_force
 
@@ -128,3 +129,22 @@ def test_units_with_kinks_that_are_the_output_itself_equal_the_definition() -> N
     assert np.abs(e.gap).max() < 1e-12
     for i in range(5):
         np.testing.assert_allclose(e.values[i], brute_force(graph, starts[i], ends[i]), atol=1e-9)
+
+
+@pytest.mark.parametrize("activation", ["relu", "leaky_relu"])
+def test_layers_multiplied_by_blas_give_the_credit_of_the_core(
+    activation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, source = np.random.default_rng(4), Input(3)
+    top: Node = source
+    for width in (9, 8, 7):
+        layer = Affine(top, rng.normal(size=(width, top.width)) * np.sqrt(2 / top.width), rng.normal(size=width) / 3)
+        top = Elementwise(layer, activation, 0.1)
+    score = Elementwise(Affine(top, rng.normal(size=(1, 7)) / 3, np.zeros(1)), "tanh")
+    graph = graph_of(tuple(Column(n) for n in "abc"), source, score)
+    starts, ends = rng.normal(size=(8, 3)) * 2, rng.normal(size=(8, 3)) * 2
+    want = gig.explain_pairs(graph, starts, ends, tol=1e-10, discrete=()).values
+    monkeypatch.setattr(limits, "TRACED_WEIGHTS", 0)
+    got = gig.explain_pairs(graph, starts, ends, tol=1e-10, discrete=()).values
+    np.testing.assert_allclose(got, want, atol=1e-13)
+    np.testing.assert_allclose(got[0], brute_force(graph, starts[0], ends[0])[:, 0], atol=1e-9)

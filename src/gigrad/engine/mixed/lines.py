@@ -20,7 +20,6 @@ from .. import limits
 from ..paths import Block, Bools, Ints
 from ..roles import Roles
 from ..roots import passed, passed_along
-from .active import ActiveRows
 from .slopes import Fan
 
 
@@ -144,7 +143,6 @@ class Lines:
         self.values: dict[Node, Array] = {}
         self.middles: dict[Node, list[Array]] = {}  # inputs of nodes in the middle of their pieces
         self.hinges: dict[Node, Hinges] = {}
-        self.active: dict[Node, ActiveRows] = {}  # layers over units with kinks of which most are zero
         for node in roles.lines if nodes is None else nodes:
             self._trace(node)
 
@@ -210,13 +208,8 @@ class Lines:
         """The values of a layer over units with kinks: computed on the coarser grid, and updated from kink to kink."""
         units = node.source
         grid = self.grids[hinges.level + 1]
-        values, rows = units.forward(self._lifted(units.parents[0], hinges.level)), self.roles.transposed(node)
-        if ActiveRows.worth(rows, self.grids[hinges.level].offsets):
-            self.active[node] = ActiveRows(rows, self.grids[hinges.level].offsets, values, hinges.slope)
-            coarse = self.active[node].forward(values)
-            coarse += node.bias
-        else:
-            coarse = node.forward(values)
+        coarse = node.forward(units.forward(self._lifted(units.parents[0], hinges.level)))
+        rows = self.roles.transposed(node)
         return kernels.bend_rows(coarse, grid.at, grid.part, grid.time, hinges.point, hinges.bend, hinges.unit, rows)
 
     def _cut(self, level: int, piece: Ints, part: Array) -> int:
@@ -290,7 +283,7 @@ class Lines:
         """
         fine = self.grids[hinges.level + 1]
         sums = kernels.sum_groups(cotangent, fine.first_pieces)
-        back = self.active[node].back(sums, hinges.slope) if node in self.active else sums @ node.weight * hinges.slope
+        back = sums @ node.weight * hinges.slope
         if len(hinges.point):
             number = np.cumsum(np.bincount(fine.left, minlength=len(fine.time))) - 1  # the piece that begins at a point
             begin = number[hinges.point]
