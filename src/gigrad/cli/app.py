@@ -26,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich's help triples the time of --help
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 1 a fault of gigrad's own, 2 wrong usage, 3 input that cannot be used, 4 a model that "
+    epilog="Exit codes: 0 done, 1 a bug in gigrad, 2 wrong usage, 3 input that cannot be used, 4 a model that "
     "cannot be used, 5 output that cannot be written, 6 an interrupted run in the way, 7 a package that is not "
     "installed, 8 less accurate than promised, 9 records that do not verify, 130 interrupted, 143 terminated.",
 )

@@ -26,7 +26,7 @@ CODES: dict[type[BaseException], int] = {
     errors.ModelMismatchError: 4,
     errors.InputError: 3,
 }
-"""0 done, 1 a fault of gigrad's own, 2 wrong usage, 3 input that cannot be used, 4 a model that cannot be used, 5
+"""0 done, 1 a bug in gigrad, 2 wrong usage, 3 input that cannot be used, 4 a model that cannot be used, 5
 output that cannot be written, 6 an interrupted run in the way, 7 a package that is absent, 8 less accurate than
 promised, 9 records that do not verify, 130 interrupted, 143 terminated."""
 
