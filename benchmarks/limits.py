@@ -64,12 +64,10 @@ def rows(quick: bool) -> list[tuple[str, Any, str, Work]]:
     big, one = paper(1e-6, quick), ensemble("tanh", 1, quick)
     relu, names = ensemble("relu", 1, quick), ("the paper's ensemble", "trees and a tanh net", "trees and a ReLU net")
     out: list[tuple[str, Any, str, Work]] = [
-        ("FAN_SUMS", -1, names[0], big),
         ("TABLE_WIDTH", OFF, names[0], big),
         ("NARROW_CURVES", 0, names[0], big),
     ]
     for name, where, work in (
-        ("FAN_SUMS", names[0], big),
         ("ALONE_NUMBERS", names[0], big),
         ("TRACED_WEIGHTS", names[2], relu),
         ("PANEL_NODES", names[1], one),

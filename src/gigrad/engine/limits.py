@@ -178,10 +178,6 @@ NARROW_CURVES = 16
 SEGMENT_NODES = (1, 2, 4, 8)
 """Nodes on a segment of the head: an interpolant is orthogonal to what it misses up to that degree."""
 
-FAN_SUMS = 8
-"""Units that more sums than this read are pulled back by a matrix product. With all of them pulled back so, the paper's
-ensemble takes 1.20 times as long."""
-
 NODES_BETWEEN_KINKS = 6
 """Nodes of the panels between kinks of an opaque function."""
 

@@ -86,26 +86,6 @@ def add_rows(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], arg2: NDA
 def passed_rows(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], arg2: float, /) -> tuple[Any, ...]: ...
 def largest_steps(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], /) -> NDArray[numpy.float64]: ...
 def speed_parts(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.float64], /) -> tuple[Any, ...]: ...
-def units_at(
-    arg0: str,
-    arg1: NDArray[numpy.float64],
-    arg2: NDArray[numpy.int64],
-    arg3: NDArray[numpy.float64],
-    arg4: NDArray[numpy.float64],
-    /,
-) -> tuple[Any, ...]: ...
-def units_back(
-    arg0: str,
-    arg1: NDArray[numpy.float64],
-    arg2: NDArray[numpy.float64],
-    arg3: NDArray[numpy.float64],
-    arg4: NDArray[numpy.float64],
-    arg5: NDArray[numpy.float64],
-    arg6: NDArray[numpy.float64],
-    arg7: NDArray[numpy.int64],
-    arg8: NDArray[numpy.float64],
-    /,
-) -> tuple[Any, ...]: ...
 
 class CornerLeaves:
     def __init__(

@@ -20,7 +20,6 @@ from .. import limits
 from ..paths import Block, Bools, Ints
 from ..roles import Roles
 from ..roots import passed, passed_along
-from .slopes import Fan
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,11 +320,6 @@ class Lines:
     def straight(self) -> bool:
         """Whether no line has a kink on any leg."""
         return len(self.grids) == 1
-
-    @cached_property
-    def fan(self) -> Fan | None:
-        """The layer of units at the beginning of the curves, if there are many pieces and its fast path pays."""
-        return None if self.straight else Fan.of(self.roles)
 
     def _coarser(self, sums: Array, level: int, to: int) -> Array:
         for grid in self.grids[to + 1 : level + 1][::-1]:

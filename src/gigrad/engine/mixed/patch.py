@@ -57,10 +57,7 @@ class Patch:
         time = bare.middle[:, None] + bare.half[:, None] * bare.rule.nodes
         owner = np.repeat(np.arange(len(panels)), order)
         values: dict[Node, Array] = {}
-        if lines.fan is not None:
-            at = lines.fan.at(lines.ends[lines.fan.line], *bare._part(owner, time.ravel()))
-            values = roles.evaluate(roles.curves, at)
-        elif roles.curves:
+        if roles.curves:
             values = roles.evaluate(roles.curves, bare.lines_at(owner, time.ravel()))
         ends = [values[n].reshape(len(panels), order, n.width) for n in roles.curve_ends]
         table = np.concatenate([np.zeros((len(panels), order, 0)), *ends], axis=2)
@@ -199,11 +196,7 @@ class Patch:
         """Derivatives of one column of a curve end by each line below it, at all nodes: (panels, order, width) each."""
         cotangent = np.zeros_like(self.values[curve])
         cotangent[:, column] = 1.0
-        values = self.values
-        if self.lines.fan is not None:  # its units were evaluated without storing the line that they read
-            time = self.middle[:, None] + self.half[:, None] * self.rule.nodes
-            values = values | self.lines_at(np.repeat(np.arange(len(self.panels)), self.rule.size), time.ravel())
-        found = pull_back(self.roles.curves, {curve: cotangent}, values)
+        found = pull_back(self.roles.curves, {curve: cotangent}, self.values)
         return {n: v.reshape(len(self.panels), self.rule.size, -1) for n, v in found.items()}
 
     @cached_property

@@ -8,56 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ... import kernels
-from ...graph import Affine, Array, Elementwise, Node
+from ...graph import Array, Node
 from .. import limits
-from ..paths import Ints
-from ..roles import Roles, pull_back
 
 if TYPE_CHECKING:
     from .patch import Patch
-
-
-@dataclass(frozen=True, eq=False)
-class Fan:
-    """A layer of smooth units over the only line that curves read, and the few linear outputs that read the units.
-
-    A net of ReLU layers ends so if the last layer is smooth. Its units are evaluated on every piece of a path: one row
-    at a time, from line to outputs and back, without arrays of all units.
-    """
-
-    line: Node
-    units: Elementwise
-    sums: Affine
-    above: tuple[Node, ...]  # the other curves
-
-    @classmethod
-    def of(cls, roles: Roles) -> Fan | None:
-        """The fan at the beginning of the curves, if there is one."""
-        users: dict[Node, list[Node]] = {}
-        for node in (*roles.curves, *roles.head):
-            for parent in node.parents:
-                users.setdefault(parent, []).append(node)
-        lines = [n for n in roles.line_ends if any(u in roles.curves for u in users.get(n, []))]
-        if len(lines) != 1 or len(users[lines[0]]) != 1:
-            return None
-        (units,) = users[lines[0]]
-        if not isinstance(units, Elementwise) or units.name not in kernels.UNITS or units is roles.output:
-            return None
-        sums = users.get(units, [])
-        if (
-            len(sums) != 1
-            or not isinstance(sums[0], Affine)
-            or sums[0].width > limits.FAN_SUMS
-            or sums[0] not in roles.curves
-        ):
-            return None
-        return cls(lines[0], units, sums[0], tuple(n for n in roles.curves if n not in (units, sums[0])))
-
-    def at(self, rows: Array, left: Ints, part: Array) -> dict[Node, Array]:
-        """The units and their outputs where the line is `part` of the way from row `left` to the next, (n,) each."""
-        units, sums = kernels.units_at(self.units.name, rows, left, part, self.sums.weight)
-        sums += self.sums.bias
-        return {self.units: units, self.sums: sums}
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,38 +77,9 @@ def pulled(patch: Patch, curve: Node, column: int, weight: Array) -> tuple[dict[
         Weighted sums over the nodes of every panel.
     parts : Parts
     """
-    fan = patch.lines.fan
-    if fan is not None:
-        return _pulled_through_fan(patch, fan, curve, column, weight)
     gradient = patch.gradient(curve, column)
     sums = {n: np.matmul(weight[:, :, None, :], slope[None])[:, :, 0, :] for n, slope in gradient.items()}
     return sums, _parts(patch, gradient)
-
-
-def _pulled_through_fan(
-    patch: Patch, fan: Fan, curve: Node, column: int, weight: Array
-) -> tuple[dict[Node, Array], Parts]:
-    cotangent = np.zeros_like(patch.values[curve])
-    cotangent[:, column] = 1.0
-    waiting = pull_back(fan.above, {curve: cotangent}, patch.values)
-    left, share = patch.pieces
-    found = [
-        kernels.units_back(
-            fan.units.name, patch.values[fan.units], waiting[fan.sums], fan.sums.weight, one.ravel(),
-            patch.rule.to_coefficients[-4:], patch.lines.ends[fan.line], left, share,
-        )
-        for one in weight
-    ]  # fmt: skip
-    _, total, squares = found[0]
-    length, order = patch.panels.length, patch.rule.size
-    total, sizes = total / length, np.stack([np.abs(total), np.sqrt(squares)], axis=2) / length[None, :, None]
-    if order > 4:  # lower degrees were not computed: interpolated between the curve's speed and the known ones
-        values = patch.values[curve][:, column].reshape(len(length), -1)
-        speed = np.abs(values[:, -1] - values[:, 0]) / length + sizes.max(axis=(0, 2))
-        share = (np.arange(order - 4) / (order - 4))[:, None, None]
-        missing = speed[:, None] ** (1 - share) * sizes.max(axis=0) ** share
-        sizes, total = np.concatenate([missing, sizes]), np.concatenate([missing[:, :, 0], total])
-    return {fan.line: np.stack([line for line, _, _ in found])}, Parts.of(sizes, total)
 
 
 def _parts(patch: Patch, gradient: dict[Node, Array]) -> Parts:

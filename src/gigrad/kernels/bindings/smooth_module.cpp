@@ -4,9 +4,6 @@
 #include "smooth/rows.hpp"
 #include "smooth/series.hpp"
 #include "smooth/speed_parts.hpp"
-#include "smooth/units.hpp"
-
-#include <nanobind/stl/string.h>
 
 namespace gigrad {
 
@@ -182,48 +179,6 @@ nb::tuple py_speed_parts(const Cube& rows, const Matrix& to_coefficients) {
     return nb::make_tuple(last, first, above, total);
 }
 
-Unit unit_named(const std::string& name) {
-    if (name == "tanh") return Unit::tanh;
-    if (name == "sigmoid") return Unit::sigmoid;
-    refuse("units must be tanh or sigmoid; they are " + name + ".");
-}
-
-nb::tuple py_units_at(const std::string& name, const Matrix& rows, const Vector<int64_t>& at,
-                      const Vector<double>& part, const Matrix& weight) {
-    const Unit unit = unit_named(name);
-    check_between(rows, at, part);
-    if (rows.shape(1) != weight.shape(1)) refuse("rows and weight must have the same number of columns.");
-    const size_t n = at.size(), columns = rows.shape(1), width = weight.shape(0);
-    Numpy<double> sums = make<double>({n, width}, [](double*) {});
-    Numpy<double> units = make<double>({n, columns}, [&](double* out) {
-        units_at(unit, rows.data(), columns, at.data(), part.data(), n, weight.data(), width, out, sums.data());
-    });
-    return nb::make_tuple(units, sums);
-}
-
-nb::tuple py_units_back(const std::string& name, const Matrix& units, const Matrix& cotangent, const Matrix& weight,
-                        const Vector<double>& node_weight, const Matrix& top, const Matrix& rows,
-                        const Vector<int64_t>& at, const Vector<double>& share) {
-    const Unit unit = unit_named(name);
-    const size_t panels = at.size(), nodes = top.shape(1), degrees = top.shape(0), columns = units.shape(1),
-                 width = weight.shape(0);
-    if (degrees < 1 || degrees > MAX_TOPS) refuse("top must have 1.." + std::to_string(MAX_TOPS) + " rows.");
-    if (units.shape(0) != panels * nodes || cotangent.shape(0) != panels * nodes ||
-        node_weight.size() != panels * nodes)
-        refuse("units, cotangent and node_weight must have one row for each node of each panel.");
-    if (weight.shape(1) != columns || rows.shape(1) != columns || cotangent.shape(1) != width || share.size() != panels)
-        refuse("units, weight, rows, cotangent and share must go together.");
-    check_left(at, rows.shape(0));
-    Numpy<double> sum = make<double>({degrees, panels}, [](double*) {});
-    Numpy<double> squares = make<double>({degrees, panels}, [](double*) {});
-    Numpy<double> line = make<double>({panels, columns}, [&](double* out) {
-        units_back(unit, units.data(), columns, panels, nodes, cotangent.data(), weight.data(), width,
-                   node_weight.data(), top.data(), degrees, rows.data(), at.data(), share.data(),
-                   {out, sum.data(), squares.data()});
-    });
-    return nb::make_tuple(line, sum, squares);
-}
-
 Numpy<double> py_tanh(const Vector<double>& x) {
     return make<double>({x.size()}, [&](double* out) { tanh_each(x.data(), x.size(), out); });
 }
@@ -248,8 +203,6 @@ void bind_smooth(nb::module_& m) {
     m.def("passed_rows", &py_passed_rows);
     m.def("largest_steps", &py_largest_steps);
     m.def("speed_parts", &py_speed_parts);
-    m.def("units_at", &py_units_at);
-    m.def("units_back", &py_units_back);
 }
 
 }  // namespace gigrad
