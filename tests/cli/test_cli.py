@@ -202,7 +202,7 @@ def test_report_save_and_check_as_typed(office: Path, tmp_path: Path) -> None:
     assert "Of 10 rows in both" in page, "by both ids"
     done = typed(f"{line} --against r.jsonl -o {tmp_path}/report.html", office)
     assert done.returncode == 3
-    assert "must be a result of `gigrad explain`, which is about all rows" in done.stderr
+    assert "must be a result of `gigrad explain`, which has all rows" in done.stderr
     done = typed(f"gigrad save model.json --reference past.csv --output margin -o {tmp_path}/e.gig", office)
     assert done.returncode == 0, done.stderr
     assert "a portable explainer" in typed(f"gigrad info {tmp_path}/e.gig", office).stdout
@@ -210,7 +210,7 @@ def test_report_save_and_check_as_typed(office: Path, tmp_path: Path) -> None:
     assert len(explained) == 250
     done = typed("gigrad check model.json new.parquet -q", office)
     assert done.returncode == 0, done.stderr
-    for word in ("XGBClassifier, 4 columns", "8 trees, sigmoid", "250 read, 0 that", "the same as the model's own"):
+    for word in ("XGBClassifier, 4 columns", "8 trees, sigmoid", "250 read, 0 that", "equal to the model's own"):
         assert word in done.stdout
 
 
@@ -233,7 +233,7 @@ def test_killed_by_the_user_it_goes_on(office: Path, tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     said = process.communicate(timeout=60)[1]
     assert process.returncode == 130, said
-    assert "goes on where it stopped" in said
+    assert "resumes where it stopped" in said
     assert "Traceback" not in said
     told = typed(f"gigrad info {tmp_path}/out.parquet.unfinished", office)
     assert "an interrupted run" in told.stdout

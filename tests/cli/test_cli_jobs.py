@@ -135,7 +135,7 @@ def test_terminated_it_stops_cleanly_and_goes_on(
     said = process.communicate(timeout=60)[1]
     assert process.returncode == code, said
     assert word in said
-    assert "The same command goes on where it stopped." in said
+    assert "The same command resumes where it stopped." in said
     assert "Traceback" not in said
     assert json.loads((tmp_path / "s.json").read_text())["status"] == "failed"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet.unfinished", "s.json"]

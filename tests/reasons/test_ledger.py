@@ -181,12 +181,12 @@ def test_the_command_line_verifies_folders(office: Path, tmp_path: Path, monkeyp
         done = called(f"{line} --audit {tmp_path}/records/{name} {key} --restart", office, monkeypatch)
         assert done.exit_code == 0, done.stderr
     told = called(f"gigrad info {tmp_path}/records/a.jsonl.gz", office, monkeypatch)
-    assert "audit records, whole, signed" in told.stdout
+    assert "audit records, unchanged, signed" in told.stdout
     assert "SHA-256 model" in told.stdout
     verify = f"gigrad verify {tmp_path}/records"
     done = called(f"{verify} --model model.json {how}", office, monkeypatch)
     assert done.exit_code == 0, done.stderr
-    assert done.stdout.count("records, whole, and what the model says") == 2
+    assert done.stdout.count("records, unchanged, and reproduced by the model") == 2
     assert "its signature was not checked (--key-file)" in done.stdout
     done = called(f"{verify}/a.jsonl.gz --key-file {tmp_path}/key", office, monkeypatch)
     assert (done.exit_code, "whole, signed by this key" in done.stdout) == (0, True), done.stderr
@@ -196,7 +196,7 @@ def test_the_command_line_verifies_folders(office: Path, tmp_path: Path, monkeyp
     done = called(f"{verify} --model {tmp_path}/e.gig", office, monkeypatch)
     assert done.exit_code == 0, done.stderr
     done = called(f"{verify} --model model.json {how.replace('0.5', '0.4')}", office, monkeypatch)
-    assert (done.exit_code, "are not what the model says; first that of" in done.stderr) == (9, True), done.stderr
+    assert (done.exit_code, "are not reproduced by the model; first that of" in done.stderr) == (9, True), done.stderr
     data = (tmp_path / "records" / "b.jsonl").read_bytes()
     (tmp_path / "records" / "b.jsonl").write_bytes(data.replace(b'"A-', b'"B-', 1))
     done = called(verify, office, monkeypatch)

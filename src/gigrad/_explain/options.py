@@ -42,14 +42,14 @@ def _typed(help: str, name: str | None = None) -> dict[str, str | None]:
 
 
 _DISCRETE = (
-    "A column without values in between, or with its values: term=36,60; may be given several times, 'none' for none. "
-    "By default the reference and the model's thresholds decide"
+    "A discrete column, optionally with its values: term=36,60; may be given several times, 'none' for none. By "
+    "default they are detected from the reference and the model's thresholds"
 )
-_NOMINAL = "A column of numbers that are codes; may be given several times"
+_NOMINAL = "A column of numeric codes without an order; may be given several times"
 _TOL = "Largest relative error of a credit where quadrature is needed (1e-6)"
 _CORNER_TOL = (
-    "Largest error where many columns change at once and orders are sampled, relative to the row's largest credit "
-    "(1e-3)"
+    "Largest error where many columns change at once and their orders are sampled, relative to the row's largest "
+    "credit (1e-3)"
 )
 
 
@@ -64,9 +64,9 @@ class Options:
     nominal: Sequence[str] | None = field(default=None, metadata=_typed(_NOMINAL))
     tol: float = field(default=1e-6, metadata=_typed(_TOL))
     n_threads: int | None = field(
-        default=None, metadata=_typed("All cores by default; answers do not depend on it", "threads")
+        default=None, metadata=_typed("Number of threads (all cores); results do not depend on it", "threads")
     )
-    seed: int = field(default=0, metadata=_typed("For whatever is drawn at random (0)"))
+    seed: int = field(default=0, metadata=_typed("Seed of random numbers (0)"))
     corner_tol: float = field(default=1e-3, metadata=_typed(_CORNER_TOL))
 
     @classmethod

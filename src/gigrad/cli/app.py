@@ -26,9 +26,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich's help triples the time of --help
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit codes: 0 done, 1 a bug in gigrad, 2 wrong usage, 3 input that cannot be used, 4 a model that "
-    "cannot be used, 5 output that cannot be written, 6 an interrupted run in the way, 7 a package that is not "
-    "installed, 8 less accurate than promised, 9 records that do not verify, 130 interrupted, 143 terminated.",
+    epilog="Exit codes: 0 done, 1 a bug in gigrad, 2 wrong usage, 3 invalid input, 4 an unusable model, 5 output that "
+    "cannot be written, 6 an interrupted run with other inputs or settings, 7 a package that is not installed, 8 less "
+    "accurate than --max-error allows, 9 records that do not verify, 130 interrupted, 143 terminated.",
 )
 
 
@@ -73,8 +73,8 @@ def _kind(hint: Any, option: Option, command: str) -> Any:
 _command(
     "explain",
     "The credit of every column for every row's score",
-    "Explain every row of a table: how much of its score, against a reference, each column deserves.\n\n"
-    "Killed at any moment, the same command goes on where it stopped.",
+    "Explain every row of a table: how much of the difference between its score and the reference is due to each "
+    "column.\n\nAn interrupted run is resumed by the same command.",
     "gigrad explain model.json applicants.parquet --reference approved.parquet --id number -o credits.parquet",
     "gigrad explain model.txt applicants.csv --reference approved.csv --output margin -o credits.csv",
     "gigrad explain explainer.gig folder/ --on-error skip -o credits/",
@@ -83,8 +83,8 @@ _command(
 _command(
     "reasons",
     "Adverse-action reasons of every refused applicant",
-    "Give every refused applicant the reasons, worst first, as a table with a line a reason.\n\n"
-    "The reference is those of the table of --reference who pass the cutoff.",
+    "Write the reasons of every refused applicant, largest first, one line for each reason.\n\n"
+    "The reference is the rows of the table of --reference that pass the cutoff.",
     "gigrad reasons model.json applicants.parquet --reference past.parquet --cutoff 0.2 --lower-is-better "
     "--statements reasons.toml --id applicant_id --audit records.jsonl.gz -o reasons.parquet",
     "gigrad reasons card.csv applicants.csv --method below-maximum --cutoff 600 -o old_reasons.csv",
@@ -92,28 +92,28 @@ _command(
 )
 _command(
     "report",
-    "One HTML file that shows an explanation",
-    "Write one HTML file that shows an explanation: no network, no server.",
+    "An explanation as one HTML file",
+    "Write an explanation as one HTML file that needs no network and no server.",
     "gigrad report model.json applicants.parquet --reference approved.parquet -o report.html",
 )
 _command(
     "save",
-    "A model and its reference as one file that explains anywhere",
-    "Save a model and its reference to one file that explains anywhere, without the model's library.",
+    "A model and its reference as one portable file",
+    "Save a model and its reference to one file that explains without the model's library.",
     "gigrad save model.json --reference approved.parquet --output margin -o explainer.gig",
     "gigrad save model.json -o model.gig",
 )
 _command(
     "check",
-    "What a model is made of, and whether it is imported exactly",
-    "Import a model, say what it is made of, and compare it with its own predictions on a table.",
+    "The parts of a model, and whether it is imported exactly",
+    "Import a model, describe its parts, and compare it with its own predictions on a table.",
     "gigrad check model.json applicants.parquet",
     "gigrad check ensemble.gig",
 )
 
 _command(
     "verify",
-    "Whether audit records are whole, and what the model says",
+    "Whether audit records are unchanged, and reproduced by the model",
     "Verify a ledger of audit records, or every one in a folder: that no byte was changed since it was written, and "
     "that the model and its reference give every applicant the same credits and reasons.\n\n"
     "Without --model only the ledger itself is verified.",
@@ -125,7 +125,7 @@ _command(
     "monitor",
     "What has changed between two runs",
     "Compare two results of `gigrad explain` or `gigrad reasons`, or two ledgers: how often each reason is given, how "
-    "the credits are distributed, and whose reasons changed though the data did not.",
+    "the credits are distributed, and which rows have other reasons although their data did not change.",
     "gigrad monitor june.parquet --against may.parquet --id number --lower-is-better",
     "gigrad monitor june.jsonl.gz --against may.jsonl.gz -o drift.png",
 )
@@ -136,13 +136,13 @@ def _example(*lines: str) -> str:
 
 
 @app.command(
-    short_help="What a result or an explainer holds",
+    short_help="The contents of a result or an explainer",
     epilog=_example("gigrad info credits.parquet", "gigrad info explainer.gig"),
 )
 def info(
     file: Annotated[Path, typer.Argument(help="A result, a ledger of records or a .gig file", metavar="FILE")],
 ) -> None:
-    """Say what a result or an explainer holds, and what it stands on."""
+    """Describe a result or an explainer, and its provenance."""
     from .console import guarded
 
     with guarded():
@@ -152,7 +152,7 @@ def info(
 
 
 @app.command(
-    short_help="A service that explains records as they come",
+    short_help="A service that explains records over HTTP",
     epilog=_example(
         "gigrad serve explainer.gig --port 8080",
         "gigrad serve explainer.gig --lower-is-better --statements reasons.toml --permitted age",
@@ -160,31 +160,33 @@ def info(
 )
 def serve(
     file: Annotated[str, typer.Argument(help="An explainer, as `gigrad save` writes it", metavar="FILE")],
-    host: Annotated[str, typer.Option(help="The address to listen at; 0.0.0.0 for all")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0 takes any that is free; the address is printed", min=0)] = 8080,
-    name: Annotated[str | None, typer.Option(help="What paths call the model (the file's name)")] = None,
-    workers: Annotated[int | None, typer.Option(help="Requests computed at the same time (one a core)")] = None,
-    queue: Annotated[int, typer.Option(help="Requests that may wait; more are refused with 503")] = 64,
-    connections: Annotated[int, typer.Option(help="Open connections; more are refused with 503")] = 1000,
-    max_rows: Annotated[int, typer.Option(help="Records a request")] = 100,
-    max_body: Annotated[int, typer.Option(help="Bytes of a request")] = 2**20,
-    timeout: Annotated[float, typer.Option(help="Seconds until an answer must be there")] = 10.0,
-    patience: Annotated[float, typer.Option(help="Seconds for a client to send a request or take an answer")] = 10.0,
+    host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 chooses a free port; the address is printed", min=0)] = 8080,
+    name: Annotated[str | None, typer.Option(help="The name of the model in URLs (the file's name)")] = None,
+    workers: Annotated[int | None, typer.Option(help="Requests processed at the same time (one for each core)")] = None,
+    queue: Annotated[int, typer.Option(help="Requests that may wait; further ones are rejected with 503")] = 64,
+    connections: Annotated[int, typer.Option(help="Open connections; further ones are rejected with 503")] = 1000,
+    max_rows: Annotated[int, typer.Option(help="Largest number of records in a request")] = 100,
+    max_body: Annotated[int, typer.Option(help="Largest size of a request in bytes")] = 2**20,
+    timeout: Annotated[float, typer.Option(help="Seconds until a response must be ready")] = 10.0,
+    patience: Annotated[float, typer.Option(help="Seconds for a client to send a request or read a response")] = 10.0,
     higher_is_better: Annotated[
         bool | None,
-        typer.Option("--higher-is-better/--lower-is-better", help="Whether a high score speaks for an applicant"),
+        typer.Option("--higher-is-better/--lower-is-better", help="Whether a high score is favourable"),
     ] = None,
     statements: Annotated[str | None, typer.Option(help="A CSV or TOML file of reason texts and codes")] = None,
-    top: Annotated[int, typer.Option(help="Reasons an applicant, at most")] = 4,
+    top: Annotated[int, typer.Option(help="Largest number of reasons for each applicant")] = 4,
     exclude: Annotated[list[str] | None, typer.Option(help="A feature that must not be given as a reason")] = None,
-    min_share: Annotated[float, typer.Option(help="Least share of the shortfall that is a reason")] = 0.0,
-    permitted: Annotated[list[str] | None, typer.Option(help="A column that is meant to be used")] = None,
+    min_share: Annotated[float, typer.Option(help="Smallest share of the shortfall that counts as a reason")] = 0.0,
+    permitted: Annotated[
+        list[str] | None, typer.Option(help="A column that may be used although its name suggests a prohibited basis")
+    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info or warning")] = None,
 ) -> None:
     """Explain records over HTTP, one applicant at a time: credits, reasons, metadata, health, metrics, KServe V2.
 
-    It prints its address. SIGTERM ends it once every request that it has taken is answered. There is no
-    authentication: keep it behind something that has one.
+    It prints its address. After SIGTERM it answers every accepted request and exits. There is no
+    authentication: run it behind a gateway that has one.
     """
     from .console import guarded, listen
 
@@ -203,11 +205,11 @@ def serve(
         start(file, name, host, port, limits, rules)
 
 
-@app.command(short_help="A lender's story on the German credit data")
+@app.command(short_help="A lender's workflow on the German credit data")
 def demo(
     folder: Annotated[str, typer.Argument(help="Where to write its files", metavar="FOLDER")] = "demo-output",
 ) -> None:
-    """Tell a lender's story on the German credit data, and write its files."""
+    """Run a lender's workflow on the German credit data, and write its files."""
     from .console import guarded
 
     with guarded():

@@ -224,7 +224,7 @@ def _reference(config: Config, scorer: Scorer, table: Any, weights: Any) -> Any:
         chosen = references.all_applicants(table, weights, scores=scores, higher_is_better=config.higher_is_better)
     else:
         if config.higher_is_better is None:
-            raise InputError("--cutoff needs --higher-is-better or --lower-is-better, which says who passes.")
+            raise InputError("--cutoff needs --higher-is-better or --lower-is-better, which decides who passes.")
         chosen = references.approved(
             table, scores, config.cutoff, higher_is_better=config.higher_is_better, weights=weights
         )

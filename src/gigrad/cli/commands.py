@@ -112,7 +112,7 @@ def _run(task: Task, source: Source, out: str, config: Config) -> None:
     quiet = bool(config.quiet)
     if not task.explainer.scorer.graph.named and config.columns is None:
         note(
-            f"The model knows no column names: its columns are, in order, {', '.join(task.layout.columns)}.",
+            f"The model has no column names: its columns are, in order, {', '.join(task.layout.columns)}.",
             bool(config.quiet),
         )
     with progress(quiet) as tell:
@@ -129,7 +129,7 @@ def _run(task: Task, source: Source, out: str, config: Config) -> None:
     if done.resumed:
         note(f"{done.resumed:,} rows were done already by an earlier, interrupted run.", bool(config.quiet))
     if done.rejected:
-        note(f"{done.rejected:,} of {done.rows:,} rows could not be explained; {done.rejects} says which and why.")
+        note(f"{done.rejected:,} of {done.rows:,} rows could not be explained; {done.rejects} has the reasons.")
     note(f"{done.target}: {done.written:,} lines from {done.rows:,} rows.", bool(config.quiet))
 
 
@@ -149,7 +149,7 @@ def mode_of(config: Config) -> int | None:
         mode = 0
     if mode & 0o600 != 0o600 or mode & ~0o666:
         raise InputError(
-            f"--file-mode must be octal digits by which the owner reads and writes, as 640; got {config.file_mode!r}."
+            f"--file-mode must be octal digits and let the owner read and write, as 640; got {config.file_mode!r}."
         )
     return mode
 
@@ -202,8 +202,8 @@ def _see_all_rows(earlier: str | None) -> None:
     is_ledger = earlier.endswith((".jsonl", ".jsonl.gz"))
     if is_ledger or head_of_source(Source.open(earlier, "--against")).get("kind") == "reasons":
         raise InputError(
-            f"--against of a report must be a result of `gigrad explain`, which is about all rows; {earlier} is about "
-            "those who got reasons. Compare such results with `gigrad monitor`."
+            f"--against of a report must be a result of `gigrad explain`, which has all rows; {earlier} has only "
+            "rows with reasons. Compare such results with `gigrad monitor`."
         )
 
 
@@ -219,18 +219,18 @@ def verify(config: Config) -> None:
     for path in found:
         if against is None:
             count = sum(1 for _ in read_ledger(path, key))
-            told = f"{path}: {count:,} records, whole"
+            told = f"{path}: {count:,} records, unchanged"
         else:
             done = verify_ledger(path, key=key, n_threads=config.threads, **against)
             if not done.ok:
                 row, differences = done.different[0]
                 raise LedgerError(
-                    f"{len(done.different):,} of {done.records:,} records of {path} are not what the model says; "
+                    f"{len(done.different):,} of {done.records:,} records of {path} are not reproduced by the model; "
                     f"first that of {row!r}: {'; '.join(differences)}."
                 )
             told = (
-                f"{path}: {done.records:,} records, whole, and what the model says (the largest difference of a credit "
-                f"is {done.largest_credit_difference:.3g})"
+                f"{path}: {done.records:,} records, unchanged, and reproduced by the model (largest difference of a "
+                f"credit {done.largest_credit_difference:.3g})"
             )
         unchecked = key is None and is_signed(path)
         say(f"{told}{', signed by this key' if key else '; its signature was not checked (--key-file)' * unchecked}")
@@ -341,11 +341,11 @@ def _compare(graph: Graph, config: Config) -> None:
             count += piece.table.num_rows + len(piece.broken)
             if tell is not None:
                 tell("comparing", count, total)
-    say(f"Rows         {count:,} read, {bad:,} that the model cannot take{f' ({first})' if first else ''}")
+    say(f"Rows         {count:,} read, {bad:,} that the model cannot score{f' ({first})' if first else ''}")
     if graph.witnesses:
-        say(f"Predictions  the same as the model's own, to its rounding; the largest difference is {worst:.3g}")
+        say(f"Predictions  equal to the model's own, up to its rounding; the largest difference is {worst:.3g}")
     else:
-        say("Predictions  not compared: a portable file has no model's library to ask")
+        say("Predictions  not compared: a portable file has no model library to compare with")
     if bad:
         raise InputError(f"{bad:,} of {count:,} rows of {source.path} cannot be explained with this model.")
 

@@ -26,9 +26,9 @@ CODES: dict[type[BaseException], int] = {
     errors.ModelMismatchError: 4,
     errors.InputError: 3,
 }
-"""0 done, 1 a bug in gigrad, 2 wrong usage, 3 input that cannot be used, 4 a model that cannot be used, 5
-output that cannot be written, 6 an interrupted run in the way, 7 a package that is absent, 8 less accurate than
-promised, 9 records that do not verify, 130 interrupted, 143 terminated."""
+"""0 done, 1 a bug in gigrad, 2 wrong usage, 3 invalid input, 4 an unusable model, 5 output that cannot be written, 6 an
+interrupted run with other inputs or settings, 7 a package that is absent, 8 less accurate than --max-error allows, 9
+records that do not verify, 130 interrupted, 143 terminated."""
 
 
 class Terminated(BaseException):
@@ -56,7 +56,7 @@ def guarded(resumable: bool = False) -> Iterator[None]:
         cause = error.__cause__
         if isinstance(cause, (KeyboardInterrupt, Terminated)):  # Python wraps one raised while a class is being created
             _interrupted(resumable, cause)
-        _fail(f"gigrad failed in a way it should not ({type(error).__name__}: {error}). Please report this; "
+        _fail(f"gigrad failed unexpectedly ({type(error).__name__}: {error}). Please report this; "
               "GIGRAD_TRACEBACK=1 shows where it happened.", 1)  # fmt: skip
     finally:
         while _listening:  # the next command of this process may have another stderr
@@ -186,7 +186,7 @@ def _interrupted(resumable: bool, how: BaseException) -> NoReturn:
     # A second signal, or a library that got this one too, must not interrupt the cleanup.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     word, code = ("Terminated.", 143) if isinstance(how, Terminated) else ("Interrupted.", 130)
-    _fail(word + (" The same command goes on where it stopped." if resumable else ""), code)
+    _fail(word + (" The same command resumes where it stopped." if resumable else ""), code)
 
 
 def _fail(text: str, code: int) -> NoReturn:

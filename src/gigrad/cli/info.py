@@ -18,7 +18,7 @@ from .console import say
 
 
 def info(path: Path) -> None:
-    """Print what a portable file, a result, a saved explanation or an unfinished run holds."""
+    """Describe a portable file, a result, a saved explanation or an unfinished run."""
     if not path.exists():
         raise InputError(f"{path} does not exist.")
     try:
@@ -60,7 +60,7 @@ def _ledger(path: Path) -> None:
     for record in read_ledger(path):
         count, origin = count + 1, record["provenance"]
     signed = "signed" if is_signed(path) else "not signed"
-    say(f"{path}: a ledger of {count:,} audit records, whole, {signed}")
+    say(f"{path}: a ledger of {count:,} audit records, unchanged, {signed}")
     _provenance(origin)
 
 
@@ -68,7 +68,7 @@ def _unfinished(path: Path) -> None:
     whole = (path / MANIFEST).read_bytes().splitlines(keepends=True)
     lines = [json.loads(line) for line in whole if line.endswith(b"\n")]  # incomplete lines are ignored
     parts = [line["part"] for line in lines if "part" in line]
-    say(f"{path}: an interrupted run, {sum(p['rows'] for p in parts):,} rows done; the same command goes on")
+    say(f"{path}: an interrupted run, {sum(p['rows'] for p in parts):,} rows done; the same command resumes it")
 
 
 def _result(path: Path) -> None:

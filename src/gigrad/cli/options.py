@@ -116,9 +116,9 @@ class Config:
         argument=("monitor",), file="read", called="the result",
     )  # fmt: skip
     against: str | None = _opt(
-        "The result or ledger to compare it with, say last month's", ("monitor", "report"), metavar="THAT",
+        "The result or ledger to compare with, such as last month's", ("monitor", "report"), metavar="THAT",
         file="read", called="the other result",
-        helps={"report": "A result of `gigrad explain`, say last month's, that the rows are compared with, for drift"},
+        helps={"report": "A result of `gigrad explain`, such as last month's, to compare with (drift)"},
     )  # fmt: skip
     model: str | None = _opt(
         "XGBoost .json/.ubj, LightGBM .txt, CatBoost .cbm/.json, Keras .keras, ONNX .onnx, scikit-learn .skops, "
@@ -130,11 +130,11 @@ class Config:
         argument=(*SHOWN, "check"), file="read", called="the data",
     )  # fmt: skip
     this_data: str | None = _opt(
-        "The table that THIS was made from, which says whose data changed", ("monitor",), metavar="TABLE", file="read",
-        called="the data",
+        "The table that THIS was computed from, to find rows whose data changed", ("monitor",), metavar="TABLE",
+        file="read", called="the data",
     )  # fmt: skip
     against_data: str | None = _opt(
-        "The table that THAT was made from",
+        "The table that THAT was computed from",
         ("monitor", "report"),
         metavar="TABLE",
         file="read",
@@ -145,20 +145,21 @@ class Config:
         called="the reference",
     )  # fmt: skip
     out: str | None = _opt(
-        "Where the result goes: .parquet, .csv, .arrow, or a folder", (*BUILD, "monitor"), "--out", "-o",
+        "The output: .parquet, .csv, .arrow, or a folder", (*BUILD, "monitor"), "--out", "-o",
         metavar="FILE", file="write", called="the result",
         helps={"report": "The HTML file", "save": "The .gig file",
-               "monitor": "Write what was found: .json, .csv or a picture (.png, .svg, .pdf)"},
+               "monitor": "Write the comparison: .json, .csv or a picture (.png, .svg, .pdf)"},
     )  # fmt: skip
     cutoff: float | None = _opt(
-        "The passing score, in what is explained; the reference is then who passes", (*BUILD, "verify")
+        "The passing score, in the space of --output; the reference is then limited to rows that pass",
+        (*BUILD, "verify"),
     )
     method: str | None = _opt(
-        "For scorecards: below-maximum (the card's own; no --reference) or below-average (of all in --reference); by "
+        "For scorecards: below-maximum (needs no --reference) or below-average (of all rows of --reference); by "
         "default GIG against the reference", (*BUILD, "verify"), metavar="NAME",
     )  # fmt: skip
     higher_is_better: bool | None = _opt(
-        "Whether a high score speaks for an applicant",
+        "Whether a high score is favourable",
         (*BUILD, "verify", "monitor"),
         "--higher-is-better/--lower-is-better",
     )
@@ -166,19 +167,21 @@ class Config:
         "A CSV or TOML file of reason texts and codes", ("reasons",), metavar="FILE", file="read",
         called="the statements",
     )  # fmt: skip
-    top: int | None = _opt("Reasons an applicant, at most (4)", ("reasons", "monitor", "report"), metavar="N")
-    exclude: tuple[str, ...] | None = _opt("A feature or group that must not be given as a reason", ("reasons",))
-    min_share: float | None = _opt("Least share of the shortfall that is a reason (0)", ("reasons",))
-    permitted: tuple[str, ...] | None = _opt(
-        "A column that is meant to be used though it is named like age or sex", ("reasons",)
+    top: int | None = _opt(
+        "Largest number of reasons for each applicant (4)", ("reasons", "monitor", "report"), metavar="N"
     )
-    everybody: bool | None = _opt("Reasons for those who pass, too", ("reasons",), "--all")
+    exclude: tuple[str, ...] | None = _opt("A feature or group that must not be given as a reason", ("reasons",))
+    min_share: float | None = _opt("Smallest share of the shortfall that counts as a reason (0)", ("reasons",))
+    permitted: tuple[str, ...] | None = _opt(
+        "A column that may be used although its name suggests a prohibited basis, such as age or sex", ("reasons",)
+    )
+    everybody: bool | None = _opt("Give reasons to applicants who pass, too", ("reasons",), "--all")
     audit: str | None = _opt(
-        "Write the record of every applicant, to examine it later: .jsonl or .jsonl.gz", ("reasons",),
+        "Write the audit record of every applicant: .jsonl or .jsonl.gz", ("reasons",),
         metavar="FILE", file="write", called="the records",
     )  # fmt: skip
     key_file: str | None = _opt(
-        "A file with the key that signs the records, 16 bytes or more, such as `openssl rand -out key 32` makes",
+        "A file with the key that signs the records, at least 16 bytes, for example from `openssl rand -out key 32`",
         ("reasons", "verify"), metavar="FILE", file="read", called="the key",
     )  # fmt: skip
     title: str | None = _opt("The title of the page", ("report",))
@@ -194,12 +197,12 @@ class Config:
         "One of several outputs or classes, by name, else by position", (*BUILD, "verify"), metavar="NAME"
     )
     columns: tuple[str, ...] | None = _opt(
-        "The model's columns by the table's names, in the model's order, with commas between",
+        "The table's names of the model's columns, in the model's order, separated by commas",
         (*BUILD, "check", "verify"), commas=True,
     )  # fmt: skip
     id: tuple[str, ...] | None = _opt(
-        "A column to carry along; may be given several times", (*BUILD, "check", "monitor"), metavar="COLUMN",
-        helps={"monitor": "A column that names rows in both results; may be given several times"},
+        "A column to copy to the result; may be given several times", (*BUILD, "check", "monitor"), metavar="COLUMN",
+        helps={"monitor": "A column that identifies rows in both results; may be given several times"},
     )  # fmt: skip
     weights: str | None = _opt(
         "The column of the reference that holds its weights", (*BUILD, "verify"), metavar="COLUMN"
@@ -208,62 +211,64 @@ class Config:
     nominal: tuple[str, ...] | None = _shared("nominal", BUILD, "COLUMN")
     reference_rows: int | None = _opt("Draw this many rows from the reference", (*BUILD, "verify"), metavar="N")
     distill: int | None = _opt(
-        "Save so many weighted rows that stand for the reference, instead of all: another reference, and less personal "
-        "data", ("save",), metavar="N",
+        "Save this many weighted rows that approximate the reference, instead of all: a different reference, with "
+        "less personal data", ("save",), metavar="N",
     )  # fmt: skip
     tol: float | None = _shared("tol", BUILD)
     corner_tol: float | None = _shared("corner_tol", BUILD)
     max_error: float | None = _opt(
-        "Promise that no credit is off by more, in units of the score: else exit code 8 and no result, or with "
-        "--on-error skip or null the row is rejected", RUN,
+        "Largest error of a credit that is accepted, in units of the score: else exit code 8 and no result, or "
+        "with --on-error skip or null the row is rejected", RUN,
     )  # fmt: skip
     settle: float | None = _opt(
-        "Explain each row against as many references as settle its reasons at this confidence, say 0.99; credits are "
-        "estimates then", RUN, metavar="CONFIDENCE",
+        "Explain each row against only as many references as determine its reasons at this confidence, such as 0.99; "
+        "credits are then estimates", RUN, metavar="CONFIDENCE",
     )  # fmt: skip
     seed: int | None = _shared("seed", (*BUILD, "verify", "monitor"), "N")
     threads: int | None = _shared("n_threads", (*SHOWN, "verify"), "N")
-    batch_rows: int | None = _opt("Rows at a time: what bounds the memory", RUN, metavar="N")
+    batch_rows: int | None = _opt("Rows processed at a time, which bounds the memory", RUN, metavar="N")
     on_error: str | None = _opt("Rows that cannot be explained: fail (before anything is written), skip or null", RUN)
     rejects: str | None = _opt(
-        "The file that says which rows and why (OUT.rejects.csv)", RUN, metavar="FILE", file="write",
+        "The file that lists rejected rows with the reasons (OUT.rejects.csv)", RUN, metavar="FILE", file="write",
         called="the rejects",
     )  # fmt: skip
-    ids: str | None = _opt("Rows without an id, or with that of an earlier row: warn (the default), fail, allow", RUN)
+    ids: str | None = _opt("Rows with a missing or repeated id: warn (the default), fail, allow", RUN)
     engine: str | None = _opt("local (the default) or spark, for folders of Parquet files", RUN)
     file_mode: str | None = _opt("The mode of new files, such as 640 (600)", (*BUILD, "monitor"), metavar="MODE")
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     ensemble: Ensemble | None = None
     # about one call alone
     summary: str | None = _opt(
-        "Write how the run went, for whatever watches over jobs, as JSON", RUN, metavar="FILE", file="write",
+        "Write a summary of the run as JSON, for schedulers and monitoring", RUN, metavar="FILE", file="write",
         called="the summary",
     )  # fmt: skip
     skip_if_done: bool | None = _opt(
-        "Do nothing where the result of the same inputs, model and settings is there", RUN, "--skip-if-done",
+        "Do nothing if the result of the same inputs, model and settings exists", RUN, "--skip-if-done",
         in_file=False,
     )  # fmt: skip
-    restart: bool | None = _opt("Begin again, whatever an interrupted run has left", RUN, "--restart", in_file=False)
+    restart: bool | None = _opt(
+        "Start over, discarding what an interrupted run has computed", RUN, "--restart", in_file=False
+    )
     trust_pickle: bool | None = _opt(
         "Load pickle and joblib files, which run code when loaded", (*BUILD, "check", "verify"), "--trust-pickle",
         in_file=False,
     )  # fmt: skip
     trust: tuple[str, ...] | None = _opt(
-        "A type in a .skops file that may be built", (*BUILD, "check", "verify"), metavar="TYPE", in_file=False
+        "A type in a .skops file that may be instantiated", (*BUILD, "check", "verify"), metavar="TYPE", in_file=False
     )
     config: str | None = _opt(
-        "Take everything from a TOML file; options win", ALL, metavar="FILE", file="read",
+        "Read options from a TOML file; those on the command line take precedence", ALL, metavar="FILE", file="read",
         called="the configuration", in_file=False,
     )  # fmt: skip
     save_config: str | None = _opt(
-        "Write what was used to a TOML file", BUILD, metavar="FILE", file="write", called="the saved configuration",
-        in_file=False,
+        "Write the options of this run to a TOML file", BUILD, metavar="FILE", file="write",
+        called="the saved configuration", in_file=False,
     )  # fmt: skip
     log_level: str | None = _opt(
-        "Show what the loggers of gigrad say from this level on: debug, info, warning", ALL, metavar="LEVEL",
+        "Show log messages from this level on: debug, info, warning", ALL, metavar="LEVEL",
         in_file=False,
     )  # fmt: skip
-    quiet: bool | None = _opt("Say nothing but warnings and errors", ALL, "--quiet", "-q", in_file=False)
+    quiet: bool | None = _opt("Print only warnings and errors", ALL, "--quiet", "-q", in_file=False)
 
     def over(self, file: Config) -> Config:
         """These options where they are set, those of a file elsewhere."""

@@ -65,7 +65,7 @@ def _do(task: Task, config: Config, source: Source, make: Any) -> None:
         note(f"{done.target}: done already, {done.written:,} lines from {done.rows:,} rows.", bool(config.quiet))
         return
     if done.rejected:
-        note(f"{done.rejected:,} rows could not be explained; {done.rejects} says which and why.")
+        note(f"{done.rejected:,} rows could not be explained; {done.rejects} lists them with the reasons.")
     note(f"{done.target}: written by Spark, {done.written:,} lines from {done.rows:,} rows.", bool(config.quiet))
 
 
