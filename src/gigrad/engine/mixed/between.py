@@ -36,7 +36,7 @@ Trace = Callable[[Legs], Lines]
 
 
 @dataclass(frozen=True, eq=False)
-class Between:
+class ContinuousCredit:
     """The continuous credit of a block of paths, between its corners.
 
     Attributes
@@ -140,7 +140,7 @@ def between_corners(
     tallest: Array,
     careful: bool,
     trace: Trace | None,
-) -> Between:
+) -> ContinuousCredit:
     """The continuous credit of a block of paths; the arguments are those of `walk` and its intermediate results."""
     roles, k = plan.roles, plan.roles.output.width
     broken = np.zeros(len(block), np.bool_)
@@ -148,7 +148,9 @@ def between_corners(
     legs = Legs.of(len(block), broken, plan.edges)
     if not roles.joints:  # trees alone: constant in between
         nothing = np.zeros((len(legs), roles.source.width, k))
-        return Between(legs, nothing, Sides.of_steps(roles, corners, states), np.zeros((len(block), k)), tallest)
+        return ContinuousCredit(
+            legs, nothing, Sides.of_steps(roles, corners, states), np.zeros((len(block), k)), tallest
+        )
 
     none = np.zeros((len(corners) + len(block), 0))
     constants = np.concatenate([none, *(states[n] for n in roles.step_ends)], axis=1)
@@ -177,7 +179,7 @@ def between_corners(
     for output in range(k):
         credit[:, :, output] = lines.pull_back({n: s[output] for n, s in totals.sums.items()})
     kernels.add_rows(totals.error, legs.path, totals.lost * _to_and_fro(inputs, totals, credit))
-    return Between(legs, credit, sides, totals.error, totals.tallest)
+    return ContinuousCredit(legs, credit, sides, totals.error, totals.tallest)
 
 
 def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: int) -> Panels:
