@@ -25,7 +25,7 @@ from .line_parts import LineParts
 from .lines import Legs, Lines
 from .panel_credit import PanelCredit, credit_alone, credit_by_head
 from .panels import Panels, first_orders, first_panels
-from .patch import Patch
+from .patch import PanelCurves
 from .traced import lines_of
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: 
     """Integrate panels of one order and add the accurate ones to `totals`; returns the others, refined."""
     check_stopped()
     plan, corners, legs = inputs.plan, inputs.corners, inputs.legs
-    patch = Patch.of(plan.roles, inputs.lines, panels, order, inputs.rough, inputs.careful)
+    patch = PanelCurves.of(plan.roles, inputs.lines, panels, order, inputs.rough, inputs.careful)
     again: list[Panels] = []
     if plan.roles.curve_levels:
         kinks = curve_kinks(patch)
@@ -269,7 +269,7 @@ def _numbers(inputs: Inputs, panels: Panels, order: int, narrow: bool) -> Array:
     return np.asarray(on_nodes + on_segments * (panels.end - panels.begin + 1.0))
 
 
-def _heights(roles: Roles, patch: Patch, order: int) -> Array:
+def _heights(roles: Roles, patch: PanelCurves, order: int) -> Array:
     """The largest |score| at the nodes of each panel, (panels, k), where the score is a curve itself; else 0."""
     if roles.output not in patch.values:
         return np.zeros((len(patch.panels), roles.output.width))
@@ -300,7 +300,7 @@ def _too_far_off(inputs: Inputs, panels: Panels, error: Array) -> Bools:
     return bad
 
 
-def _broken(inputs: Inputs, totals: Totals, patch: Patch, bad: Bools, allowed: Array) -> tuple[Panels, Bools]:
+def _broken(inputs: Inputs, totals: Totals, patch: PanelCurves, bad: Bools, allowed: Array) -> tuple[Panels, Bools]:
     """The bad panels on which kinks are found, cut there, and which are still bad."""
     exact = bool(inputs.roles.head) or not inputs.lines.straight  # the effect of a kink's uncertain time is unknown
     limit = np.zeros(len(bad)) if exact else limits.KINK_SHARE * allowed.min(axis=1)

@@ -21,7 +21,7 @@ from ..quadrature import gauss
 from ..roles import pull_back
 
 if TYPE_CHECKING:
-    from .patch import Patch
+    from .patch import PanelCurves
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Breaks:
     cost: Array
 
 
-def find_breaks(patch: Patch, some: Ints, limit: Array) -> Breaks:
+def find_breaks(patch: PanelCurves, some: Ints, limit: Array) -> Breaks:
     """Kinks on some panels of a patch.
 
     `limit` (panels,) is the allowed error of one column's credit from the uncertain time of one kink.
@@ -58,7 +58,7 @@ def find_breaks(patch: Patch, some: Ints, limit: Array) -> Breaks:
 class _Points:
     """Values and gradients of curves at times on panels, in the order of evaluation."""
 
-    def __init__(self, patch: Patch) -> None:
+    def __init__(self, patch: PanelCurves) -> None:
         self.patch, self.count = patch, 0
         self._tables: dict[str, Array] = {}
 
@@ -104,7 +104,7 @@ class _Points:
         return out
 
 
-def curves_at(patch: Patch, panel: Ints, time: Array) -> tuple[Array, Array]:
+def curves_at(patch: PanelCurves, panel: Ints, time: Array) -> tuple[Array, Array]:
     """All columns of the curve ends at times on panels, (n, columns), and their derivatives by time through each column
     of the rows, (n, columns, p); where lines have kinks, through each column of the lines."""
     roles, lines = patch.roles, patch.lines
@@ -167,7 +167,7 @@ _NONE = np.zeros(0, np.int64)
 class _Search:
     """The search for kinks on some panels."""
 
-    def __init__(self, patch: Patch, some: Ints, limit: Array) -> None:
+    def __init__(self, patch: PanelCurves, some: Ints, limit: Array) -> None:
         self.points = _Points(patch)
         self.limit, self.panels = limit, patch.panels
         self.brackets = _Brackets(*(_NONE,) * 5, np.zeros(0), np.zeros(0, np.bool_))
@@ -176,7 +176,7 @@ class _Search:
         ends = [self.points.ask(some, time) for time in (patch.panels.low[some], patch.panels.high[some])]
         self.open = (some, ends[0], ends[1])  # intervals to be bisected: panel, left, right
 
-    def _single(self, patch: Patch, some: Ints) -> Bools:
+    def _single(self, patch: PanelCurves, some: Ints) -> Bools:
         """Which panels have one kink by their nodes' residuals, too small for bisection; adds brackets for them."""
         size, points = patch.rule.size, self.points
         time = patch.middle[some, None] + patch.half[some, None] * patch.rule.nodes

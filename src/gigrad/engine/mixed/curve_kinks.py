@@ -11,7 +11,7 @@ from ..paths import Bools, Ints
 from ..quadrature import legendre, tails
 from ..roles import Levels
 from ..roots import solve
-from .patch import Patch
+from .patch import PanelCurves
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class CurveKinks:
     unsure: Bools
 
 
-def curve_kinks(patch: Patch) -> CurveKinks:
+def curve_kinks(patch: PanelCurves) -> CurveKinks:
     """The kinks inside of panels.
 
     Only the first function with a kink on a panel is examined: functions of it have a kink there too.
@@ -70,7 +70,7 @@ def curve_kinks(patch: Patch) -> CurveKinks:
 
 
 def _turned(
-    patch: Patch, coefficients: Array, z: Array, u: Array, levels: Levels
+    patch: PanelCurves, coefficients: Array, z: Array, u: Array, levels: Levels
 ) -> tuple[Ints, Ints, Array, Array, Array]:
     """Levels that a column crosses twice between two nodes, around an extremum.
 
@@ -93,7 +93,7 @@ def _turned(
 
 
 def _roots(
-    patch: Patch, node: Node, panel: Ints, column: Ints, level: Array, low: Array, high: Array
+    patch: PanelCurves, node: Node, panel: Ints, column: Ints, level: Array, low: Array, high: Array
 ) -> tuple[Bools, Array]:
     """Whether and when a column of a curve has a level, by the curve itself, not by its interpolant."""
     rows = np.arange(len(panel))

@@ -19,7 +19,7 @@ from ..roles import Levels, Roles, pull_back
 from ..roots import Bools, solve
 from .curve_kinks import may_pass
 from .jumps import Corners
-from .patch import Patch
+from .patch import PanelCurves
 from .program import HeadProgram, empty_table, head_program
 from .table import Rows, Table
 
@@ -64,7 +64,7 @@ class Segments:
         return Segments(*(np.concatenate(arrays) for arrays in zip(*(p._arrays() for p in parts), strict=True)))
 
     @classmethod
-    def of(cls, patch: Patch, corners: Corners) -> Segments:
+    def of(cls, patch: PanelCurves, corners: Corners) -> Segments:
         """The segments of every panel between its corners. A corner at a panel's very end leaves an empty one."""
         panels = patch.panels
         counts = panels.end - panels.begin + 1
@@ -106,7 +106,7 @@ class Head:
     """The head of a model on one patch of panels, with the trees' states known."""
 
     def __init__(
-        self, roles: Roles, patch: Patch, states: dict[Node, Array], constants: Array, table: Table | None
+        self, roles: Roles, patch: PanelCurves, states: dict[Node, Array], constants: Array, table: Table | None
     ) -> None:
         self.roles, self.patch, self.states = roles, patch, states
         self.narrow = None if table is None else NarrowHead.of(table, patch, states)
@@ -284,7 +284,7 @@ class NarrowHead:
         self.part, self.states, self.rows = table.part, states, Rows(table, steps)
 
     @staticmethod
-    def of(table: Table, patch: Patch, states: dict[Node, Array]) -> NarrowHead | None:
+    def of(table: Table, patch: PanelCurves, states: dict[Node, Array]) -> NarrowHead | None:
         """The narrow head, if the table covers all inputs on the patch; else None."""
         panels = patch.panels
         counts = panels.end - panels.begin + 1

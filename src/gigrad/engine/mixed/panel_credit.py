@@ -18,7 +18,7 @@ from .jumps import Corners
 from .line_parts import LineParts
 from .losses import Losses
 from .moments import Moments
-from .patch import Patch
+from .patch import PanelCurves
 from .slopes import pulled
 
 
@@ -47,7 +47,7 @@ class PanelCredit:
     tallest: Array
     unsure: Bools
 
-    def sizes(self, patch: Patch) -> Array:
+    def sizes(self, patch: PanelCurves) -> Array:
         """The size of the terms of which the credit of each panel is the sum, (panels, k)."""
         out: Array = np.zeros_like(self.error)
         for line, table in self.sums.items():
@@ -68,7 +68,9 @@ def credit_by_head(
     return PanelCredit(sums, limits.CAUTION * error, lost, losses.moved, integral.tallest, head.unsure)
 
 
-def _from_moments(patch: Patch, line_parts: LineParts, moments: Moments) -> tuple[dict[Node, Array], Array, Losses]:
+def _from_moments(
+    patch: PanelCurves, line_parts: LineParts, moments: Moments
+) -> tuple[dict[Node, Array], Array, Losses]:
     """For each line the integral of the score's derivative over each panel, the error from interpolating curves, and a
     bound on the error from the integration of the head.
     """
@@ -115,7 +117,7 @@ def _interpolation_error(tail: Array, moments: Array) -> Array:
     return np.asarray((missing + mistaken).max(axis=1))
 
 
-def credit_alone(patch: Patch, check: bool) -> PanelCredit:
+def credit_alone(patch: PanelCurves, check: bool) -> PanelCredit:
     """The credit of panels if the output is a line or a curve itself: plain Gauss quadrature.
 
     With `check` set, the error is measured by the output's own change over a panel, to which its derivatives must add
@@ -145,11 +147,11 @@ def credit_alone(patch: Patch, check: bool) -> PanelCredit:
     return PanelCredit(sums, limits.CAUTION * error, zero, zero, zero, patch.unsure)
 
 
-def _gained(patch: Patch, means: dict[Node, Array]) -> Array:
+def _gained(patch: PanelCurves, means: dict[Node, Array]) -> Array:
     """The change of the output implied by mean derivatives with respect to lines, (panels, width): (panels,)."""
     return np.asarray(sum((mean * patch.line_moves[line]).sum(axis=1) for line, mean in means.items()))
 
 
-def _sizes(patch: Patch, means: dict[Node, Array]) -> Array:
+def _sizes(patch: PanelCurves, means: dict[Node, Array]) -> Array:
     """The size of the terms that `_gained` adds up, (panels,)."""
     return np.asarray(sum((np.abs(mean) * patch.line_sizes[line]).sum(axis=1) for line, mean in means.items()))

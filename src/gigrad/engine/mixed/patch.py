@@ -17,7 +17,7 @@ from .panels import Panels
 
 
 @dataclass(frozen=True, eq=False)
-class Patch:
+class PanelCurves:
     """Some panels with the interpolated curves on them.
 
     Attributes
@@ -50,7 +50,7 @@ class Patch:
     unsure: Bools
 
     @classmethod
-    def of(cls, roles: Roles, lines: Lines, panels: Panels, order: int, rough: bool, careful: bool) -> Patch:
+    def of(cls, roles: Roles, lines: Lines, panels: Panels, order: int, rough: bool, careful: bool) -> PanelCurves:
         """The patch with curves evaluated at `order` nodes of every panel; with `careful` set, also at both ends."""
         empty = np.zeros((len(panels), 0))
         bare = cls(roles, lines, panels, gauss(order), rough, {}, empty, empty, empty, np.zeros(len(panels), np.bool_))
@@ -68,7 +68,7 @@ class Patch:
         astray = _astray(bare, coefficients) if asked else np.zeros_like(doubt)
         return replace(bare, values=values, coefficients=coefficients, doubt=doubt, astray=astray)
 
-    def part(self, index: Ints) -> Patch:
+    def part(self, index: Ints) -> PanelCurves:
         """The patch of some of the panels."""
         nodes = (index[:, None] * self.rule.size + np.arange(self.rule.size)).ravel()
         return replace(
@@ -219,7 +219,7 @@ class Patch:
         return {n: np.abs(v[left]) + np.abs(v[left + 1]) for n, v in self.lines.ends.items() if n in self.read}
 
 
-def _astray(patch: Patch, coefficients: Array) -> Array:
+def _astray(patch: PanelCurves, coefficients: Array) -> Array:
     """The interpolation error of a curve at the ends of panels, which shows a step beyond its outermost nodes."""
     sign = (-1.0) ** np.arange(patch.rule.size)[None, :, None]
     found = []

@@ -12,7 +12,7 @@ from ...graph import Array, Node
 from .. import limits
 
 if TYPE_CHECKING:
-    from .patch import Patch
+    from .patch import PanelCurves
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,7 @@ class Parts:
         return cls(last, largest, total, above[from_degree], total_above[from_degree], above[high + from_degree])
 
 
-def pulled(patch: Patch, curve: Node, column: int, weight: Array) -> tuple[dict[Node, Array], Parts]:
+def pulled(patch: PanelCurves, curve: Node, column: int, weight: Array) -> tuple[dict[Node, Array], Parts]:
     """The derivatives of one column of a curve with respect to the lines below it.
 
     Parameters
@@ -82,7 +82,7 @@ def pulled(patch: Patch, curve: Node, column: int, weight: Array) -> tuple[dict[
     return sums, _parts(patch, gradient)
 
 
-def _parts(patch: Patch, gradient: dict[Node, Array]) -> Parts:
+def _parts(patch: PanelCurves, gradient: dict[Node, Array]) -> Parts:
     order, panels = patch.rule.size, patch.panels
     if patch.lines.straight:
         flat = {n: v.reshape(len(panels) * order, -1) for n, v in gradient.items()}
