@@ -106,7 +106,7 @@ class Grid:
 
 
 @dataclass(frozen=True, eq=False)
-class Hinges:
+class LayerKinks:
     """The kinks of one layer of units, such as ReLUs, in order of leg and time.
 
     Attributes
@@ -141,7 +141,7 @@ class Lines:
         self.level: dict[Node, int] = {}
         self.values: dict[Node, Array] = {}
         self.middles: dict[Node, list[Array]] = {}  # inputs of nodes in the middle of their pieces
-        self.hinges: dict[Node, Hinges] = {}
+        self.hinges: dict[Node, LayerKinks] = {}
         for node in roles.lines if nodes is None else nodes:
             self._trace(node)
 
@@ -200,10 +200,10 @@ class Lines:
         judged = kernels.between_rows(z, grid.left, np.full(len(grid.left), 0.5))
         judged[piece[order], unit[order]] = before[order]
         bend = step * (after - before)[order] / length
-        self.hinges[node] = Hinges(level, place[order], unit[order], step, bend, slope(judged, node.parameter))
+        self.hinges[node] = LayerKinks(level, place[order], unit[order], step, bend, slope(judged, node.parameter))
         return level + 1
 
-    def _bent(self, node: Affine, hinges: Hinges) -> Array:
+    def _bent(self, node: Affine, hinges: LayerKinks) -> Array:
         """The values of a layer over units with kinks: computed on the coarser grid, and updated from kink to kink."""
         units = node.source
         grid = self.grids[hinges.level + 1]
@@ -275,7 +275,7 @@ class Lines:
                     waiting[parent] = (at, part)
         return np.zeros((len(self.legs), self.roles.source.width))
 
-    def _unbent(self, node: Affine, hinges: Hinges, cotangent: Array) -> Array:
+    def _unbent(self, node: Affine, hinges: LayerKinks, cotangent: Array) -> Array:
         """Pull a layer's cotangent back through the units with kinks below it, to what they read, on its grid.
 
         A unit without a kink passes the sum over a whole coarse piece; one with a kink, separate sums on each side.
