@@ -25,7 +25,7 @@ from .loosely import first_intervals, walk_loosely
 from .program import with_narrow_curves
 from .retries import improve
 from .table import Table
-from .walk import Plan, Walked, walk
+from .walk import PathCredits, Plan, walk
 from .workers import in_order
 
 
@@ -91,7 +91,7 @@ def walks(
     settings: Settings,
     edges: Array = WHOLE,
     loosely: bool = False,
-) -> Iterator[Walked]:
+) -> Iterator[PathCredits]:
     """The credits of all paths, block by block, separately for each interval of time between neighbouring `edges`.
 
     With `loosely` set a loose tolerance may be met by asking wide layers at a few times: corners are not told then. The
@@ -106,7 +106,7 @@ def walks(
         intervals = first_intervals(chain, settings, each)
     size = limits.LOOSE_PATHS if intervals else _block_size(roles, settings, len(edges) - 1)
 
-    def walked(block: Block, settings: Settings) -> list[Walked]:
+    def walked(block: Block, settings: Settings) -> list[PathCredits]:
         plan = Plan(roles, ends, table, players, settings, edges)
         if chain is not None and intervals:
             found = walk_loosely(plan, block, allowed, chain, intervals)

@@ -16,7 +16,7 @@ from ..paths import Block, Bools
 from ..settings import Settings
 from .lines import Legs, Lines
 from .sampled import Chain, SampledLines
-from .walk import Plan, Walked, walk
+from .walk import PathCredits, Plan, walk
 
 
 def first_intervals(chain: Chain, settings: Settings, references: float) -> int:
@@ -37,7 +37,7 @@ class Compared:
 
     Attributes
     ----------
-    walked : list of Walked
+    walked : list of PathCredits
         With the larger number; together all paths, in order.
     credit, change : (paths, players, k)
         The credits, and how they differ from those with half as many intervals.
@@ -47,7 +47,7 @@ class Compared:
         What is missing from the sum, and estimates of all other errors.
     """
 
-    walked: list[Walked]
+    walked: list[PathCredits]
     credit: Array
     change: Array
     squares: Array
@@ -55,7 +55,7 @@ class Compared:
     rest: Array
 
 
-def walk_loosely(plan: Plan, block: Block, allowed: Array, chain: Chain, intervals: int) -> list[Walked]:
+def walk_loosely(plan: Plan, block: Block, allowed: Array, chain: Chain, intervals: int) -> list[PathCredits]:
     """Credit of every path of a block, of rows that may be off by `allowed` (rows, k), from `intervals` on.
 
     The corners that are given back are those of the first walks.
@@ -136,7 +136,7 @@ def _by_intervals(plan: Plan, lines: SampledLines, fewer: SampledLines) -> Array
     return out
 
 
-def _by_corners(plan: Plan, fine: Walked, coarse: Walked) -> Array:
+def _by_corners(plan: Plan, fine: PathCredits, coarse: PathCredits) -> Array:
     """The same of what is earned at corners."""
     out = np.zeros((len(fine.block), plan.player_count, plan.roles.output.width))
     players, path = fine.corner_players, fine.corners.path

@@ -8,10 +8,10 @@ import numpy as np
 
 from ...graph import Array
 from .. import limits
-from .walk import Plan, Walked, walk
+from .walk import PathCredits, Plan, walk
 
 
-def improve(plan: Plan, walked: Walked, allowed: Array) -> Walked:
+def improve(plan: Plan, walked: PathCredits, allowed: Array) -> PathCredits:
     """The credits with the worst paths of inaccurate rows recomputed with tighter settings, where that is better.
 
     `allowed` (rows, k) is the error that each row's credits may have. Corners that are sampled later are the same in

@@ -53,7 +53,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Walked:
+class PathCredits:
     """The credits of one block of paths, for outputs k.
 
     Attributes
@@ -82,7 +82,7 @@ class Walked:
     large: list[LargeCorner]
 
 
-def walk(plan: Plan, block: Block, allowed: Array, careful: bool, trace: Trace | None = None) -> Walked:
+def walk(plan: Plan, block: Block, allowed: Array, careful: bool, trace: Trace | None = None) -> PathCredits:
     """Credit of every path of a block; `allowed` (paths, k) is the error that each may have.
 
     With `careful` set, curves are also evaluated at the ends of panels. `trace` gives the lines, where
@@ -112,7 +112,7 @@ def walk(plan: Plan, block: Block, allowed: Array, careful: bool, trace: Trace |
     credit += _jumps_by_piece(plan, len(block), corners, players, shared.credit)
     gap = np.abs(last - first - shared.unshared - credit.sum(axis=(1, 2)))
     error = between.error + shared.error + limits.GAP_CAUTION * gap
-    return Walked(block, credit, error, between.tallest, corners, players, shared.credit, shared.large)
+    return PathCredits(block, credit, error, between.tallest, corners, players, shared.credit, shared.large)
 
 
 def _by_piece(plan: Plan, paths: int, legs: Legs, leg_credit: Array) -> Array:
