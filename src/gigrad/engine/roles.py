@@ -35,7 +35,7 @@ from .roots import passed
 
 if TYPE_CHECKING:
     from .mixed.program import HeadProgram
-    from .mixed.sampled import Chain
+    from .mixed.sampled import LayerChain
     from .mixed.traced import LineProgram
 
 _Found = TypeVar("_Found")
@@ -188,7 +188,7 @@ class Roles:
         return line_program(self)
 
     @cached_property
-    def sampled_chain(self) -> Chain | None:
+    def sampled_chain(self) -> LayerChain | None:
         """Wide layers of units with kinks that may be asked at the ends of a few intervals alone."""
         from .mixed.sampled import sampled_chain
 

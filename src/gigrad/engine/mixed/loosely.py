@@ -15,18 +15,18 @@ from .. import limits
 from ..paths import Block, Bools
 from ..settings import Settings
 from .lines import Legs, Lines
-from .sampled import Chain, SampledLines
+from .sampled import LayerChain, SampledLines
 from .walk import PathCredits, Plan, walk
 
 
-def first_intervals(chain: Chain, settings: Settings, references: float) -> int:
+def first_intervals(chain: LayerChain, settings: Settings, references: float) -> int:
     """How many intervals to begin with, for rows of so many paths; 0 where following every kink costs less."""
     enough = (limits.SAMPLED_ERROR / (settings.tol * max(references, 1.0) ** 0.5)) ** 0.5
     intervals = int(2.0 ** np.clip(np.ceil(np.log2(enough)), 3.0, 10.0))
     return intervals if intervals <= most_intervals(chain) and not settings.careful else 0
 
 
-def most_intervals(chain: Chain) -> int:
+def most_intervals(chain: LayerChain) -> int:
     """Beyond so many intervals following every kink costs less."""
     return chain.units // limits.SAMPLED_UNITS
 
@@ -55,7 +55,7 @@ class Compared:
     rest: Array
 
 
-def walk_loosely(plan: Plan, block: Block, allowed: Array, chain: Chain, intervals: int) -> list[PathCredits]:
+def walk_loosely(plan: Plan, block: Block, allowed: Array, chain: LayerChain, intervals: int) -> list[PathCredits]:
     """Credit of every path of a block, of rows that may be off by `allowed` (rows, k), from `intervals` on.
 
     The corners that are given back are those of the first walks.
@@ -80,7 +80,7 @@ def walk_loosely(plan: Plan, block: Block, allowed: Array, chain: Chain, interva
     return [replace(w, credit=c[:, None], error=e) for w, c, e in parts]
 
 
-def _compared(plan: Plan, block: Block, allowed: Array, chain: Chain, intervals: int) -> Compared:
+def _compared(plan: Plan, block: Block, allowed: Array, chain: LayerChain, intervals: int) -> Compared:
     """Walk the paths of a block with so many intervals and with half as many, a few of them at a time."""
     widest = max(sums.width for _, sums in chain.layers)
     step = max(limits.LOOSE_NUMBERS // (widest * intervals), 1)
@@ -93,7 +93,7 @@ def _compared(plan: Plan, block: Block, allowed: Array, chain: Chain, intervals:
     return Compared([w for p in parts for w in p.walked], *joined)
 
 
-def _compare(plan: Plan, block: Block, allowed: Array, chain: Chain, intervals: int) -> Compared:
+def _compare(plan: Plan, block: Block, allowed: Array, chain: LayerChain, intervals: int) -> Compared:
     lines = list[SampledLines]()
 
     def trace(legs: Legs) -> Lines:

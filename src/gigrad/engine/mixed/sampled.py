@@ -35,7 +35,7 @@ Below = tuple[Kinks, Array, Array]
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
+class LayerChain:
     """Layers of units with kinks, one over the other, up to a line that others read.
 
     Attributes
@@ -49,7 +49,7 @@ class Chain:
     layers: tuple[tuple[Elementwise, Affine], ...]
 
     @classmethod
-    def of(cls, roles: Roles) -> Chain | None:
+    def of(cls, roles: Roles) -> LayerChain | None:
         """The chain that all lines with kinks are, if they are one."""
         bent: list[Node] = []
         for node in roles.lines:
@@ -72,12 +72,12 @@ class Chain:
         return sum(units.width for units, _ in self.layers)
 
 
-def sampled_chain(roles: Roles) -> Chain | None:
+def sampled_chain(roles: Roles) -> LayerChain | None:
     """The layers that may be asked at a few times; None where kinks are cheap to follow, or trees read a score.
 
     Where a score passes a threshold of a tree, its derivatives at that very time are wanted.
     """
-    return None if roles.head_trees or roles.line_program is not None else Chain.of(roles)
+    return None if roles.head_trees or roles.line_program is not None else LayerChain.of(roles)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +137,7 @@ class SampledLines(Lines):
     """
 
     def __init__(
-        self, roles: Roles, block: Block, legs: Legs, chain: Chain, counts: Ints, finer: SampledLines | None = None
+        self, roles: Roles, block: Block, legs: Legs, chain: LayerChain, counts: Ints, finer: SampledLines | None = None
     ) -> None:
         """Ask layers on `counts` (legs,) intervals of each leg, or take what was asked of lines with twice as many."""
         super().__init__(roles, block, legs, chain.straight)
@@ -155,7 +155,7 @@ class SampledLines(Lines):
         self.passed += [self._passed(u, values, None)[0] for (u, _), values in zip(later, self.read, strict=True)]
 
     @classmethod
-    def of(cls, roles: Roles, block: Block, legs: Legs, chain: Chain, intervals: int) -> SampledLines:
+    def of(cls, roles: Roles, block: Block, legs: Legs, chain: LayerChain, intervals: int) -> SampledLines:
         """So many intervals of each path, shared out among its legs in even numbers."""
         return cls(roles, block, legs, chain, 2 * np.ceil(0.5 * intervals * (legs.high - legs.low)).astype(np.int64))
 
