@@ -81,7 +81,7 @@ def sampled_chain(roles: Roles) -> LayerChain | None:
 
 
 @dataclass(frozen=True, eq=False)
-class UnitsPassed:
+class UnitSlopes:
     """What the units of a layer do on the intervals.
 
     Attributes
@@ -96,9 +96,9 @@ class UnitsPassed:
     kinks: Kinks
     step: Array
 
-    def every_second(self) -> UnitsPassed:
+    def every_second(self) -> UnitSlopes:
         """The same of intervals that are twice as long."""
-        return UnitsPassed(self.slope[::2], replace(self.kinks, first=self.kinks.first[::2]), self.step)
+        return UnitSlopes(self.slope[::2], replace(self.kinks, first=self.kinks.first[::2]), self.step)
 
     @cached_property
     def interval(self) -> Ints:
@@ -198,9 +198,9 @@ class SampledLines(Lines):
 
     # ------------------------------------------------------------ the way up
 
-    def _ask(self) -> tuple[list[Array], list[UnitsPassed], Array]:
+    def _ask(self) -> tuple[list[Array], list[UnitSlopes], Array]:
         """What later layers of units read at the points asked, what all of them do in between, and the last sums."""
-        read, passed, below = list[Array](), list[UnitsPassed](), None
+        read, passed, below = list[Array](), list[UnitSlopes](), None
         values = self._between(self.chain.layers[0][0].source, self.asked)
         for depth, (units, sums) in enumerate(self.chain.layers):
             if depth >= limits.SAMPLED_LAYERS:
@@ -213,7 +213,7 @@ class SampledLines(Lines):
             values = sums.forward(units.forward(values))
         return read, passed, values
 
-    def _passed(self, units: Elementwise, values: Array, below: Below | None) -> tuple[UnitsPassed, Kinks]:
+    def _passed(self, units: Elementwise, values: Array, below: Below | None) -> tuple[UnitSlopes, Kinks]:
         """What units do that read `values` at the points asked: by interval, and their kinks between those points."""
         left = self.asked.left
         if below is None:
@@ -225,7 +225,7 @@ class SampledLines(Lines):
         on = (first > 0.0) | ((first == 0.0) & (values[begin + 1] > 0.0))
         step = np.where(kinks.rate > 0.0, above - before, before - above)
         by_interval = replace(kinks, first=kinks.first[::ASKED])
-        return UnitsPassed(np.where(on, above, before), by_interval, step), kinks
+        return UnitSlopes(np.where(on, above, before), by_interval, step), kinks
 
     # ------------------------------------------------------------ the way back
 
@@ -248,7 +248,7 @@ class SampledLines(Lines):
         parts = cotangent.reshape(len(self.intervals.left), PARTS, -1)
         sums = parts.sum(axis=1)
         weight = _weights(parts, sums)
-        above: tuple[UnitsPassed, Measure, Array, Array] | None = None
+        above: tuple[UnitSlopes, Measure, Array, Array] | None = None
         for (_, layer), passed in zip(reversed(self.chain.layers), reversed(self.passed), strict=True):
             kinks, interval, measure = passed.kinks, passed.interval, self._measure(passed, weight)
             mean = sums @ layer.weight
@@ -287,7 +287,7 @@ class SampledLines(Lines):
             count[place] += alike
         return np.asarray(out / np.maximum(count, 1.0)[:, None])
 
-    def _measure(self, passed: UnitsPassed, weight: Array) -> Measure:
+    def _measure(self, passed: UnitSlopes, weight: Array) -> Measure:
         """What is left of the weight of its interval, (intervals, parts), after each kink."""
         begin = self.intervals.left[passed.interval]
         low, high = self.intervals.time[begin], self.intervals.time[begin + 1]
