@@ -107,7 +107,7 @@ class UnitSlopes:
 
 
 @dataclass(frozen=True, eq=False)
-class Measure:
+class KinkWeights:
     """How the head weighs the times of intervals, 1 in all for each.
 
     Attributes
@@ -248,7 +248,7 @@ class SampledLines(Lines):
         parts = cotangent.reshape(len(self.intervals.left), PARTS, -1)
         sums = parts.sum(axis=1)
         weight = _weights(parts, sums)
-        above: tuple[UnitSlopes, Measure, Array, Array] | None = None
+        above: tuple[UnitSlopes, KinkWeights, Array, Array] | None = None
         for (_, layer), passed in zip(reversed(self.chain.layers), reversed(self.passed), strict=True):
             kinks, interval, measure = passed.kinks, passed.interval, self._measure(passed, weight)
             mean = sums @ layer.weight
@@ -287,7 +287,7 @@ class SampledLines(Lines):
             count[place] += alike
         return np.asarray(out / np.maximum(count, 1.0)[:, None])
 
-    def _measure(self, passed: UnitSlopes, weight: Array) -> Measure:
+    def _measure(self, passed: UnitSlopes, weight: Array) -> KinkWeights:
         """What is left of the weight of its interval, (intervals, parts), after each kink."""
         begin = self.intervals.left[passed.interval]
         low, high = self.intervals.time[begin], self.intervals.time[begin + 1]
@@ -299,7 +299,7 @@ class SampledLines(Lines):
         after, moments = (np.cumsum(w[:, ::-1], axis=1)[:, ::-1] for w in (weight, weight * middle))
         at = passed.interval, which
         lost = weight[at] * gone
-        return Measure(after[at] - lost, moments[at] - lost * (middle[at] + 0.5 * (gone - 1.0) / PARTS))
+        return KinkWeights(after[at] - lost, moments[at] - lost * (middle[at] + 0.5 * (gone - 1.0) / PARTS))
 
 
 def _even(legs: Legs, counts: Ints) -> Grid:
