@@ -18,7 +18,7 @@ from ..roles import Roles
 from .breaks import find_breaks
 from .bumps import bumps
 from .curve_kinks import curve_kinks
-from .games import CornerPlayers, Sides
+from .games import CornerPlayers, CornerScores
 from .head import Head
 from .jumps import Corners
 from .line_parts import LineParts
@@ -44,7 +44,7 @@ class ContinuousCredit:
     legs : Legs
         The parts of paths without jumps of columns that continuous parts read.
     credit : (legs, p, k)
-    sides : Sides
+    sides : CornerScores
         The score on both sides of every corner.
     error, tallest : (paths, k)
         Estimated error, and the largest |score| seen.
@@ -52,7 +52,7 @@ class ContinuousCredit:
 
     legs: Legs
     credit: Array
-    sides: Sides
+    sides: CornerScores
     error: Array
     tallest: Array
 
@@ -65,7 +65,7 @@ class Inputs:
     ----------
     states : dict of (states, width)
         The outputs of trees and steps between corners; `constants` has them concatenated.
-    sides : Sides
+    sides : CornerScores
         Filled in as the head is integrated: the score beside every corner.
     allowed : (paths, k)
         The error that each path may have.
@@ -79,7 +79,7 @@ class Inputs:
     legs: Legs
     lines: Lines
     line_parts: LineParts
-    sides: Sides
+    sides: CornerScores
     allowed: Array
     careful: bool
 
@@ -149,13 +149,13 @@ def between_corners(
     if not roles.joints:  # trees alone: constant in between
         nothing = np.zeros((len(legs), roles.source.width, k))
         return ContinuousCredit(
-            legs, nothing, Sides.of_steps(roles, corners, states), np.zeros((len(block), k)), tallest
+            legs, nothing, CornerScores.of_steps(roles, corners, states), np.zeros((len(block), k)), tallest
         )
 
     none = np.zeros((len(corners) + len(block), 0))
     constants = np.concatenate([none, *(states[n] for n in roles.step_ends)], axis=1)
     lines = lines_of(roles, block, legs, plan.settings) if trace is None else trace(legs)
-    sides = Sides.empty(roles, corners, players)
+    sides = CornerScores.empty(roles, corners, players)
     parts = LineParts(lines)
     inputs = Inputs(plan, block, corners, states, constants, legs, lines, parts, sides, allowed, careful)
     totals = Totals(inputs, tallest)

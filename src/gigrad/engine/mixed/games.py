@@ -52,7 +52,7 @@ class CornerPlayers:
 
 
 @dataclass(frozen=True, eq=False)
-class Sides:
+class CornerScores:
     """The score before and after every corner, (corners, k) each, and the head's lines and curves (joints) at corners
     of several players.
 
@@ -71,7 +71,7 @@ class Sides:
     doubts: dict[Node, Array]
 
     @classmethod
-    def empty(cls, roles: Roles, corners: Corners, players: CornerPlayers) -> Sides:
+    def empty(cls, roles: Roles, corners: Corners, players: CornerPlayers) -> CornerScores:
         """Arrays to be filled in."""
         n, k = len(corners), roles.output.width
         shared = np.nonzero((players.size > 1) & ~corners.broken)[0]
@@ -81,7 +81,7 @@ class Sides:
         return cls(np.zeros((n, k)), np.zeros((n, k)), place, *tables)
 
     @classmethod
-    def of_steps(cls, roles: Roles, corners: Corners, states: dict[Node, Array]) -> Sides:
+    def of_steps(cls, roles: Roles, corners: Corners, states: dict[Node, Array]) -> CornerScores:
         """The sides where the score is constant between corners."""
         output, before = states[roles.output], corners.before
         return cls(output[before], output[before + 1], np.full(len(corners), -1), {}, {})
@@ -111,7 +111,13 @@ class Games:
     """The games at the corners of a block of paths."""
 
     def __init__(
-        self, roles: Roles, block: Block, corners: Corners, players: CornerPlayers, sides: Sides, settings: Settings
+        self,
+        roles: Roles,
+        block: Block,
+        corners: Corners,
+        players: CornerPlayers,
+        sides: CornerScores,
+        settings: Settings,
     ) -> None:
         self.roles, self.block, self.corners, self.players = roles, block, corners, players
         self.sides, self.settings = sides, settings

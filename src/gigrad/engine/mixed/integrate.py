@@ -16,7 +16,7 @@ from ..settings import Settings
 from .bumps import cells, radial
 from .crossings import share_out
 from .derivatives import EDGES, Inside, Missed, Slopes
-from .games import Sides
+from .games import CornerScores
 from .head import Crossings, Head, Segments, Settled
 from .jumps import Corners
 from .moments import Moments
@@ -26,7 +26,7 @@ from .native import native_moments, up_to_nodes
 class Integral:
     """The integration of one patch."""
 
-    def __init__(self, head: Head, corners: Corners, sides: Sides, allowed: Array, settings: Settings) -> None:
+    def __init__(self, head: Head, corners: Corners, sides: CornerScores, allowed: Array, settings: Settings) -> None:
         self.head, self.corners, self.sides, self.allowed, self.settings = head, corners, sides, allowed, settings
         self.roles, self.patch = head.roles, head.patch
         self.moments = Moments.zero(head)

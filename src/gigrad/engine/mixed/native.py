@@ -12,7 +12,7 @@ from ...graph import Array
 from .. import limits
 from ..quadrature import gauss, legendre
 from ..settings import Settings
-from .games import Sides
+from .games import CornerScores
 from .head import Head
 from .jumps import Corners
 from .moments import Moments
@@ -31,7 +31,7 @@ def native_moments(
     head: Head,
     program: HeadProgram,
     corners: Corners,
-    sides: Sides,
+    sides: CornerScores,
     allowed: Array,
     lengths: tuple[float, ...],
     settings: Settings,

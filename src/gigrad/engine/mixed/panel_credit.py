@@ -11,7 +11,7 @@ from .. import limits
 from ..paths import Bools
 from ..quadrature import tails
 from ..settings import Settings
-from .games import Sides
+from .games import CornerScores
 from .head import Head
 from .integrate import Integral
 from .jumps import Corners
@@ -58,7 +58,7 @@ class PanelCredit:
 
 
 def credit_by_head(
-    head: Head, corners: Corners, sides: Sides, line_parts: LineParts, allowed: Array, settings: Settings
+    head: Head, corners: Corners, sides: CornerScores, line_parts: LineParts, allowed: Array, settings: Settings
 ) -> PanelCredit:
     """The credit of panels if a head reads lines and curves. The score beside their corners is written to `sides`."""
     integral = Integral(head, corners, sides, allowed, settings)
