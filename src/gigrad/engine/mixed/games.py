@@ -88,7 +88,7 @@ class CornerScores:
 
 
 @dataclass(frozen=True, eq=False)
-class Shared:
+class CornerCredit:
     """The credit at the corners of a block.
 
     Attributes
@@ -122,7 +122,7 @@ class Games:
         self.roles, self.block, self.corners, self.players = roles, block, corners, players
         self.sides, self.settings = sides, settings
 
-    def credit(self, allowed: Array) -> Shared:
+    def credit(self, allowed: Array) -> CornerCredit:
         """The credit of each player of each corner.
 
         `allowed` (paths, k) is the error that each path may have: if interpolated joints might cause more than a tenth
@@ -130,7 +130,7 @@ class Games:
         """
         players, corners, k = self.players, self.corners, self.roles.output.width
         error, unshared = (np.zeros((len(self.block), k)) for _ in range(2))
-        out = Shared(np.zeros((len(players.player), k)), error, unshared, [])
+        out = CornerCredit(np.zeros((len(players.player), k)), error, unshared, [])
         alone = (players.size == 1) & ~corners.broken
         jump = self.sides.after - self.sides.before
         if alone.all():  # as on most tables of continuous columns
@@ -163,7 +163,7 @@ class Games:
         doubt = np.abs(credit[:, :, k:] - credit[:, :, :k]).max(axis=1)
         return credit[:, :, :k], doubt
 
-    def _solve_large(self, corner: int, out: Shared) -> None:
+    def _solve_large(self, corner: int, out: CornerCredit) -> None:
         """Enumerate the game at one corner, or list it with those that are too large."""
         self._ask(np.array([corner]))
         first, last = self.players.offsets[corner : corner + 2]
