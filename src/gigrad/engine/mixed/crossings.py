@@ -18,12 +18,12 @@ from ..corners import AskedGame, solve
 from ..paths import Bools, Ints
 from ..settings import Settings
 from .breaks import curves_at
-from .head import Crossings, Head, Settled
+from .head import Crossings, Head, SmoothSegments
 
 if TYPE_CHECKING:
     from .moments import Moments
 
-Place = tuple[Settled, int]
+Place = tuple[SmoothSegments, int]
 """A segment: the list that it is in, and its index there."""
 
 
@@ -35,7 +35,9 @@ def as_met(tree: TreeEnsemble, inputs: Array) -> Array:
     return out
 
 
-def share_out(head: Head, crossings: Crossings, kept: list[Settled], moments: Moments, settings: Settings) -> None:
+def share_out(
+    head: Head, crossings: Crossings, kept: list[SmoothSegments], moments: Moments, settings: Settings
+) -> None:
     """Add the jumps at all crossings to the moments: each is divided over the lines and curves that cause it."""
     before, after = _neighbours(kept)
     found: dict[tuple[Node, int], _Jumps] = {}  # by the score that crosses, and the list of the segment before
@@ -63,13 +65,13 @@ class _Jumps:
     """Jumps where columns of one score cross thresholds, each at the end of a segment of one list."""
 
     node: Node
-    settled: Settled
+    settled: SmoothSegments
     segment: list[int] = field(default_factory=list)
     column: list[int] = field(default_factory=list)
     share: list[Array] = field(default_factory=list)
 
 
-def _neighbours(kept: list[Settled]) -> tuple[dict[int, Place], dict[int, Place]]:
+def _neighbours(kept: list[SmoothSegments]) -> tuple[dict[int, Place], dict[int, Place]]:
     """The segments before and after each crossing."""
     before: dict[int, Place] = {}
     after: dict[int, Place] = {}
@@ -126,7 +128,7 @@ def _along(head: Head, jumps: _Jumps, some: slice, moments: Moments) -> None:
         _from_rest(head, jumps.node, column[index], one.part(index), share[index], moments)
 
 
-def _from_rest(head: Head, node: Node, column: Ints, one: Settled, share: Array, moments: Moments) -> None:
+def _from_rest(head: Head, node: Node, column: Ints, one: SmoothSegments, share: Array, moments: Moments) -> None:
     """Add jumps where a score has zero speed at a threshold, such as a product of two columns that both start at zero.
 
     The direction has a limit there if all columns' parts of the speed vanish together; it is extrapolated from two
@@ -167,7 +169,7 @@ class _Normal:
     size: Array
 
     @classmethod
-    def at(cls, head: Head, node: Node, column: Ints, one: Settled, time: Array) -> _Normal:
+    def at(cls, head: Head, node: Node, column: Ints, one: SmoothSegments, time: Array) -> _Normal:
         """The gradients at times on the panels of segments."""
         s, roles = one.segments, head.roles
         values = head.at((node, roles.output), s.panel, s.state, time, one.held)

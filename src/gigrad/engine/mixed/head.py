@@ -217,7 +217,7 @@ class Head:
         fresh[1:] = (segment[1:] != segment[:-1]) | (np.diff(time) > limits.SHORTEST_SEGMENT)
         return segment[fresh], time[fresh]
 
-    def settle(self, segments: Segments, crossings: Crossings) -> Iterator[Settled]:
+    def settle(self, segments: Segments, crossings: Crossings) -> Iterator[SmoothSegments]:
         """The segments cut at every kink and threshold of the head, with the score at both ends."""
         output = self.roles.output
         wanted = (output, *(levels.node for levels in self.roles.head_levels))
@@ -246,7 +246,7 @@ class Head:
                     cuts.append(Cuts(segment, time, np.full(len(segment), number if tree else -1), column, level))
                     whole[segment] = False
             ends = {n: (first[n], last[n]) for n in self.roles.joints}
-            settled = Settled(segments, first[output], last[output], ends, held)
+            settled = SmoothSegments(segments, first[output], last[output], ends, held)
             if not cuts:
                 yield settled
                 return
@@ -311,7 +311,7 @@ class NarrowHead:
 
 
 @dataclass(frozen=True, eq=False)
-class Settled:
+class SmoothSegments:
     """Segments without a kink inside.
 
     Attributes
@@ -330,9 +330,9 @@ class Settled:
     ends: dict[Node, tuple[Array, Array]]
     held: dict[Node, Array]
 
-    def part(self, index: Ints) -> Settled:
+    def part(self, index: Ints) -> SmoothSegments:
         """Some of the segments."""
-        return Settled(
+        return SmoothSegments(
             self.segments[index],
             self.first[index],
             self.last[index],

@@ -17,7 +17,7 @@ from .bumps import cells, radial
 from .crossings import share_out
 from .derivatives import EDGES, Inside, Missed, Slopes
 from .games import CornerScores
-from .head import Crossings, Head, Segments, Settled
+from .head import Crossings, Head, Segments, SmoothSegments
 from .jumps import Corners
 from .moments import Moments
 from .native import native_moments, up_to_nodes
@@ -44,7 +44,7 @@ class Integral:
             )
             self.tallest = found.tallest
             return found.moments
-        crossings, kept = Crossings(), list[Settled]()
+        crossings, kept = Crossings(), list[SmoothSegments]()
         segments = self._first()
         most = limits.SEGMENT_GROWTH * (len(segments) + len(self.patch.panels))
         for turn in range(limits.SEGMENT_HALVINGS):
@@ -104,11 +104,11 @@ class Integral:
         values = self.head.at((node,), segments.panel[each], segments.state[each], time, held)[node]
         return values.reshape(len(segments), count + 1, node.width)
 
-    def _measure(self, settled: Settled) -> None:
+    def _measure(self, settled: SmoothSegments) -> None:
         tall = np.maximum(np.abs(settled.first), np.abs(settled.last))
         np.maximum.at(self.tallest, settled.segments.panel, tall)
 
-    def _corners(self, settled: Settled) -> None:
+    def _corners(self, settled: SmoothSegments) -> None:
         segments, sides = settled.segments, self.sides
         at = np.nonzero(segments.left >= 0)[0]
         sides.after[segments.left[at]] = settled.first[at]
@@ -125,7 +125,7 @@ class Integral:
             if node in doubts:
                 sides.doubts[node][place] = doubts[node]
 
-    def _broken_corners(self, settled: Settled) -> None:
+    def _broken_corners(self, settled: SmoothSegments) -> None:
         """Set the sides of corners between two legs, which lie on no panel, from the ends of both legs."""
         segments, corners = settled.segments, self.corners
         corner = segments.state - self.patch.lines.legs.path[self.patch.panels.leg[segments.panel]]
@@ -140,7 +140,7 @@ class Integral:
 
     # ------------------------------------------------------------ quadrature
 
-    def _quadrature(self, settled: Settled, last: bool) -> Segments:
+    def _quadrature(self, settled: SmoothSegments, last: bool) -> Segments:
         """Add the integrals over segments; returns the halves of those that are not accurate enough."""
         segments = settled.segments
         if not len(segments):  # all of a batch were cut where the head's trees jump
@@ -173,7 +173,7 @@ class Integral:
         middle = 0.5 * (segments.low + segments.high)
         return segments.cut(bad, middle[bad], np.full(len(bad), -1))
 
-    def _slopes(self, settled: Settled, nodes: Array) -> tuple[Slopes, Inside]:
+    def _slopes(self, settled: SmoothSegments, nodes: Array) -> tuple[Slopes, Inside]:
         """The score's derivatives, and the score itself, at the nodes of a rule on every segment."""
         segments, output, n, size = settled.segments, self.roles.output, len(settled.segments), len(nodes)
         time, each = _spread(segments, nodes)
@@ -196,7 +196,7 @@ class Integral:
         joints = {node: values[node].reshape(n, size, -1) for node in self.roles.joints}
         return Slopes(curves, lines), Inside(values[output].reshape(n, size, k), joints)
 
-    def _chords(self, settled: Settled) -> None:
+    def _chords(self, settled: SmoothSegments) -> None:
         """A head over one line: the credit of a column is its part of the line's move, whatever the head's shape.
 
         The slope of the chord is exact, unless it is a small difference of large numbers.
@@ -213,7 +213,7 @@ class Integral:
         self.moments.add_segments(self.head, settled.segments, slopes.curves[:, 0], {node: slope[:, None]})
         _add_at(self.moments.lost, settled.segments.panel, np.where(better, 0.0, np.abs(rest)))
 
-    def _steady(self, settled: Settled, slopes: Slopes, inside: Inside) -> Bools:
+    def _steady(self, settled: SmoothSegments, slopes: Slopes, inside: Inside) -> Bools:
         """Short segments: derivatives are assumed constant, the polynomials are integrated exactly.
 
         Adds the accurate ones, and returns which are not accurate enough.
@@ -234,7 +234,7 @@ class Integral:
         self.moments.add_segments(self.head, segments, slopes.curves[:, 0], lines)
         return bad
 
-    def _bent(self, settled: Settled, slopes: Slopes, inside: Inside, size: int, final: bool) -> Bools:
+    def _bent(self, settled: SmoothSegments, slopes: Slopes, inside: Inside, size: int, final: bool) -> Bools:
         """Longer segments: derivatives are interpolated from `size` nodes, the product is integrated exactly.
 
         Adds the accurate ones, or all if `final`, and returns which are not accurate enough.
@@ -266,7 +266,7 @@ class Integral:
         self.moments.add_points(self.head, panel, time, curves, flat)
         return bad
 
-    def _loses(self, settled: Settled, slopes: Slopes, rest: Array, wander: Array, final: bool) -> Bools:
+    def _loses(self, settled: SmoothSegments, slopes: Slopes, rest: Array, wander: Array, final: bool) -> Bools:
         """Which segments miss too much of the score's change; the losses of the others are added to the moments."""
         segments = settled.segments
         length = segments.high - segments.low
@@ -309,7 +309,7 @@ class Integral:
         _add_at(off[len(limits.SEGMENT_NODES) + number], panel, even * missed.even)
         _add_at(off[0], panel, length[:, None, None] * missed.beyond)
 
-    def _sizes(self, settled: Settled, slopes: Slopes) -> Array:
+    def _sizes(self, settled: SmoothSegments, slopes: Slopes) -> Array:
         """The size of the terms of which a segment's loss is a small difference, (n, k), for rounding."""
         out = np.abs(settled.first) + np.abs(settled.last)
         for node, slope in slopes.by_joint(self.roles):
