@@ -109,7 +109,7 @@ class Head:
         self, roles: Roles, patch: PanelCurves, states: dict[Node, Array], constants: Array, table: Table | None
     ) -> None:
         self.roles, self.patch, self.states = roles, patch, states
-        self.narrow = None if table is None else NarrowHead.of(table, patch, states)
+        self.narrow = None if table is None else TabulatedHead.of(table, patch, states)
         # the head's inputs from trees and steps in every state, (states, columns); a table contains them already
         self.constants = constants if self.narrow is None else np.zeros((0, 0))
         self.unsure = patch.unsure.copy()
@@ -277,14 +277,14 @@ class Head:
         return np.where(early, low, np.where(late, high, root))
 
 
-class NarrowHead:
+class TabulatedHead:
     """A head that is tabulated but for its uppermost nodes, on one patch of panels."""
 
     def __init__(self, table: Table, states: Ints, steps: Array) -> None:
         self.part, self.states, self.rows = table.part, states, Rows(table, steps)
 
     @staticmethod
-    def of(table: Table, patch: PanelCurves, states: dict[Node, Array]) -> NarrowHead | None:
+    def of(table: Table, patch: PanelCurves, states: dict[Node, Array]) -> TabulatedHead | None:
         """The narrow head, if the table covers all inputs on the patch; else None."""
         panels = patch.panels
         counts = panels.end - panels.begin + 1
@@ -293,7 +293,7 @@ class NarrowHead:
         steps = np.concatenate([np.zeros((len(used), 0)), *(states[n][used] for n in table.part.inputs[:-1])], axis=1)
         least, most = patch.range_of(table.part.inputs[-1])
         low, high = np.append(steps.min(axis=0), least), np.append(steps.max(axis=0), most)
-        return NarrowHead(table, used, steps) if table.covers(low, high) else None
+        return TabulatedHead(table, used, steps) if table.covers(low, high) else None
 
     def at(self, joints: dict[Node, Array], state: Ints) -> dict[Node, Array]:
         """The tabulated node's values, together with the joints."""
