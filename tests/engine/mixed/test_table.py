@@ -11,7 +11,7 @@ from gigrad.engine import limits
 from gigrad.engine.mixed import between
 from gigrad.engine.mixed.between import Inputs, Totals
 from gigrad.engine.mixed.panels import Panels
-from gigrad.engine.mixed.table import Narrow, Table
+from gigrad.engine.mixed.table import Table, TabulatedPart
 from gigrad.engine.roles import Roles
 from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, PiecewiseLinear, Softmax
 from gigrad.testing import brute_force
@@ -120,8 +120,8 @@ def test_few_questions_are_no_reason_for_a_table(tables: list[bool]) -> None:
 
 
 def test_parts_that_cannot_be_tabulated_are_left_alone() -> None:
-    def narrow(graph: Graph) -> Narrow | None:
-        return Narrow.of(Roles.of(graph.score, graph.input))
+    def narrow(graph: Graph) -> TabulatedPart | None:
+        return TabulatedPart.of(Roles.of(graph.score, graph.input))
 
     assert narrow(ensemble(0)) is not None
     assert narrow(ensemble(0, activation="relu")) is None, "kinks inside"

@@ -27,7 +27,7 @@ FINER = dict(pairwise((*limits.TABLE_NODES, limits.TABLE_POINTS + 1)))
 
 
 @dataclass(frozen=True, eq=False)
-class Narrow:
+class TabulatedPart:
     """A smooth part of a head through which the output depends on all of the head's inputs.
 
     Attributes
@@ -45,7 +45,7 @@ class Narrow:
     above: list[Node]
 
     @classmethod
-    def of(cls, roles: Roles) -> Narrow | None:
+    def of(cls, roles: Roles) -> TabulatedPart | None:
         """The largest such part of a head, if it is wide enough for a table to pay and reads few numbers."""
         inputs = (*roles.step_ends, *roles.joints)
         few = sum(n.width for n in roles.joints) == 1 and sum(n.width for n in inputs) <= limits.TABLE_AXES
@@ -63,7 +63,7 @@ class Narrow:
 class Table:
     """The values of a narrow part over a box: computed when that pays, and again when a path leaves the box."""
 
-    def __init__(self, roles: Roles, part: Narrow, ends: EndValues) -> None:
+    def __init__(self, roles: Roles, part: TabulatedPart, ends: EndValues) -> None:
         self.roles, self.part = roles, part
         seen = np.concatenate(
             [np.concatenate([at[n] for n in part.inputs], axis=1) for at in (ends.at_starts, ends.at_ends)]
@@ -77,7 +77,7 @@ class Table:
     @staticmethod
     def of(roles: Roles, ends: EndValues) -> Table | None:
         """A table for a head, if it has a part for which one pays."""
-        part = Narrow.of(roles)
+        part = TabulatedPart.of(roles)
         return None if part is None or not len(ends.at_ends[roles.output]) else Table(roles, part, ends)
 
     @property
