@@ -21,7 +21,7 @@ from .curve_kinks import may_pass
 from .jumps import Corners
 from .patch import PanelCurves
 from .program import HeadProgram, empty_table, head_program
-from .table import Rows, Table
+from .table import ScoreSeries, Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -281,7 +281,7 @@ class TabulatedHead:
     """A head that is tabulated but for its uppermost nodes, on one patch of panels."""
 
     def __init__(self, table: Table, states: Ints, steps: Array) -> None:
-        self.part, self.states, self.rows = table.part, states, Rows(table, steps)
+        self.part, self.states, self.rows = table.part, states, ScoreSeries(table, steps)
 
     @staticmethod
     def of(table: Table, patch: PanelCurves, states: dict[Node, Array]) -> TabulatedHead | None:

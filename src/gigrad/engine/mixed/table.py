@@ -149,7 +149,7 @@ class Table:
         """Whether the series reproduces the head's own values between its nodes."""
         share = np.random.default_rng(0).random((limits.TABLE_TESTED, len(self.low)))
         points = self.low + share * (self.high - self.low)
-        rows = Rows(self, points[:, :-1])
+        rows = ScoreSeries(self, points[:, :-1])
         return bool(np.abs(rows.at(np.arange(limits.TABLE_TESTED), points[:, -1]) - self._ask(points)).max() <= limit)
 
     def _ask(self, points: Array) -> Array:
@@ -160,7 +160,7 @@ class Table:
         return self.roles.evaluate((self.part.node,), known)[self.part.node]
 
 
-class Rows:
+class ScoreSeries:
     """A table for given outputs of trees: one series in the continuous score for each."""
 
     def __init__(self, table: Table, steps: Array) -> None:
