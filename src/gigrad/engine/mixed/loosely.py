@@ -32,7 +32,7 @@ def most_intervals(chain: LayerChain) -> int:
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class IntervalComparison:
     """Paths walked with some number of intervals, and with half as many.
 
     Attributes
@@ -80,7 +80,7 @@ def walk_loosely(plan: Plan, block: Block, allowed: Array, chain: LayerChain, in
     return [replace(w, credit=c[:, None], error=e) for w, c, e in parts]
 
 
-def _compared(plan: Plan, block: Block, allowed: Array, chain: LayerChain, intervals: int) -> Compared:
+def _compared(plan: Plan, block: Block, allowed: Array, chain: LayerChain, intervals: int) -> IntervalComparison:
     """Walk the paths of a block with so many intervals and with half as many, a few of them at a time."""
     widest = max(sums.width for _, sums in chain.layers)
     step = max(limits.LOOSE_NUMBERS // (widest * intervals), 1)
@@ -90,10 +90,10 @@ def _compared(plan: Plan, block: Block, allowed: Array, chain: LayerChain, inter
     ]
     fields = ("credit", "change", "squares", "gap", "rest")
     joined = (np.concatenate([getattr(p, f) for p in parts]) for f in fields)
-    return Compared([w for p in parts for w in p.walked], *joined)
+    return IntervalComparison([w for p in parts for w in p.walked], *joined)
 
 
-def _compare(plan: Plan, block: Block, allowed: Array, chain: LayerChain, intervals: int) -> Compared:
+def _compare(plan: Plan, block: Block, allowed: Array, chain: LayerChain, intervals: int) -> IntervalComparison:
     lines = list[SampledLines]()
 
     def trace(legs: Legs) -> Lines:
@@ -106,10 +106,10 @@ def _compare(plan: Plan, block: Block, allowed: Array, chain: LayerChain, interv
     credit = fine.credit.sum(axis=1)
     gap, change = gain - credit.sum(axis=1), credit - coarse.credit.sum(axis=1)
     squares = np.maximum(np.square(change), _by_intervals(plan, *lines) + _by_corners(plan, fine, coarse))
-    return Compared([fine], credit, change, squares, gap, fine.error - limits.GAP_CAUTION * np.abs(gap))
+    return IntervalComparison([fine], credit, change, squares, gap, fine.error - limits.GAP_CAUTION * np.abs(gap))
 
 
-def _estimate(block: Block, found: Compared) -> Array:
+def _estimate(block: Block, found: IntervalComparison) -> Array:
     """The error of each path's credits, (paths, k). Paths of one row share what their mean may be off by."""
     _, row = np.unique(block.row, return_inverse=True)
     total = np.bincount(row, block.weight)
