@@ -36,7 +36,7 @@ class Slopes:
 
 
 @dataclass(frozen=True, eq=False)
-class Inside:
+class NodeValues:
     """The score (n, nodes, k) and the head's lines and curves (n, nodes, width) at the nodes of segments."""
 
     score: Array

@@ -15,7 +15,7 @@ from ..quadrature import gauss
 from ..settings import Settings
 from .bumps import cells, radial
 from .crossings import share_out
-from .derivatives import EDGES, Inside, Missed, Slopes
+from .derivatives import EDGES, Missed, NodeValues, Slopes
 from .games import CornerScores
 from .head import Crossings, Head, Segments, SmoothSegments
 from .jumps import Corners
@@ -173,7 +173,7 @@ class Integral:
         middle = 0.5 * (segments.low + segments.high)
         return segments.cut(bad, middle[bad], np.full(len(bad), -1))
 
-    def _slopes(self, settled: SmoothSegments, nodes: Array) -> tuple[Slopes, Inside]:
+    def _slopes(self, settled: SmoothSegments, nodes: Array) -> tuple[Slopes, NodeValues]:
         """The score's derivatives, and the score itself, at the nodes of a rule on every segment."""
         segments, output, n, size = settled.segments, self.roles.output, len(settled.segments), len(nodes)
         time, each = _spread(segments, nodes)
@@ -194,7 +194,7 @@ class Integral:
                 if node in back:
                     lines[node][..., k_] = back[node].reshape(n, size, -1)
         joints = {node: values[node].reshape(n, size, -1) for node in self.roles.joints}
-        return Slopes(curves, lines), Inside(values[output].reshape(n, size, k), joints)
+        return Slopes(curves, lines), NodeValues(values[output].reshape(n, size, k), joints)
 
     def _chords(self, settled: SmoothSegments) -> None:
         """A head over one line: the credit of a column is its part of the line's move, whatever the head's shape.
@@ -213,7 +213,7 @@ class Integral:
         self.moments.add_segments(self.head, settled.segments, slopes.curves[:, 0], {node: slope[:, None]})
         _add_at(self.moments.lost, settled.segments.panel, np.where(better, 0.0, np.abs(rest)))
 
-    def _steady(self, settled: SmoothSegments, slopes: Slopes, inside: Inside) -> Bools:
+    def _steady(self, settled: SmoothSegments, slopes: Slopes, inside: NodeValues) -> Bools:
         """Short segments: derivatives are assumed constant, the polynomials are integrated exactly.
 
         Adds the accurate ones, and returns which are not accurate enough.
@@ -234,7 +234,7 @@ class Integral:
         self.moments.add_segments(self.head, segments, slopes.curves[:, 0], lines)
         return bad
 
-    def _bent(self, settled: SmoothSegments, slopes: Slopes, inside: Inside, size: int, final: bool) -> Bools:
+    def _bent(self, settled: SmoothSegments, slopes: Slopes, inside: NodeValues, size: int, final: bool) -> Bools:
         """Longer segments: derivatives are interpolated from `size` nodes, the product is integrated exactly.
 
         Adds the accurate ones, or all if `final`, and returns which are not accurate enough.
