@@ -48,7 +48,7 @@ EDGES = np.array([-1.0, 1.0]) * (1.0 - 1e-6)
 
 
 @dataclass(frozen=True, eq=False)
-class Missed:
+class DerivativeErrors:
     """The interpolation error of derivatives from n nodes, (n, columns of all joints, k) each.
 
     The score's change does not show errors that cancel between joints, or between columns that move a joint in opposite
@@ -62,7 +62,7 @@ class Missed:
     beyond: Array
 
     @classmethod
-    def of(cls, slopes: Slopes, edges: Slopes, roles: Roles) -> Missed:
+    def of(cls, slopes: Slopes, edges: Slopes, roles: Roles) -> DerivativeErrors:
         inner, outer = (np.concatenate([v for _, v in s.by_joint(roles)], axis=2) for s in (slopes, edges))
         n = inner.shape[1]
         to_coefficients = gauss(n).to_coefficients
@@ -77,6 +77,6 @@ class Missed:
         rate = np.divide(here, before, out=np.ones_like(here), where=here < before)
         return cls(n, even, odd, 0.5 * here * rate ** (2.0 if n == 2 else 0.5 * n))
 
-    def part(self, some: Bools) -> Missed:
+    def part(self, some: Bools) -> DerivativeErrors:
         """Those of some of the segments."""
-        return Missed(self.nodes, self.even[some], self.odd[some], self.beyond[some])
+        return DerivativeErrors(self.nodes, self.even[some], self.odd[some], self.beyond[some])

@@ -15,7 +15,7 @@ from ..quadrature import gauss
 from ..settings import Settings
 from .bumps import cells, radial
 from .crossings import share_out
-from .derivatives import EDGES, Missed, NodeValues, Slopes
+from .derivatives import EDGES, DerivativeErrors, NodeValues, Slopes
 from .games import CornerScores
 from .head import Crossings, Head, Segments, SmoothSegments
 from .jumps import Corners
@@ -271,7 +271,7 @@ class Integral:
         segments = settled.segments
         length = segments.high - segments.low
         limit = 0.25 * self.allowed[segments.panel] * np.maximum(length, 1 / 4096)[:, None]
-        missed = Missed.of(slopes, self._slopes(settled, EDGES)[0], self.roles)
+        missed = DerivativeErrors.of(slopes, self._slopes(settled, EDGES)[0], self.roles)
         most, first = np.abs(rest), 0
         for node in self.roles.joints:
             low, high = settled.ends[node]
@@ -292,7 +292,7 @@ class Integral:
         _add_at(self.moments.wander[limits.SEGMENT_NODES.index(size)], panel, wander[good] * share[:, None])
         return bad
 
-    def _add_off(self, segments: Segments, missed: Missed) -> None:
+    def _add_off(self, segments: Segments, missed: DerivativeErrors) -> None:
         """Add the interpolation error of derivatives to the moments, as integrated with a column's part of the speed.
 
         The even part of the error is orthogonal to all components of that part below degree n, and the odd one to those
