@@ -23,7 +23,7 @@ from .slopes import Parts
 _TINY = float(np.finfo(np.float64).tiny)
 
 
-class Losses:
+class ErrorTerms:
     """The parts of speeds on some panels, (panels, k) each, weighted by the score's derivatives by the joints."""
 
     def __init__(self, panels: int, k: int) -> None:

@@ -16,7 +16,7 @@ from .head import Head
 from .integrate import Integral
 from .jumps import Corners
 from .line_parts import LineParts
-from .losses import Losses
+from .losses import ErrorTerms
 from .moments import Moments
 from .patch import PanelCurves
 from .slopes import pulled
@@ -70,14 +70,14 @@ def credit_by_head(
 
 def _from_moments(
     patch: PanelCurves, line_parts: LineParts, moments: Moments
-) -> tuple[dict[Node, Array], Array, Losses]:
+) -> tuple[dict[Node, Array], Array, ErrorTerms]:
     """For each line the integral of the score's derivative over each panel, the error from interpolating curves, and a
     bound on the error from the integration of the head.
     """
     roles, (panels, k) = patch.roles, moments.lost.shape
     sums = {n: np.zeros((k, panels, n.width)) for n in roles.line_ends}
     error = np.zeros((panels, k))
-    losses, off = Losses(panels, k), np.zeros_like(error)
+    losses, off = ErrorTerms(panels, k), np.zeros_like(error)
     joints = roles.joints
     first_column = dict(zip(joints, np.cumsum([0, *(n.width for n in joints)]).tolist(), strict=False))
     for node, table in moments.lines.items():
