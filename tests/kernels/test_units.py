@@ -10,7 +10,7 @@ from forests import graph_of, random_forest
 
 import gigrad as gig
 from gigrad import kernels
-from gigrad.engine.mixed.slopes import Parts
+from gigrad.engine.mixed.slopes import SpeedParts
 from gigrad.engine.quadrature import gauss
 from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, Softmax
 from gigrad.testing import brute_force
@@ -105,7 +105,7 @@ def test_parts_of_a_speed_are_those_that_numpy_finds(nodes: int, columns: int) -
     rng, rule = np.random.default_rng(nodes), gauss(nodes)
     rows = rng.normal(size=(5, nodes, columns))
     coefficients = np.matmul(rule.to_coefficients, rows).transpose(1, 0, 2)
-    want = Parts.of(coefficients, coefficients.sum(axis=2))
-    found = Parts.at_nodes(rows, rule.to_coefficients)
-    for field in fields(Parts):
+    want = SpeedParts.of(coefficients, coefficients.sum(axis=2))
+    found = SpeedParts.at_nodes(rows, rule.to_coefficients)
+    for field in fields(SpeedParts):
         np.testing.assert_allclose(getattr(found, field.name), getattr(want, field.name), atol=1e-13)

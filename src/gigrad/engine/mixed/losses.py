@@ -18,7 +18,7 @@ import numpy as np
 from ...graph import Array
 from .. import limits
 from .moments import Moments
-from .slopes import Parts
+from .slopes import SpeedParts
 
 _TINY = float(np.finfo(np.float64).tiny)
 
@@ -38,7 +38,7 @@ class ErrorTerms:
         self.largest += np.einsum("pwk,pw->pk", np.abs(table), largest)
         self.total[0] += np.einsum("pwk,pw->pk", table, total)
 
-    def add_curve(self, moment: Array, speed: Parts) -> None:
+    def add_curve(self, moment: Array, speed: SpeedParts) -> None:
         """Add a column of a curve: moments (k, panels, degrees) of the derivative by it, and the parts of its speed."""
         size = np.abs(moment[:, :, :2]).sum(axis=2).T
         self.largest += size * speed.largest[:, None]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class SpeedParts:
     """The contributions (parts) of the columns of the rows to the speed of one column of a curve on panels.
 
     Where lines have kinks these are too expensive: there the speed of the curve, and the root of the sum of squares of
@@ -44,19 +44,19 @@ class Parts:
     largest_seen: Array
 
     @classmethod
-    def of(cls, parts: Array, total: Array) -> Parts:
+    def of(cls, parts: Array, total: Array) -> SpeedParts:
         """The parts from their Legendre coefficients, (order, panels, columns), and those of their sum."""
         sizes = np.abs(parts)
         above = np.cumsum(sizes[::-1], axis=0)[::-1].max(axis=2, initial=0.0)
         return cls._found(sizes[-4:], sizes[0].max(axis=1, initial=0.0), above, total)
 
     @classmethod
-    def at_nodes(cls, rows: Array, to_coefficients: Array) -> Parts:
+    def at_nodes(cls, rows: Array, to_coefficients: Array) -> SpeedParts:
         """The parts from their values at the nodes of panels, (panels, nodes, columns), by the native core."""
         return cls._found(*kernels.speed_parts(rows, to_coefficients))
 
     @classmethod
-    def _found(cls, last: Array, largest: Array, above: Array, total: Array) -> Parts:
+    def _found(cls, last: Array, largest: Array, above: Array, total: Array) -> SpeedParts:
         """`above` (order, panels) has components of each degree or more: of the largest part."""
         total_above = np.cumsum(np.abs(total)[::-1], axis=0)[::-1]
         high = [min(order, len(total)) - 1 for order in limits.SEGMENT_NODES]
@@ -64,7 +64,7 @@ class Parts:
         return cls(last, largest, total, above[from_degree], total_above[from_degree], above[high + from_degree])
 
 
-def pulled(patch: PanelCurves, curve: Node, column: int, weight: Array) -> tuple[dict[Node, Array], Parts]:
+def pulled(patch: PanelCurves, curve: Node, column: int, weight: Array) -> tuple[dict[Node, Array], SpeedParts]:
     """The derivatives of one column of a curve with respect to the lines below it.
 
     Parameters
@@ -75,23 +75,23 @@ def pulled(patch: PanelCurves, curve: Node, column: int, weight: Array) -> tuple
     -------
     sums : dict of (k, panels, width)
         Weighted sums over the nodes of every panel.
-    parts : Parts
+    parts : SpeedParts
     """
     gradient = patch.gradient(curve, column)
     sums = {n: np.matmul(weight[:, :, None, :], slope[None])[:, :, 0, :] for n, slope in gradient.items()}
     return sums, _parts(patch, gradient)
 
 
-def _parts(patch: PanelCurves, gradient: dict[Node, Array]) -> Parts:
+def _parts(patch: PanelCurves, gradient: dict[Node, Array]) -> SpeedParts:
     order, panels = patch.rule.size, patch.panels
     if patch.lines.straight:
         flat = {n: v.reshape(len(panels) * order, -1) for n, v in gradient.items()}
         rows = patch.lines.pull_rows(np.repeat(panels.leg, order), flat)
-        return Parts.at_nodes(rows.reshape(len(panels), order, -1), patch.rule.to_coefficients)
+        return SpeedParts.at_nodes(rows.reshape(len(panels), order, -1), patch.rule.to_coefficients)
     found = {n: np.matmul(patch.rule.to_coefficients, slope) for n, slope in gradient.items()}
     total, squares = np.zeros((2, order, len(panels)))
     for n, values in found.items():
         values *= (patch.line_moves[n] / panels.length[:, None])[:, None]
         total += values.sum(axis=2).T
         squares += np.einsum("pdw,pdw->dp", values, values)
-    return Parts.of(np.stack([total, np.sqrt(squares)], axis=2), total)
+    return SpeedParts.of(np.stack([total, np.sqrt(squares)], axis=2), total)
