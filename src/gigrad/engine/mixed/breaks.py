@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Breaks:
+class OpaqueKinks:
     """Kinks: the panel and the time of each, sorted by both, and the error of one column's credit from the uncertainty
     of that time: (n,) each."""
 
@@ -34,7 +34,7 @@ class Breaks:
     cost: Array
 
 
-def find_breaks(patch: PanelCurves, some: Ints, limit: Array) -> Breaks:
+def find_breaks(patch: PanelCurves, some: Ints, limit: Array) -> OpaqueKinks:
     """Kinks on some panels of a patch.
 
     `limit` (panels,) is the allowed error of one column's credit from the uncertain time of one kink.
@@ -52,7 +52,7 @@ def find_breaks(patch: PanelCurves, some: Ints, limit: Array) -> Breaks:
     panel, time, cost = panel[order], time[order], cost[order]
     fresh = np.ones(len(panel), np.bool_)
     fresh[1:] = (panel[1:] != panel[:-1]) | (np.diff(time) > 1e-10 * patch.panels.length[panel[1:]])
-    return Breaks(panel[fresh], time[fresh], cost[fresh])
+    return OpaqueKinks(panel[fresh], time[fresh], cost[fresh])
 
 
 class _Points:
@@ -193,7 +193,7 @@ class _Search:
         self._bracket(some[rows], a, b, before, after)
         return one
 
-    def run(self, most: int) -> Breaks:
+    def run(self, most: int) -> OpaqueKinks:
         """Search until all intervals are settled, or `most` points have been evaluated."""
         points = self.points
         for _ in range(limits.BREAK_STEPS):
@@ -212,7 +212,7 @@ class _Search:
             self._halved(panel, a, asked[:count], b)
             self._narrowed(brackets, asked[count : count + pairs], asked[count + pairs :])
         panel, time, cost = (np.concatenate(parts) for parts in zip(*self.found, strict=True))
-        return Breaks(panel, time, cost)
+        return OpaqueKinks(panel, time, cost)
 
     def _close(self) -> None:
         """Record the brackets that are short enough, and drop those on which the gradient turned out smooth."""
