@@ -113,6 +113,19 @@ class Node(ABC):
         """Whether the pullback does not depend on the inputs."""
         return False
 
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        """The inputs at which the slope jumps, for a node that applies one function to every number of its source."""
+        return ()
+
+    @cached_property
+    def unit_slopes(self) -> tuple[float, float, float] | None:
+        """The slopes below, at and above zero of units that are linear on either side of zero, such as ReLUs.
+
+        None for every other node.
+        """
+        return None
+
     @cached_property
     def breaks_of_source(self) -> Breaks | None:
         """Where the slope of the node jumps, in terms of its one source; None for a node without kinks."""

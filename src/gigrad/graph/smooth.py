@@ -116,6 +116,13 @@ class Elementwise(Smooth):
     def piecewise_linear(self) -> bool:
         return self.function.piecewise_linear
 
+    @cached_property
+    def unit_slopes(self) -> tuple[float, float, float] | None:
+        if not self.function.piecewise_linear or self.kinks != (0.0,):
+            return None
+        below, at, above = self.function.slope(np.array([-1.0, 0.0, 1.0]), self.parameter).tolist()
+        return below, at, above
+
     @property
     def bends_over_one(self) -> bool:
         return self.function.bends_over_one

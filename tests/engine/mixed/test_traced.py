@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pytest
+from forests import graph_of
 
+import gigrad as gig
 from gigrad import kernels
+from gigrad.engine import limits
 from gigrad.engine.mixed.lines import Legs, Lines
 from gigrad.engine.mixed.traced import TracedLines
 from gigrad.engine.paths import Block
 from gigrad.engine.roles import Roles
-from gigrad.graph import Affine, Array, Concat, Elementwise, Input, Node, PiecewiseLinear, Select, Sum
+from gigrad.graph import Affine, Array, Column, Concat, Elementwise, Input, Node, PiecewiseLinear, Select, Smooth, Sum
+from gigrad.testing import brute_force
 
 
 def layer(rng: np.random.Generator, source: Node, width: int, activation: str) -> Node:
@@ -73,6 +79,50 @@ def test_the_core_gives_the_lines_and_the_way_back_of_python(kind: str) -> None:
         np.testing.assert_allclose(core.ends[line], values, atol=1e-11)
     cotangents = {line: rng.normal(size=(len(grid.left), line.width)) for line in core.roles.line_ends}
     np.testing.assert_allclose(core.pull_back(cotangents), plain.pull_back(cotangents), atol=1e-10)
+
+
+@dataclass(frozen=True, eq=False)
+class Ramp(Smooth):
+    """A unit that no part of the engine names: twice its input above zero."""
+
+    source: Node
+
+    @property
+    def width(self) -> int:
+        return self.source.width
+
+    @property
+    def piecewise_linear(self) -> bool:
+        return True
+
+    @property
+    def kinks(self) -> tuple[float, ...]:
+        return (0.0,)
+
+    @cached_property
+    def unit_slopes(self) -> tuple[float, float, float]:
+        return 0.0, 0.0, 2.0
+
+    def forward(self, *inputs: Array) -> Array:
+        return 2.0 * np.maximum(inputs[0], 0.0)
+
+    def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
+        return (np.where(inputs[0] > 0.0, 2.0, 0.0) * cotangent,)
+
+
+@pytest.mark.parametrize("widest", [0, 1 << 13])
+def test_a_new_unit_needs_only_its_own_description(widest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, source = np.random.default_rng(3), Input(3)
+    first = Ramp(Affine(source, rng.normal(size=(6, 3)), rng.normal(size=6)))
+    second = Ramp(Affine(first, rng.normal(size=(5, 6)), rng.normal(size=5)))
+    score = Elementwise(Affine(second, rng.normal(size=(1, 5)) / 5, np.zeros(1)), "tanh")
+    assert Roles.of(score, source).line_program is not None
+    monkeypatch.setattr(limits, "TRACED_WEIGHTS", widest)  # at 0 by Python's own lines
+    assert (Roles.of(score, source).line_program is None) == (widest == 0)
+    graph = graph_of(tuple(Column(n) for n in "abc"), source, score)
+    start, end = rng.normal(size=(2, 1, 3)) * 2
+    e = gig.explain_pairs(graph, start, end, tol=1e-10, discrete=())
+    np.testing.assert_allclose(e.values[0], brute_force(graph, start[0], end[0])[:, 0], atol=1e-9)
 
 
 def test_units_that_rest_on_their_kink_or_start_on_it() -> None:

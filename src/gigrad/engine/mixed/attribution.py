@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from ... import kernels
-from ...graph import Array, Elementwise, Input, Node, PiecewiseLinear
+from ...graph import Array, Input, Node
 from .. import limits
 from ..paths import WHOLE, Block, Bools, Chosen, Paths
 from ..roles import Roles
@@ -130,7 +130,7 @@ def walks(
 
 def _block_size(roles: Roles, settings: Settings, pieces: int) -> int:
     """The number of paths in a block: fewer if wide layers with kinks make many grid points on each."""
-    kinks = sum(n.width for n in roles.lines if isinstance(n, (Elementwise, PiecewiseLinear)) and n.kinks)
+    kinks = sum(n.width for n in roles.lines if n.kinks)
     widest = max((n.width for n in roles.lines), default=1)
     each = 6.0 * widest * (2.0 * pieces + 0.6 * kinks)
     return 1 if each > limits.ALONE_NUMBERS else int(np.clip(limits.BLOCK_NUMBERS / each, 1, settings.block))

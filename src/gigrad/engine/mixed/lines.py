@@ -14,8 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from ... import kernels
-from ...graph import Affine, Array, Elementwise, Input, Node, PiecewiseLinear, Smooth
-from ...graph.functions import FUNCTIONS
+from ...graph import Affine, Array, Input, Node, Smooth
 from .. import limits
 from ..paths import Block, Bools, Ints
 from ..roles import Roles
@@ -157,7 +156,7 @@ class Lines:
             self.values[node], self.level[node] = self.block.at(path, self.grids[0].time, late), 0
             return
         level = max(self.level[p] for p in node.parents)
-        if isinstance(node, (Elementwise, PiecewiseLinear)) and node.kinks:
+        if node.kinks:
             level = self._kinks(node, level)
         self.level[node] = level
         if node in self.hinges:
@@ -175,9 +174,9 @@ class Lines:
             left = self.grids[level].left
             self.middles[node] = [0.5 * (v[left] + v[left + 1]) for v in inputs]
 
-    def _kinks(self, node: Elementwise | PiecewiseLinear, level: int) -> int:
+    def _kinks(self, node: Node, level: int) -> int:
         """Cut the grid where units of a node have kinks; returns the level of the grid that has them all."""
-        grid, z = self.grids[level], self._lifted(node.source, level)
+        grid, z = self.grids[level], self._lifted(node.parents[0], level)
         if len(node.kinks) == 1:
             piece, unit, kink = passed_along(node.kinks[0], z, grid.left)
         else:
@@ -186,21 +185,21 @@ class Lines:
             return level
         before, after = z[grid.left[piece], unit], z[grid.left[piece] + 1, unit]
         part = (kink - before) / (after - before)
-        if isinstance(node, PiecewiseLinear) or level < len(self.grids) - 1:
+        slopes = node.unit_slopes
+        if slopes is None or level < len(self.grids) - 1:
             return self._cut(level, piece, part)
         fine, place = grid.refine(piece, part)
         self.grids.append(fine)
         order = np.argsort(place, kind="stable")
         order = order[place[order] >= 0]
-        slope = FUNCTIONS[node.name].slope
-        step = (slope(after, node.parameter) - slope(before, node.parameter))[order]
+        step = (_slope(slopes, after) - _slope(slopes, before))[order]
         length = np.diff(grid.time)[grid.left[piece[order]]]
         # The side of units without a kink inside is taken in the middle: one that starts or ends on its kink may lie on
         # either side there, by rounding.
         judged = kernels.between_rows(z, grid.left, np.full(len(grid.left), 0.5))
         judged[piece[order], unit[order]] = before[order]
         bend = step * (after - before)[order] / length
-        self.hinges[node] = LayerKinks(level, place[order], unit[order], step, bend, slope(judged, node.parameter))
+        self.hinges[node] = LayerKinks(level, place[order], unit[order], step, bend, _slope(slopes, judged))
         return level + 1
 
     def _bent(self, node: Affine, hinges: LayerKinks) -> Array:
@@ -325,3 +324,9 @@ class Lines:
         for grid in self.grids[to + 1 : level + 1][::-1]:
             sums = kernels.sum_groups(sums, grid.first_pieces)
         return sums
+
+
+def _slope(slopes: tuple[float, float, float], inputs: Array) -> Array:
+    """The slopes of units at their inputs: `slopes` are those below, at and above zero."""
+    below, at, above = slopes
+    return np.where(inputs > 0.0, above, np.where(inputs < 0.0, below, at))

@@ -16,15 +16,11 @@ from functools import cached_property
 import numpy as np
 
 from ... import kernels
-from ...graph import Affine, Array, Elementwise, Node
-from ...graph.functions import FUNCTIONS
+from ...graph import Affine, Array, Node
 from .. import limits
 from ..paths import Block, Ints
 from ..roles import Roles
 from .lines import Grid, Legs, Lines
-
-UNITS = frozenset({"relu", "leaky_relu", "abs"})
-"""Units whose only kink is at zero."""
 
 ASKED, PARTS = limits.SAMPLED_ASKED, 2 * limits.SAMPLED_ASKED
 """How often layers are asked in an interval, and into how many straight parts the last one is cut."""
@@ -46,20 +42,20 @@ class LayerChain:
     """
 
     straight: tuple[Node, ...]
-    layers: tuple[tuple[Elementwise, Affine], ...]
+    layers: tuple[tuple[Node, Affine], ...]
 
     @classmethod
     def of(cls, roles: Roles) -> LayerChain | None:
         """The chain that all lines with kinks are, if they are one."""
         bent: list[Node] = []
         for node in roles.lines:
-            if (isinstance(node, Elementwise) and node.kinks) or any(p in bent for p in node.parents):
+            if node.kinks or any(p in bent for p in node.parents):
                 bent.append(node)
-        layers: list[tuple[Elementwise, Affine]] = []
+        layers: list[tuple[Node, Affine]] = []
         for units, sums in zip(bent[::2], bent[1::2], strict=False):
-            if not (isinstance(units, Elementwise) and units.name in UNITS and isinstance(sums, Affine)):
+            if units.unit_slopes is None or not isinstance(sums, Affine) or sums.source is not units:
                 return None
-            if sums.source is not units or (layers and units.source is not layers[-1][1]):
+            if layers and units.parents[0] is not layers[-1][1]:
                 return None
             layers.append((units, sums))
         if not layers or len(bent) % 2 or [n for n in bent if n in roles.line_ends] != bent[-1:]:
@@ -201,7 +197,7 @@ class SampledLines(Lines):
     def _ask(self) -> tuple[list[Array], list[UnitSlopes], Array]:
         """What later layers of units read at the points asked, what all of them do in between, and the last sums."""
         read, passed, below = list[Array](), list[UnitSlopes](), None
-        values = self._between(self.chain.layers[0][0].source, self.asked)
+        values = self._between(self.chain.layers[0][0].parents[0], self.asked)
         for depth, (units, sums) in enumerate(self.chain.layers):
             if depth >= limits.SAMPLED_LAYERS:
                 read.append(values)
@@ -213,13 +209,15 @@ class SampledLines(Lines):
             values = sums.forward(units.forward(values))
         return read, passed, values
 
-    def _passed(self, units: Elementwise, values: Array, below: Below | None) -> tuple[UnitSlopes, Kinks]:
+    def _passed(self, units: Node, values: Array, below: Below | None) -> tuple[UnitSlopes, Kinks]:
         """What units do that read `values` at the points asked: by interval, and their kinks between those points."""
         left = self.asked.left
         if below is None:
             below = Kinks.none(len(left)), np.zeros(0), np.zeros((0, values.shape[1]))
         kinks = kernels.interval_kinks(values, left, self.asked.time, *below)
-        before, above = FUNCTIONS[units.name].slope(np.array([-1.0, 1.0]), units.parameter).tolist()
+        if units.unit_slopes is None:
+            raise TypeError(f"{type(units).__name__} has no kink at zero.")
+        before, _, above = units.unit_slopes
         begin = left[::ASKED]
         first = values[begin]
         on = (first > 0.0) | ((first == 0.0) & (values[begin + 1] > 0.0))
@@ -235,7 +233,7 @@ class SampledLines(Lines):
         parts = np.arange(0, len(self.grid.left), PARTS)
         waiting = {n: kernels.sum_groups(c, parts) for n, c in cotangents.items() if n is not top}
         if top in cotangents:
-            source, part = self.chain.layers[0][0].source, self._through(cotangents[top])
+            source, part = self.chain.layers[0][0].parents[0], self._through(cotangents[top])
             waiting[source] = waiting[source] + part if source in waiting else part
         self.credit.append(self.pull_rows(leg, waiting))
         return kernels.sum_groups(self.credit[-1], self.intervals.offsets[:-1] - np.arange(len(self.legs)))

@@ -13,15 +13,13 @@ from typing import Any
 import numpy as np
 
 from ... import kernels
-from ...graph import Affine, Array, Concat, Elementwise, Node, PiecewiseLinear, Select, Sum
-from ...graph.functions import FUNCTIONS
+from ...graph import Array, Node
 from .. import limits
 from ..paths import Block
 from ..roles import Roles
 from ..settings import Settings
 from .lines import Grid, Legs, Lines
 
-_UNITS = frozenset({"relu", "leaky_relu", "abs"})
 _NO_WEIGHT, _NO_BIAS = np.zeros((0, 0)), np.zeros(0)
 
 
@@ -46,10 +44,10 @@ def line_program(roles: Roles) -> LineProgram | None:
     """The program of a model's lines from the first kinks upward; None without kinks, or if the core lacks a node."""
     depth: dict[Node, int] = {}  # number of layers with kinks up to and including each node
     for node in roles.lines:
-        depth[node] = max((depth[p] for p in node.parents), default=0) + _has_kinks(node)
+        depth[node] = max((depth[p] for p in node.parents), default=0) + bool(node.kinks)
     above = [n for n in roles.lines if depth[n]]
     straight = tuple(n for n in roles.lines if not depth[n])
-    if not above or any(_dear(n, depth) for n in above):
+    if not above or any(_faster_by_blas(n, depth) for n in above):
         return None
     wanted = {p for n in above for p in n.parents} | set(roles.line_ends)
     read = tuple(n for n in straight if n in wanted)
@@ -63,36 +61,33 @@ def line_program(roles: Roles) -> LineProgram | None:
     return LineProgram(straight, read, kernels.LineNet(steps, [place[n] for n in roles.line_ends]))
 
 
-def _has_kinks(node: Node) -> bool:
-    return isinstance(node, (Elementwise, PiecewiseLinear)) and bool(node.kinks)
+def _faster_by_blas(node: Node, depth: dict[Node, int]) -> bool:
+    """Whether a node is a large layer that is multiplied at many points of a leg.
 
-
-def _dear(node: Node, depth: dict[Node, int]) -> bool:
-    """Whether a node is a large layer that is multiplied at many points of a leg: BLAS does that faster.
-
-    A layer over the first units is multiplied at the two ends of a leg alone.
+    A layer over the first units is multiplied only at the two ends of a leg.
     """
-    if not isinstance(node, Affine) or node.weight.size <= limits.TRACED_WEIGHTS:
+    stage = node.stage()
+    if stage is None or stage.name != "affine" or stage.a.size <= limits.TRACED_WEIGHTS:
         return False
-    return depth[node] > 1 or not _has_kinks(node.source)
+    return depth[node] > 1 or not node.parents[0].kinks
 
 
 def _step(node: Node, place: dict[Node, int]) -> tuple[Any, ...] | None:
-    """A node in the form that `kernels.LineNet` takes."""
-    at = [place[p] for p in node.parents]
-    if isinstance(node, Affine):
-        return "affine", node.width, at, np.ascontiguousarray(node.weight), node.bias, [], []
-    if isinstance(node, Elementwise) and node.name in _UNITS:
-        slopes = FUNCTIONS[node.name].slope(np.array([-1.0, 0.0, 1.0]), node.parameter).tolist()
-        return "units", node.width, at, _NO_WEIGHT, _NO_BIAS, slopes, []
-    if isinstance(node, Sum):
+    """A node in the form that `kernels.LineNet` takes, from its own description; None if the net does not have it."""
+    at, stage = [place[p] for p in node.parents], node.stage()
+    if node.unit_slopes is not None:
+        return "units", node.width, at, _NO_WEIGHT, _NO_BIAS, list(node.unit_slopes), []
+    name = None if stage is None else stage.name
+    if stage is None or name not in ("affine", "sum", "select", "concat"):
+        return None
+    if name == "affine":
+        return "affine", node.width, at, np.ascontiguousarray(stage.a), stage.b, [], []
+    if name == "sum":
         return "sum", node.width, at, _NO_WEIGHT, _NO_BIAS, [], []
-    if isinstance(node, (Select, Concat)):
-        columns = [(i, j) for i, p in enumerate(node.parents) for j in range(p.width)]
-        if isinstance(node, Select):
-            columns = [columns[j] for j in node.columns]
-        return "gather", node.width, at, _NO_WEIGHT, _NO_BIAS, [], columns
-    return None
+    columns = [(i, j) for i, p in enumerate(node.parents) for j in range(p.width)]
+    if name == "select":
+        columns = [columns[int(j)] for j in stage.a]
+    return "gather", node.width, at, _NO_WEIGHT, _NO_BIAS, [], columns
 
 
 class TracedLines(Lines):
