@@ -1,4 +1,4 @@
-// Which walk runs: what the processor can do, unless it was chosen.
+// Which walk runs: the fastest that the processor supports, unless another is set.
 #pragma once
 
 #include <atomic>
@@ -42,7 +42,7 @@ inline std::atomic<const LaneKernel*>& chosen_lanes() {
     return chosen;
 }
 
-// The vector walk for some trees; null where they are better walked node by node, see policy.hpp.
+// The vector walk for some trees; null if they are faster node by node, see policy.hpp.
 inline const LaneKernel* lanes_for(const Forest& forest) { return forest.tangled() ? nullptr : chosen_lanes().load(); }
 
 }  // namespace gigrad

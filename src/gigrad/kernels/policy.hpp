@@ -1,6 +1,6 @@
-// Which walk runs when: every such decision, and the counts that it is made from. Clocks, threads and other rows never
-// count, so that the same question takes the same walk, and gives the same bits, on every run. All walks give the same
-// credits to 1e-12; what the processor can run at all is in dispatch.hpp, and which corners are enumerated in
+// Which walk runs when: every such decision, and the counts that it is made from. Measured times, threads and other
+// rows are not used, so that the same call takes the same walk, and gives the same bits, on every run. All walks give
+// the same credits to 1e-12; what the processor can run at all is in dispatch.hpp, and which corners are enumerated in
 // link/corner_policy.hpp.
 #pragma once
 
@@ -14,19 +14,20 @@ enum class Route {
     sweep          // sweep/: one pair through all trees at once
 };
 
-// Paths to leaves for each node of the trees. Trees that share no children have about one half. From here on vectors, which
-// follow every path, are slower than walking node by node, which follows only those that some coalition takes.
+// Paths to leaves for each node of the trees. Trees that share no children have about one half. From here on vectors,
+// which follow every path, are slower than the walk node by node, which follows only those that some coalition takes.
 constexpr double TANGLED_WAYS = 4.0;
 inline bool is_tangled(double ways, size_t nodes) { return ways > TANGLED_WAYS * static_cast<double>(nodes); }
 
-// Above so many nodes the splits are not even put in order, which a sweep needs: it would take longer than most walks.
+// Above this number of nodes the splits are not sorted, which a sweep needs: sorting would take longer than most walks.
 constexpr size_t MOST_NODES = 1 << 20;
-// Distinct tests of a sweep for each tree. A sweep computes the side of every test, a walk only of those that it meets: some
-// eleven in a tree of depth 6.
+// Distinct tests of a sweep for each tree. A sweep computes the side of every test, a walk only of those on its path:
+// about eleven in a tree of depth 6.
 constexpr size_t MOST_TESTS = 32;
 inline bool sweep_pays(size_t tests, size_t trees) { return tests <= MOST_TESTS * trees; }
 
-// Starts that fill the vectors of a block so badly that each pair is better swept alone: a vector has 8 or 16 lanes.
+// With at most this many starts the vectors of a block are so empty that sweeping each pair is faster: a vector has 8
+// or 16 lanes.
 constexpr size_t FEW_STARTS = 8;
 
 // Below, `kernel` is null where vectors are not used, and the trees' `sweep_trees()`, null where they do not fit a sweep, are
@@ -46,8 +47,8 @@ Route route_of_pairs(const Forest& forest, const Kernel* kernel) {
     return forest.sweep_trees() ? Route::sweep : Route::lanes;
 }
 
-// Every start with every end, under a link, which needs the crossings in order of time. A sweep finds what happens at each
-// of them by looking through all leaves: with several outputs that is more than what full vectors cost.
+// Every start with every end, under a link, which needs the crossings in order of time. A sweep computes the change at
+// each of them from all leaves: with several outputs that costs more than full vectors.
 template <class Forest, class Kernel>
 Route route_of_linked(const Forest& forest, const Kernel* kernel, size_t starts) {
     if (!kernel) return Route::node_by_node;

@@ -1,4 +1,4 @@
-// What the doors from Python share: the arrays they take, and the ones they make.
+// Shared by the Python bindings: the arrays they take, and the ones they return.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -31,12 +31,12 @@ Numpy<T> make(std::initializer_list<size_t> shape, Fill fill) {
     return Numpy<T>(data.release(), shape, owner);
 }
 
-// Doors to what the smooth parts of a model need.
+// Bindings for the smooth parts of a model.
 void bind_smooth(nb::module_& m);
-// Doors to the games at corners of the mixed engine.
+// Bindings for the games at corners of the mixed engine.
 void bind_corners(nb::module_& m);
 void bind_head(nb::module_& m);
-// Doors to layers of units with kinks along paths.
+// Bindings for layers of units with kinks along paths.
 void bind_lines(nb::module_& m);
 
 }  // namespace gigrad

@@ -1,4 +1,4 @@
-// Doors to the games at corners whose score is more than a link over trees: the mixed engine's.
+// Python bindings of the games at corners of the mixed engine, whose score is more than a link over trees.
 #include <nanobind/stl/vector.h>
 
 #include "bindings/arrays.hpp"

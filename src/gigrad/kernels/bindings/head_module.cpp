@@ -1,4 +1,4 @@
-// The doors from Python to the head of a model: its program, and its integration over panels.
+// Python bindings of the head of a model: its program, and its integration over panels.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -14,7 +14,8 @@ namespace {
 using Cube = nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
 using Filled = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Registers = std::vector<size_t>;
-// operation, width, first registers and widths of what is read, two arrays, function, parameter, may it turn
+// operation, width, first registers and widths of the inputs, two arrays, function, parameter, whether the input may
+// have extrema
 using StepFields =
     std::tuple<std::string, size_t, Registers, Registers, Vector<double>, Vector<double>, std::string, double, bool>;
 // nodes, finer nodes and weights, refine, up_to, ends
@@ -108,7 +109,7 @@ void check_view(const PanelsView& v, const Program& program, size_t corners, siz
             refuse("the program needs a table of its series.");
 }
 
-// Consecutive panels that are worked on together: 0 = first, ..., the number of panels.
+// Consecutive panels that are processed together: 0 = first, ..., the number of panels.
 std::vector<size_t> tasks(const PanelsView& v) {
     std::vector<size_t> edges = {0};
     size_t segments = 0;

@@ -1,4 +1,4 @@
-// The doors from Python to layers of units with kinks along paths.
+// Python bindings of layers of units with kinks along paths.
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -21,7 +21,7 @@ using LineFields =
 
 const std::vector<std::string> OPERATIONS = {"straight", "units", "affine", "gather", "sum"};
 
-// What the way back needs to know of the legs that were traced.
+// Data of the traced legs for the backward pass.
 struct LineTrace {
     const LineNet* net = nullptr;
     std::vector<LegTrace> legs;

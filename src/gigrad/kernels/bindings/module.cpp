@@ -1,4 +1,4 @@
-// The doors from Python: arrays in, arrays out, the GIL released while the work runs.
+// The Python module: arrays in, arrays out, with the GIL released during the computation.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -128,7 +128,7 @@ Numpy<double> py_cells(const Forest& forest, const Matrix& starts, const Matrix&
     });
 }
 
-// What this thread calls with the part of a call that is done, every now and then; null for nothing.
+// The progress callback of this thread, called with the fraction done; null for none.
 PyObject*& watcher() {
     static thread_local PyObject* callback = nullptr;
     return callback;
@@ -150,7 +150,7 @@ Numpy<T> listed(const std::vector<LargeCorner>& corners, Get get) {
     });
 }
 
-// (values, end, start, time, players); `run(values)` runs without the GIL and gives the corners that are left out.
+// (values, end, start, time, players); `run(values)` runs without the GIL and returns the corners that are left out.
 template <class Run>
 nb::tuple values_and_corners(const Forest& forest, const Link& link, size_t n, Run run) {
     std::vector<LargeCorner> large;
@@ -350,7 +350,7 @@ NB_MODULE(_native, m) {
     nb::register_exception_translator([](const std::exception_ptr& error, void*) {
         try {
             std::rethrow_exception(error);
-        } catch (const Interrupted&) {  // what the signal's handler raised is set already
+        } catch (const Interrupted&) {  // the error of the signal's handler is already set
             if (!PyErr_Occurred()) PyErr_SetNone(PyExc_KeyboardInterrupt);
         }
     });

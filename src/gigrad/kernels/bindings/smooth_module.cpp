@@ -1,4 +1,4 @@
-// The doors from Python to Legendre series and elementary functions.
+// Python bindings of Legendre series and elementary functions.
 #include "bindings/arrays.hpp"
 #include "core/elementary.hpp"
 #include "smooth/rows.hpp"

@@ -1,4 +1,4 @@
-// Arrays for vectors.
+// Aligned arrays for vector instructions.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Shortest decimals: the number that a person would write for a float32, or for any number of an interval.
+// Shortest decimals: the one that rounds to a given float32, or that lies in an interval.
 #pragma once
 
 #include <cmath>
@@ -25,7 +25,7 @@ inline double rounded_to_digits(double x, int digits, int exponent) {
     return std::strtod(text, nullptr);
 }
 
-// The decimal of the fewest digits that `fits`, the nearest to x of those; x itself where none of 17 digits does.
+// The decimal of the fewest digits that `fits`, the nearest to x of those; x itself if none of 17 digits does.
 template <class Fits>
 double shortest_decimal(double x, Fits fits) {
     if (fits(0.0)) return 0.0;
@@ -54,7 +54,7 @@ inline int decimal_exponent(double x) {
     return guess + (x >= powers[guess + 14]);
 }
 
-// The shortest decimal with the same float32 form as x; x where that is no finite number.
+// The shortest decimal that rounds to the same float32 as x; x itself if that is not finite.
 inline double decimal_of_float32(double x) {
     const float single = static_cast<float>(x);
     const double wide = single, size = std::abs(wide);
@@ -64,9 +64,10 @@ inline double decimal_of_float32(double x) {
         if (!std::isfinite(single)) return x;
         return shortest_decimal(wide, [=](double d) { return static_cast<float>(d) == single; });
     }
-    // No two decimals of up to six digits have the same float32 form (FLT_DIG), and nine digits tell all of them apart.
+    // No two decimals of up to six digits round to the same float32 (FLT_DIG), and nine digits distinguish all float32
+    // numbers.
     const int exponent = decimal_exponent(size);
-    constexpr double rounder = 6755399441055744.0;  // 1.5 * 2^52: added and taken off, it leaves a whole number
+    constexpr double rounder = 6755399441055744.0;  // 1.5 * 2^52: adding and subtracting it rounds to an integer
     for (int digits = 6; digits < 9; ++digits) {
         const int shift = digits - 1 - exponent;
         const double power = POWERS_OF_TEN[shift < 0 ? -shift : shift];

@@ -1,5 +1,5 @@
-// tanh and the logistic function over arrays, without branches, so that the compiler can do several at a time.
-// Every operation is a plain double one: the answer is the same to the bit with any instruction set.
+// tanh and the logistic function over arrays, without branches, so that the compiler can vectorize. Every operation is
+// in plain double precision: results are bit for bit the same with any instruction set.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@ inline double exp_negative(double x) {
     const double shifted = bounded * log2_e + shift;
     const double n = shifted - shift;
     const double r = (bounded - n * ln2_high) - n * ln2_low;
-    // Taylor on |r| <= ln 2 / 2: the first term left out is below 1e-17. In parts, since one long chain would be waited for.
+    // Taylor on |r| <= ln 2 / 2: the first term left out is below 1e-17. In parts, to shorten the dependency chain.
     const double r2 = r * r, r4 = r2 * r2;
     const double low = 0.5 + r * (1.0 / 6.0);
     const double middle = (1.0 / 24.0 + r * (1.0 / 120.0)) + r2 * (1.0 / 720.0 + r * (1.0 / 5040.0));

@@ -1,4 +1,4 @@
-// The trees as the walks read them: packed, owned, and checked once, so that no walk ever meets a bad index.
+// The trees in the layout of the walks: packed, owned, and checked once, so that no walk meets an invalid index.
 #pragma once
 
 #include <algorithm>
@@ -40,30 +40,31 @@ struct ForestArrays {
     Span<double> values;
     Span<int32_t> roots, tree_output;
     Span<double> base;
-    Span<int32_t> variable;  // of each column: who earns its credit; empty: every column for itself
+    Span<int32_t> variable;  // of each column: the variable that gets its credit; empty: every column is one
 };
 
-// The numbers that a library cannot tell from the threshold it stores.
+// The numbers that a library cannot distinguish from the threshold it stores.
 struct Interval {
     double low, high;
     bool holds(double x) const { return x >= low && x <= high; }
 };
 
-// Differences e - s that float32 can hold the inverse of, with room to spare.
+// Differences e - s whose inverse float32 can represent, with a margin.
 constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
 
-// A child may have two parents. Each way from a root to a leaf may cost a visit, so more of them than this would hang.
+// A child may have two parents. Each path from a root to a leaf may cost a visit, so with more of them than this a walk
+// would not end.
 constexpr double MAX_WAYS = 1 << 26;
 
-// What the time of a crossing follows from, to sort splits by: the same column, and the same threshold, place and numbers
-// that are the stored threshold to the library.
+// What determines the time of a crossing, as a sort key: the column, the threshold, the place, and the numbers that the
+// library cannot distinguish from the threshold.
 inline auto time_key(const Node& n, const std::vector<Interval>& intervals) {
     const Interval within = n.interval() >= 0 ? intervals[n.interval()] : Interval{0.0, 0.0};
     return std::make_tuple(n.feature, n.set >= 0, n.set >= 0 ? 0.0 : n.threshold, n.at_once, n.at_once ? 0.0 : n.place,
                            within.low, within.high);
 }
 
-// Splits that are crossed at the same time whatever the pair.
+// Splits that are crossed at the same time for every pair.
 struct SplitIds {
     SplitIds(const std::vector<Node>& nodes, const std::vector<Interval>& intervals, size_t n_columns)
         : of_node(nodes.size(), -1), of_column(n_columns + 1, 0) {
@@ -90,17 +91,17 @@ struct SplitIds {
     size_t size() const { return feature.size(); }
     int32_t none() const { return static_cast<int32_t>(size()); }  // stands for the path's own ends
 
-    // Whether nodes repeat splits so often (as boosting on histograms does) that work for each split pays.
+    // Whether nodes repeat splits so often (as boosting on histograms does) that precomputation for each split pays.
     bool repeat() const { return n_nodes >= 2 * size(); }
 
     std::vector<int32_t> of_node;  // -1 for leaves
     std::vector<int32_t>
         of_column;   // (columns + 1): where the splits of each begin, thresholds in order, categories last
-    size_t n_nodes;  // that are no leaves
+    size_t n_nodes;  // that are not leaves
     std::vector<int32_t> feature, variable;  // of each split
     std::vector<double> threshold;           // NaN for categories
-    std::vector<double> place;               // NaN where the time of a crossing follows from more than that
-    std::vector<int32_t> first_node;         // one of the nodes that ask it
+    std::vector<double> place;               // NaN where the time of a crossing depends on more than the place
+    std::vector<int32_t> first_node;         // one of the nodes with this split
 };
 
 class SweepTrees;
@@ -109,8 +110,8 @@ class Forest {
 public:
     explicit Forest(const ForestArrays& a);
 
-    // Columns of a table, columns as rows are read (one more for each that is read in two precisions), and variables that
-    // earn credit.
+    // The numbers of columns of a table, of columns as rows are read (one more for each that is read in two
+    // precisions), and of variables that get credit.
     size_t n_inputs() const { return n_inputs_; }
     size_t n_columns() const { return columns.size(); }
     size_t n_variables() const { return n_variables_; }
@@ -128,18 +129,18 @@ public:
         return (set_words[begin + c / 32] >> (c % 32)) & 1u;
     }
 
-    // Made when first asked for; by several threads at once, if need be.
+    // Made on first use; safe to call from several threads.
     const SplitIds& split_ids() const {
         std::call_once(split_ids_once_,
                        [this] { split_ids_ = std::make_unique<SplitIds>(nodes, intervals, n_columns()); });
         return *split_ids_;
     }
 
-    // Whether children have several parents so often that there are many more ways to leaves than nodes, as where questions
-    // about several columns are diagrams of tests on each.
+    // Whether children have several parents so often that there are many more paths to leaves than nodes, as in
+    // decision diagrams for conditions on several columns.
     bool tangled() const { return tangled_; }
 
-    // The trees as a sweep reads them; null where it cannot, or where it does not pay (sweep_trees.hpp).
+    // The trees in the layout of a sweep; null where they do not fit, or where it does not pay (sweep_trees.hpp).
     const SweepTrees* sweep_trees() const;
 
     std::vector<Node> nodes;
@@ -148,8 +149,9 @@ public:
     std::vector<double> values;
     std::vector<int32_t> roots, tree_output;
     std::vector<double> base;
-    bool at_once = false;      // whether some split has nothing between its values
-    std::vector<size_t> uses;  // of each column: how many nodes lie below its splits. A call must not ask every node
+    bool at_once = false;  // whether some split has nothing between its values
+    std::vector<size_t>
+        uses;  // of each column: the number of nodes below its splits, so that a call need not visit every node
 
     // Values from low to high are read as the place of a split.
     struct Snap {
@@ -162,12 +164,13 @@ public:
         int32_t variable;
         bool single = false;     // as shortest decimals of float32
         bool folded = true;      // every threshold is an edge between two float32 numbers, which a decimal never passes
-        bool at_once = false;    // some split takes it for nominal: no values in between
-        bool intervals = false;  // some values are a stored threshold to the library
-        double least_way = LEAST_WAY;  // differences for which float32 tells times well enough, intervals included
+        bool at_once = false;    // some split treats it as nominal: no values in between
+        bool intervals = false;  // the library cannot distinguish some values from a stored threshold
+        double least_way = LEAST_WAY;  // differences for which times in float32 are accurate enough, intervals included
         double scale = 0.0;            // the largest threshold, by size
         std::vector<Snap> snaps;       // in order; empty for most
-        std::vector<double> edges;     // the thresholds in order, where a value that is read otherwise might pass one
+        std::vector<double>
+            edges;  // the thresholds in order, where reading a value as a decimal might move it past one
 
         bool careful() const { return !snaps.empty() || (single && !folded); }
     };
@@ -204,7 +207,7 @@ inline Forest::Forest(const ForestArrays& a) {
         node.feature = node.variable = a.feature[i];
         node.set = node.is_leaf() ? -1 : a.category_set[i];
         node.right = node.is_leaf() ? -1 : a.right[i];
-        node.left = node.is_leaf() ? a.value[i] : a.left[i];  // a leaf's value has the same place
+        node.left = node.is_leaf() ? a.value[i] : a.left[i];  // a leaf's value is stored in the same field
         node.missing_left = a.missing_left[i];
         node.at_once = node.set >= 0 || std::isnan(a.place[i]);
         node.place = node.at_once ? std::numeric_limits<double>::quiet_NaN() : a.place[i];
@@ -228,7 +231,7 @@ inline Forest::Forest(const ForestArrays& a) {
     check_trees();
 }
 
-// Columns are read in the precision of the splits that ask them; a column that is asked in both is read twice.
+// Columns are read in the precision of their splits; a column with splits of both precisions is read twice.
 inline void Forest::set_columns(const ForestArrays& a) {
     n_inputs_ = static_cast<size_t>(a.n_columns);
     n_variables_ = n_inputs_;
@@ -283,13 +286,13 @@ inline void Forest::set_place(const ForestArrays& a, size_t i) {
     const bool folded = a.single[i] && static_cast<float>(next) != static_cast<float>(node.threshold);
     column.folded &= folded;
     const double low = a.equal_low[i], high = a.equal_high[i];
-    // Decimals of float32 are enough where the threshold is an edge of float32 numbers. A place outside of the interval is
-    // half-way between two values of a discrete column, and has nothing to do with it.
+    // Decimals of float32 are enough where the threshold is an edge of float32 numbers. A place outside of the interval
+    // is half-way between two values of a discrete column, and is unrelated to it.
     if (folded || !(low < high) || !(low <= node.place && node.place <= high)) return;
-    // A narrow interval, a float32 number behind a scaler, costs nothing when its values are read as the place: other splits
-    // of the column are crossed within a millionth of the time they would be. Intervals of the walks are for flat pieces of
-    // transformers, and for those with numbers on both sides of the threshold. XGBoost behind a StandardScaler took five
-    // times as long with them.
+    // A narrow interval, a float32 number behind a scaler, is free if its values are read as the place: the times of
+    // other splits of the column change by less than a millionth. Intervals are handled in the walks for flat pieces of
+    // transformers, and for intervals with numbers on both sides of the threshold. XGBoost behind a StandardScaler took
+    // five times as long with them.
     const bool one_side = low > node.threshold || high <= node.threshold;
     if (one_side && high - low <= column.scale * 0x1p-20) {
         column.snaps.push_back({low, high, node.place});

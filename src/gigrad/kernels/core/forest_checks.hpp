@@ -1,4 +1,4 @@
-// What must hold of trees before they are walked: every index in range, no cycle, no tree that takes forever.
+// Checks of trees before they are used: every index in range, no cycle, no tree with too many paths.
 #pragma once
 
 #include "core/forest.hpp"
@@ -53,7 +53,7 @@ inline void Forest::check_sets(const ForestArrays& a) const {
 }
 
 inline void Forest::check_node(const ForestArrays& a, size_t i) const {
-    const auto where = [i] { return "node " + std::to_string(i); };  // written only when something is wrong
+    const auto where = [i] { return "node " + std::to_string(i); };  // built only for an error
     const auto n = static_cast<int64_t>(a.feature.size);
     if (a.feature[i] < -1 || a.feature[i] >= a.n_columns)
         refuse(where() + " reads column " + std::to_string(a.feature[i]) + "; there are " +
@@ -75,7 +75,7 @@ inline void Forest::check_node(const ForestArrays& a, size_t i) const {
     if (set < 0 && std::isnan(a.threshold[i])) refuse(where() + " has a threshold that is not a number.");
 }
 
-// What depends on the tree a node belongs to: roots, outputs, vector leaves, the number of ways to a leaf.
+// Checks that depend on the tree of a node: roots, outputs, vector leaves, the number of paths to leaves.
 inline void Forest::check_trees() {
     const auto n = static_cast<int64_t>(nodes.size());
     std::vector<char> vector_leaf(nodes.size(), 0);
@@ -108,8 +108,9 @@ inline void Forest::check_trees() {
             refuse("tree " + std::to_string(t) + " shares children so often that walking it would never end.");
 }
 
-// How many leaves the path of one pair may meet in the tree, at most. Between two crossings it is in one; at a corner every
-// coalition of the variables that cross there has its own, and D splits of C variables make at most D / C corners of all.
+// A bound on the number of leaves that the path of one pair reaches in the tree. Between two crossings it is in one
+// leaf; at a corner every coalition of the variables that cross has its own, and D splits of C variables make at most D
+// / C corners of all of them.
 inline double Forest::visits(int32_t root) const {
     std::vector<char> seen(nodes.size(), 0);
     std::vector<int32_t> waiting{root};

@@ -1,6 +1,6 @@
-// Ctrl-C and progress during a long call. Workers call `check_interrupt()` between small pieces of work; the thread that
-// made the call tells the interpreter how far it is and asks for signals at most every POLL, and every worker of the call
-// stops when one has been raised.
+// Ctrl-C and progress during a long call. Workers call `check_interrupt()` between small pieces of work; the thread
+// that made the call reports progress to the interpreter and checks for signals at most once in POLL, and every worker
+// of the call stops after a signal.
 #pragma once
 
 #include <algorithm>
@@ -11,23 +11,23 @@
 
 namespace gigrad {
 
-// Thrown by workers of a call that was interrupted; the interpreter holds the error already.
+// Thrown by workers of a call that was interrupted; the error is already set in the interpreter.
 struct Interrupted : std::exception {
     const char* what() const noexcept override { return "interrupted"; }
 };
 
-// How long a signal may wait to be seen, in the thread of the call.
+// How long it may take until a signal is noticed, in the thread of the call.
 constexpr std::chrono::milliseconds POLL{50};
 
-// Given the part of the call that is done, whether a signal handler has raised an error: set by the bindings, called
-// without the GIL; null without an interpreter.
+// Takes the fraction of the call that is done and returns whether a signal handler has raised an error: set by the
+// bindings, called without the GIL; null without an interpreter.
 using SignalCheck = bool (*)(double done);
 inline std::atomic<SignalCheck>& signal_check() {
     static std::atomic<SignalCheck> check{nullptr};
     return check;
 }
 
-// What the workers of one call share.
+// State shared by the workers of one call.
 class CallControl {
 public:
     CallControl(const std::atomic<size_t>& handed_out, size_t n_units) : handed_out_(handed_out), n_units_(n_units) {}
@@ -35,7 +35,7 @@ public:
     bool stopped() const { return stop_.load(std::memory_order_relaxed); }
     void stop() { stop_.store(true, std::memory_order_relaxed); }
 
-    // Only in the thread that made the call: asks for signals if the last time was long ago.
+    // Only in the thread that made the call: checks for signals if the last check was long ago.
     void poll() {
         const auto now = std::chrono::steady_clock::now();
         if (now - asked_ < POLL) return;

@@ -1,4 +1,4 @@
-// Threads over units of work. What a unit computes never depends on who does it, so answers are the same for any
+// Threads over units of work. What a unit computes does not depend on the thread, so results are the same for any
 // number of threads.
 #pragma once
 
@@ -15,8 +15,8 @@
 
 namespace gigrad {
 
-// Calls `worker(next)` on each thread; `next(unit)` hands out the units 0..n-1 and is false when none is left.
-// The first exception thrown by a worker stops the others and is thrown here; so does a signal, as Interrupted.
+// Calls `worker(next)` on each thread; `next(unit)` assigns the units 0..n-1 and returns false when none is left. The
+// first exception thrown by a worker stops the others and is thrown here; so does a signal, as Interrupted.
 template <class Worker>
 void parallel(size_t n_units, size_t n_threads, Worker&& worker) {
     std::atomic<size_t> counter{0};
@@ -57,7 +57,7 @@ void parallel(size_t n_units, size_t n_threads, Worker&& worker) {
             ++running;
         }
     } catch (const std::system_error&) {
-        // The system grants no more threads: those there are share the work.
+        // The system has no more threads: the existing ones share the work.
     }
     run(true);
     for (std::unique_lock<std::mutex> guard(lock); running != 0;) {

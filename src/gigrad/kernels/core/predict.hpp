@@ -5,7 +5,7 @@
 
 namespace gigrad {
 
-// A row-major matrix that somebody else owns.
+// A row-major matrix, not owned.
 struct Rows {
     const double* data;
     size_t n_rows, n_columns;
@@ -18,7 +18,7 @@ inline void check_columns(const Forest& forest, const Rows& rows, const char* na
                " columns; there are " + std::to_string(rows.n_columns) + ".");
 }
 
-// The leaves of rows begin..begin+n. Each row's way is a chain of loads; those of several rows overlap.
+// The leaves of rows begin..begin+n. Each row is a chain of dependent loads; those of several rows overlap.
 inline void find_leaves(const Forest& forest, int32_t root, const Rows& x, size_t begin, size_t n, const Node** at) {
     for (size_t r = 0; r < n; ++r) at[r] = &forest.nodes[root];
     for (bool going = true; going;) {
@@ -36,7 +36,7 @@ inline void find_leaves(const Forest& forest, int32_t root, const Rows& x, size_
 
 inline void predict_by_rows(const Forest& forest, const Rows& x, double* out) {
     constexpr size_t together = 8,
-                     block = 64;  // rows that go down a tree side by side; rows for which a tree is fetched once
+                     block = 64;  // rows that go down a tree in parallel; rows for which a tree is loaded once
     const size_t outputs = forest.n_outputs();
     for (size_t begin = 0; begin < x.n_rows; begin += block) {
         const size_t stop = std::min(x.n_rows, begin + block);
@@ -77,7 +77,7 @@ inline void set_sides(const Forest& forest, const SweepTrees& trees, const doubl
     right[trees.none()] = 0;
 }
 
-// One row goes down several trees side by side. Every node asks a table of sides, filled once for the row.
+// One row goes down several trees in parallel. Every node looks up its side in a table that is filled once for the row.
 inline void predict_by_trees(const Forest& forest, const SweepTrees& trees, const Rows& x, double* out) {
     constexpr size_t together = 16;
     const size_t outputs = forest.n_outputs(), n_trees = forest.n_trees();

@@ -1,5 +1,5 @@
-// What an x86 processor can do, and its system lets it do. The compilers' own answer (__builtin_cpu_supports) lies in their
-// run-time library, which is not linked on Windows.
+// Instruction sets that an x86 processor and its operating system support. The compilers' own query
+// (__builtin_cpu_supports) is in their run-time library, which is not linked on Windows.
 #pragma once
 
 #ifdef GIGRAD_X86
@@ -11,7 +11,7 @@
 namespace gigrad {
 
 struct Processor {
-    bool avx2 = false, avx512 = false;  // with all that the walks of that name are compiled for
+    bool avx2 = false, avx512 = false;  // with all extensions that the walks of that name are compiled for
 
     Processor() {
         unsigned a, b, c, d;
@@ -27,7 +27,7 @@ struct Processor {
     }
 
 private:
-    // What the system keeps when it switches between processes.
+    // Registers that the system saves at a context switch.
     static uint64_t saved_registers() {
         uint32_t low, high;
         __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));

@@ -1,8 +1,8 @@
-// Rows as the trees read them: what sides and times are computed from.
+// Rows in the form from which sides and times are computed.
 //
-// A library that reads float32 sees the same number in 0.2 and in 0.2f, so times are computed from the shortest decimal
-// with that float32 form. Sides stay those of the given value, to the last bit: a decimal that would pass a threshold
-// stops short of it.
+// A library that reads float32 cannot distinguish 0.2 from 0.2f, so times are computed from the shortest decimal that
+// rounds to that float32 number. Sides remain those of the given value: a decimal on the other side of a threshold is
+// moved back.
 #pragma once
 
 #include "core/decimals.hpp"
@@ -12,7 +12,7 @@ namespace gigrad {
 
 class ReadRows {
 public:
-    // `times`: whether times will be asked for; sides alone need no decimals.
+    // `times`: whether times are needed; sides alone need no decimals.
     ReadRows(const Forest& forest, const Rows& given, const char* name, bool times = true) : rows_(given) {
         if (given.n_columns != forest.n_inputs())
             refuse(std::string(name) + " must have the trees' " + std::to_string(forest.n_inputs()) +
@@ -33,7 +33,7 @@ public:
     operator const Rows&() const { return rows_; }
 
 private:
-    static constexpr size_t TOGETHER = 32;  // rows that stay in the first cache while they are read column by column
+    static constexpr size_t TOGETHER = 32;  // rows that fit in the L1 cache while they are read column by column
     Rows rows_;
     std::vector<double> store_;
 
@@ -45,14 +45,16 @@ private:
         else if (times && column.single)
             for (size_t i = 0; i < n; ++i) {
                 const double x = from[i * from_step];
-                const bool again = i > 0 && x == from[(i - 1) * from_step];  // a row in many pairs is read once
+                const bool again =
+                    i > 0 && x == from[(i - 1) * from_step];  // a row that is repeated in many pairs is read once
                 to[i * to_step] = again ? to[(i - 1) * to_step] : decimal_of_float32(x);
             }
         else
             for (size_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
     }
 
-    // Thresholds that a transformer has moved: a value may be one to the library, and a decimal may lie on the other side.
+    // Thresholds changed by a transformer: a value may be equal to one for the library, and its decimal may lie on the
+    // other side.
     static double careful_value(const Forest& forest, const Forest::Column& column, double x) {
         if (!std::isfinite(x)) return x;
         const auto& snaps = column.snaps;
@@ -64,14 +66,14 @@ private:
         else if (column.single && !is_stored(forest, column, x))
             read = decimal_of_float32(x);
         const auto edge =
-            std::lower_bound(column.edges.begin(), column.edges.end(), x);  // the first that x does not exceed
+            std::lower_bound(column.edges.begin(), column.edges.end(), x);  // the first that is at least x
         if (edge != column.edges.end() && read > *edge) return *edge;
         if (edge != column.edges.begin() && read <= *std::prev(edge))
             return std::nextafter(*std::prev(edge), std::numeric_limits<double>::infinity());
         return read;
     }
 
-    // Whether x lies on a flat piece that is the threshold of some split: it must stay there.
+    // Whether x lies on a flat piece that equals the threshold of some split, and must not be moved off it.
     static bool is_stored(const Forest& forest, const Forest::Column& column, double x) {
         return column.intervals && std::any_of(forest.intervals.begin(), forest.intervals.end(),
                                                [=](const Interval& w) { return w.holds(x); });

@@ -1,5 +1,5 @@
-// For loops over arrays: compiled twice, once with AVX2, and chosen between when the library is loaded. That choice is
-// made by the loader of glibc; musl's has no such thing.
+// For loops over arrays: compiled twice, once with AVX2; the version is chosen when the library is loaded (function
+// multiversioning, which glibc's loader supports and musl's does not).
 #pragma once
 
 #include <cstddef>  // which libc it is

@@ -1,4 +1,5 @@
-// The share of leaves, several at a time, one in each lane: LeafCorner's rule for ways on which no variable is asked twice.
+// The share of leaves, several at a time, one in each lane: LeafCorner's rule for paths on which no variable has two
+// splits.
 #pragma once
 
 #include "lanes/lanes.hpp"
@@ -13,8 +14,8 @@ public:
     typedef double Numbers __attribute__((vector_size(8 * N)));
     typedef int64_t Truths __attribute__((vector_size(8 * N)));  // -1 or 0
 
-    // Times of turns that are not crossed: one that was taken before the path began, or is still taken when it ends; and
-    // one that is never taken.
+    // Times of branches that are not crossed: one that was taken before the path began, or is still taken when it ends;
+    // and one that is never taken.
     static constexpr double BEFORE_ALL = -1.0, AFTER_ALL = 2.0, NEVER = -3.0;
 
     // First `clear`, then all turns that may open the leaf and all that close it, then `settle`.

@@ -1,4 +1,4 @@
-// Sixteen lanes of AVX2; see isa_plain.hpp for what each function means.
+// Sixteen lanes of AVX2; see isa_plain.hpp for the meaning of each function.
 #pragma once
 
 #include <immintrin.h>

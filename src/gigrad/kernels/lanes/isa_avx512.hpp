@@ -1,4 +1,4 @@
-// Thirty-two lanes of AVX-512 (F, BW, VL, DQ); see isa_plain.hpp for what each function means.
+// Thirty-two lanes of AVX-512 (F, BW, VL, DQ); see isa_plain.hpp for the meaning of each function.
 #pragma once
 
 #include <immintrin.h>

@@ -1,5 +1,5 @@
 // Sixteen lanes of NEON, in two registers, so that sums come in the order of AVX2 and give the same bits; see
-// isa_plain.hpp for what each function means.
+// isa_plain.hpp for the meaning of each function.
 #pragma once
 
 #include <arm_neon.h>

@@ -1,5 +1,5 @@
-// Sixteen lanes in plain C++: what an instruction set must offer to the vector walk, spelled out. It runs everywhere,
-// which is how the logic that the other instruction sets share is tested on machines that do not have them.
+// Sixteen lanes in plain C++: the operations that an instruction set must provide for the vector walk. It runs
+// everywhere, which is how the logic that the other instruction sets share is tested on machines that do not have them.
 #pragma once
 
 #include <cmath>
@@ -51,7 +51,7 @@ struct IsaPlain {
     static Vec both(Vec a, Vec b) {
         return each([&](int i) { return a.lane[i] & b.lane[i]; });
     }
-    // Sums and differences stop at the ends of int16.
+    // Sums and differences saturate.
     static Vec plus(Vec a, Vec b) {
         return each([&](int i) { return stop(a.lane[i] + b.lane[i]); });
     }
@@ -110,7 +110,7 @@ struct IsaPlain {
     }
 
     // 16 * round(u * inverse) + offset. Inverses lie in groups of four: first the even groups of lanes, then the odd
-    // ones (`inverse_place`). What does not fit belongs to lanes that do not cross, and is never looked at.
+    // ones (`inverse_place`). Overflow occurs only in lanes that do not cross, and is never used.
     static Vec times(const float* inverse, float u, int16_t offset) {
         return each([&](int i) { return code(u * inverse[inverse_place(i)], offset); });
     }

@@ -55,19 +55,19 @@ struct LaneSet {
     uint32_t lanes;
 };
 
-// What the vector walk asks of the portable code around it.
+// Callbacks of the vector walk to the portable code.
 struct LaneCalls {
     void (*column)(LaneWalkJob&, int32_t feature);
     // Sides of a category split, 0 left and 1 right: of starts (one row of them), and of ends (by row where shared).
     void (*category)(LaneWalkJob&, const Node& node, int16_t* start_sides, int16_t* end_sides);
-    // Lanes that reach a leaf, or a node not to be walked here, in a way that codes cannot settle; vectors ascend.
+    // Lanes that reach a leaf, or a node not to be walked here, ambiguously by codes; vectors ascend.
     void (*exact)(LaneWalkJob&, int32_t node, int depth, const LaneSet* sets, int n_sets);
-    // Makes room for more visits of a lane.
+    // Grows the list of visits of a lane.
     void (*grow)(LaneWalkJob&, size_t lane);
 };
 
 // Where a leaf's numbers begin, and its tree; where every leaf has one number for the only output, that number: the
-// values of a large forest are too far apart to be fetched one by one.
+// values of a large forest are too scattered to be loaded one by one.
 union VisitValue {
     double number;
     struct {
@@ -76,7 +76,7 @@ union VisitValue {
 };
 
 // A leaf that a pair's path passes: the splits that open and close it (`no_split`: the path's own end, or told
-// elsewhere), and what it gives.
+// elsewhere), and its contribution.
 struct Visit {
     int32_t opens, closes;
     VisitValue gives;
@@ -106,7 +106,7 @@ struct LaneWalkJob {
     // Where the credit goes: `credit` + row (or pair) * credit_step, (columns, outputs).
     double* credit;
     size_t credit_step;
-    size_t nobody;  // of pairs: a place of each table for what the path's own ends would earn
+    size_t nobody;  // of pairs: a dummy entry of each table for the path's own ends
     const double* values;
     size_t outputs;
     size_t first, width;        // of the outputs that the present tree adds to
@@ -115,14 +115,14 @@ struct LaneWalkJob {
     bool at_once;          // whether any pair of the block may cross a split at one half
     const Shares* shares;  // (2, 16, 16): at one corner or not; variables that open; variables that close
 
-    // Where visits go instead, for those who need the jumps themselves: one list for each lane, in any order.
+    // The lists of visits, where jumps are needed: one for each lane, in any order.
     Visits* visits;
     const int32_t* split_ids;  // by node
     int32_t no_split;
     int32_t tree;  // the present one
 };
 
-// A turn of the way to a leaf in doubt, for one end.
+// A branch on the path to an ambiguous leaf, for one end.
 struct LeafTurn {
     const double* starts;  // the column
     double threshold, place, end;
@@ -145,22 +145,22 @@ struct LeafColumn {
 struct LeafShares {
     LeafTurn *opening, *closing;  // to the end's side, and the others
     int n_opening, n_closing;
-    bool repeats;           // a variable is asked twice
+    bool repeats;           // a variable has two splits
     const int32_t* starts;  // those in doubt
     size_t n;
     const double* weights;  // of all starts
     const Shares* shares;   // (2, 16, 16): at one corner or not; variables that open; variables that close
-    // The leaf is a line, `constant` + sum of factor times column: masses are then of its value where it is entered or left.
-    // Otherwise they count it as 1.
+    // The leaf is linear, `constant` + sum of factor times column: masses are then multiplied by its value where it is
+    // entered or left. Otherwise the value counts as 1.
     bool line;
     LeafColumn* columns;
     int n_columns;
     double constant;
 };
 
-// The leaves of a swept pair that are in doubt, of trees with one output.
+// The ambiguous leaves of a swept pair, for trees with one output.
 constexpr size_t SWEEP_CORNER_DEPTH = 15;  // of the trees, at most
-// The way to a leaf: its tests from the last to the first, then none; and bits that say which were turns to the left.
+// The path to a leaf: its tests from the last to the first, then none; and bits for branches to the left.
 struct SweepWay {
     uint16_t test[SWEEP_CORNER_DEPTH], left;
 };
@@ -170,14 +170,14 @@ struct SweepCorners {
     const SweepWay* ways;   // of all leaves
     const int32_t* way_of;  // by place
     const int16_t* codes;   // as in SweepJob
-    const double* times;    // by test: exactly when, of those that are crossed; anything of the others, and of none
+    const double* times;    // by test: exact times of those that are crossed; unspecified for the others, and for none
     const int32_t* variable_of;  // by test, and of none
     const VisitValue* gives;     // by place
     size_t depth;                // of the trees
     const Shares* shares;        // as in LeafShares
     double weight;
     double* credit;  // (columns,), to be added to
-    int32_t* odd;    // leaves that are left to others: a variable is asked twice on the way; room for all and one
+    int32_t* odd;    // leaves handled elsewhere: a variable has two splits on the path; room for all and one more
     size_t n_odd;
 };
 
@@ -192,7 +192,8 @@ struct LaneKernel {
     void (*pairs_visits)(LaneWalkJob&);
     SweepWalk sweep;  // one pair, all trees
     void (*sweep_corners)(SweepCorners&);
-    bool (*leaf_shares)(const LeafShares&);  // adds to the masses; false, and nothing added, where it cannot tell
+    bool (*leaf_shares)(
+        const LeafShares&);  // adds to the masses; returns false, with nothing added, if it cannot decide
 };
 
 }  // namespace gigrad

@@ -1,5 +1,5 @@
-// What a vector walk needs to know about a block of pairs, made column by column when a node first asks for it, and the
-// way from the vector walk to the exact one.
+// The data of a block of pairs for a vector walk, made column by column on first use, and the transfer from the vector
+// walk to the exact one.
 #pragma once
 
 #include <memory>
@@ -60,7 +60,7 @@ public:
         kernel_.population(job_);
     }
 
-    // The same for trees whose leaves are lines, but for the leaves at the ends of paths.
+    // The same for trees with linear leaves, except for the leaves at the ends of paths.
     void population_lines(const Block& block, const LineRows& lines, size_t n_starts, size_t n_rows,
                           const double* weights, double* credit, size_t step) {
         begin(block, n_starts, n_rows, true);
@@ -104,18 +104,18 @@ private:
         Aligned<int16_t> rank[2], end_rank[2], jumps;
         Aligned<float> inverse;
         std::vector<int16_t> last_left;
-        bool has_starts = false;  // what depends on the starts alone is there
+        bool has_starts = false;  // the data that depend only on the starts exist
     };
 
     const Forest& forest_;
     const LaneKernel kernel_;
     Walk walk_;
-    std::vector<Pair> unclear_;  // pairs on their way to the exact walk
+    std::vector<Pair> unclear_;  // pairs queued for the exact walk
     SharedLeaf leaf_;
     std::vector<LaneColumn> columns_;
     std::vector<Store> store_;
     Aligned<int16_t> state_, first_code_;
-    std::vector<int32_t> unclear_starts_;  // of one row, where ends are shared, on their way to its leaf
+    std::vector<int32_t> unclear_starts_;  // of one row, where ends are shared, queued for its leaf
     std::vector<double> weight_sums_, table_;
     LaneWalkJob job_;
     Block block_;
@@ -125,7 +125,7 @@ private:
     Trace* trace_ = nullptr;
     const LineRows* lines_ = nullptr;
     LineLeaf line_leaf_;
-    const SplitIds* splits_ = nullptr;  // null: too many of them, or too few nodes for each
+    const SplitIds* splits_ = nullptr;  // null: too many splits, or too few nodes for each
     std::vector<float> natural_;        // inverses of one row, by start
     std::vector<int16_t> sides_;        // of a category split, by place of the value
 
@@ -144,8 +144,8 @@ private:
         splits_ = &splits;
     }
 
-    // Whether a split has nothing between its values, or a value of the block is not finite. The answer for a pair that has
-    // neither is the same to the bit.
+    // Whether a split has no values in between, or a value of the block is not finite. The result for a pair with
+    // neither is bit for bit the same.
     bool any_at_once() {
         if (forest_.at_once) return true;
         const auto finite = [](const double* x, size_t n) {
@@ -161,7 +161,7 @@ private:
     }
 
     void begin(const Block& block, size_t n_starts, size_t n_rows, bool shared) {
-        // Blocks of rows follow one another with the same starts: what depends on them alone is kept.
+        // Consecutive blocks of rows have the same starts: data that depend only on these are kept.
         const bool same = shared && shared_ && block.starts == block_.starts && n_starts == n_starts_;
         if (!same)
             for (Store& s : store_) s.has_starts = false;
@@ -383,7 +383,7 @@ private:
         walk_.below(node, job_.path, static_cast<size_t>(depth), block_, unclear_.data(), unclear_.size(), sink);
     }
 
-    // Rows of a leaf that some lanes are in doubt about, with the starts of each: each(row).
+    // Rows with lanes for which a leaf is ambiguous, with the starts of each: each(row).
     template <class Each>
     void for_rows(int depth, const LaneSet* sets, int n_sets, Each each) {
         leaf_.set_way(job_.path, depth, block_, columns_.data());

@@ -1,4 +1,4 @@
-// The leaves that a vector walk is in doubt about, for pairs that share their end: exact, and quick for many starts.
+// The ambiguous leaves of a vector walk, for pairs that share their end: exact, and fast for many starts.
 #pragma once
 
 #include "walk/corner.hpp"
@@ -7,8 +7,8 @@
 
 namespace gigrad {
 
-// One way to a leaf. For one end, turns to its side may open the leaf, once the start's side is left behind; the others
-// close it for certain.
+// One path to a leaf. For one end, branches to its side may open the leaf, once the start has crossed them; the others
+// always close it.
 class SharedLeaf {
 public:
     SharedLeaf(const Forest& forest, const LaneKernel& kernel) : forest_(forest), kernel_(kernel) {}
@@ -44,7 +44,7 @@ public:
 
     // The leaf has a constant value, unless set_line follows.
     void set_constant() { line_ = false, n_columns_ = 0; }
-    // The leaf is a line: `constant` and so many columns, to which their masses are added.
+    // The leaf is linear: `constant` and a number of columns, to which their masses are added.
     void set_line(LeafColumn* columns, int n_columns, double constant) {
         line_ = true;
         columns_ = columns;
@@ -63,7 +63,7 @@ public:
 
     const Shares* shares() const { return shares_.at[0][0]; }
 
-    // Gives the masses away: to(variable, mass).
+    // Passes on the masses: to(variable, mass).
     template <class To>
     void flush(To to) {
         for (LeafTurn* turn = opening_; turn != opening_ + n_opening_; ++turn) flush(*turn, to);
@@ -82,7 +82,7 @@ private:
     int depth_ = 0;
     LeafTurn opening_[MAX_TURNS], closing_[MAX_TURNS];
     int n_opening_ = 0, n_closing_ = 0;
-    bool repeats_ = false;  // a variable is asked twice on the way
+    bool repeats_ = false;  // a variable has two splits on the path
     bool plain_ = true;     // all turns are
     bool line_ = false;
     LeafColumn* columns_ = nullptr;
@@ -118,8 +118,8 @@ private:
         turn.mass = 0.0;
     }
 
-    // Multiplies shares by the leaf's value where it is entered and left, and notes the ways of its columns in between; times
-    // are 0 where nothing opens or closes it.
+    // Multiplies shares by the leaf's value where it is entered and left, and accumulates the changes of its columns in
+    // between; times are 0 if nothing opens or closes it.
     void multiply(size_t start, double entered, double left, double weight, Shares& shares) {
         if (!line_) return;
         double at_start = constant_, way = 0.0;

@@ -1,4 +1,4 @@
-// What a vector walk does at a leaf, and the state that it keeps on the way there; see lanes_walk.hpp.
+// The vector walk at a leaf, and its state on the path there; see lanes_walk.hpp.
 #pragma once
 
 #include "lanes/lanes.hpp"
@@ -16,8 +16,8 @@ public:
     struct Frame {
         int32_t node;
         int depth;
-        uint64_t alive;  // vectors with a lane whose path meets the node
-        Turn turn;       // the last turn on the way here, and the vectors for which it was to the end's side
+        uint64_t alive;  // vectors with a lane whose path reaches the node
+        Turn turn;       // the last branch on the path, and the vectors for which it was to the end's side
         uint64_t to_end;
     };
 
@@ -36,8 +36,8 @@ public:
         uint64_t rows, ends_left;  // vectors: those whose end makes all cross at one half; those whose end goes left
     };
     Half halves_[MAX_TURNS + 1];
-    // Turns on the way to a depth at which some lane may cross at one half: those of all rows, and those of rows whose end
-    // has no value between. A row's answer must not depend on the others.
+    // Turns on the way to a depth at which some lane may cross at one half: those of all rows, and those of rows whose
+    // end has no value between. A row's result must not depend on the others.
     struct Jumping {
         uint32_t all, by_ends;
     };
@@ -65,10 +65,10 @@ public:
     int16_t* hi(int slot) const { return lo(slot) + HI; }
     Mask open(Vec low, Vec high) const { return Isa::more(Isa::plus(high, doubt_), low); }
 
-    // Turns at one half on the way to a leaf: none; one, which then is a turn like the others; or several.
+    // Crossings at one half on the path to a leaf: none; one, which is then a branch like the others; or several.
     enum class Halves { NONE, ONE, MANY };
 
-    // Lanes whose path is inside the leaf from one turn to another beyond doubt, and the turns.
+    // Lanes whose path is unambiguously inside the leaf from one crossing to another, and the crossings.
     struct Inside {
         Mask clear;
         Vec in, out;  // backwards: `in` closes the leaf, `out` opens it
@@ -143,7 +143,7 @@ public:
             count<2, HALVES>(slot, vectors, mass);
     }
 
-    // The turns of a leaf's way at which some lane may cross at one half. A variable that is asked twice counts once.
+    // The turns of a leaf's way at which some lane may cross at one half. A variable with two splits counts once.
     struct Joint {
         int n;
         int bits;  // that numbers of them take
@@ -171,12 +171,12 @@ public:
     }
     int32_t variable_at(int d) const { return job_.nodes[job_.path[d].node].variable; }
 
-    // Adds what variables earn that open or close the leaf at one half. Bits of starts say who they are, and their numbers
-    // what each of them earns: no times are needed.
+    // Adds the credit of variables that open or close the leaf at one half. Bits of starts identify them, and their
+    // counts determine the credit of each: no times are needed.
     void share_halves(int row, double* mass) {
         const int first = row * job_.row_vectors;
         int opening[MAX_TURNS], closing[MAX_TURNS], n_opening = 0, n_closing = 0;
-        bool whole = true, twice = false;  // every start jumps at all of the turns; a variable is asked twice
+        bool whole = true, twice = false;  // every start jumps at all of the turns; a variable has two splits
         for (int i = 0; i < joint_.n; ++i) {
             if (sign_[joint_.turn[i]][row] > 0.0)
                 opening[n_opening++] = joint_.turn[i];
@@ -197,7 +197,7 @@ public:
     }
 
     // All turns are crossed at one half, those that close the leaf by all lanes that meet it, and all are of different
-    // variables: only the numbers of those who open it differ.
+    // variables: only the number of those that open it differs.
     void share_whole(uint64_t lanes, const int* opening, int n_opening, const int* closing, int n_closing, int w,
                      int first, double* mass) const {
         uint64_t opens[MAX_TURNS], u[4] = {};
@@ -234,7 +234,7 @@ public:
                 closes[joint_.place[i]] |= jumps;  // all that meet the leaf cross it
         }
         for (int i = 0; i < joint_.n; ++i) {
-            lanes &= ~(opens[i] & closes[i]);  // nobody is past and before at once
+            lanes &= ~(opens[i] & closes[i]);  // no variable is both past and before
             if (opens[i]) count_one(opens[i], u);
             if (closes[i]) count_one(closes[i], n);
         }
@@ -282,7 +282,7 @@ public:
             column[d] = static_cast<size_t>(job_.nodes[job_.path[d].node].variable) * job_.outputs + job_.first;
     }
 
-    // Set aside while the lanes that are clear are counted: a call in that loop would cost all of its registers.
+    // Collected while the unambiguous lanes are counted: a call in that loop would spill its registers.
     void note_unclear(int v, uint32_t lanes) {
         unclear_[n_unclear_] = {v, lanes};
         n_unclear_ += lanes != 0;
@@ -292,7 +292,7 @@ public:
     }
 
     // Weight of the lanes that enter or leave by each turn. A turn to the end's side can only open the leaf and any
-    // other only close it, so the two need not be told apart here.
+    // other only close it, so the two need not be distinguished here.
     template <int EIGHTS, Halves HALVES>
     void count(int slot, uint64_t vectors, double* mass) {
         typename Isa::Tally first = Isa::tally(0), second = Isa::tally(8);
@@ -330,7 +330,7 @@ public:
     void pairs_leaf(const Frame& frame, const Node& leaf, int slot) {
         size_t column[16];
         find_columns(frame.depth, column);
-        column[TURN_NONE] = job_.nobody;  // a column like the others: whether a path ends here is no branch
+        column[TURN_NONE] = job_.nobody;  // a column like the others: whether a path ends here needs no branch
         const double* const value = job_.values + leaf.value;
         const double number = *value;
         const size_t width = job_.width, step = job_.credit_step;
@@ -361,7 +361,7 @@ public:
         settle_unclear(frame);
     }
 
-    // Leaves that are lines need exact times: all lanes whose path enters or leaves them are told, those in no doubt, too.
+    // Linear leaves need exact times: all lanes whose path enters or leaves them are reported, also unambiguous ones.
     void line_leaf(const Frame& frame, const Node&, int slot) {
         const Vec first = Isa::all(CODE_END), last = Isa::all(CODE_START);
         n_unclear_ = 0;

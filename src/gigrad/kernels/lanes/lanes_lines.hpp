@@ -1,4 +1,4 @@
-// Leaves that are lines (smooth/leaf_lines.hpp), for pairs that share their end and many starts.
+// Linear leaves (smooth/leaf_lines.hpp), for pairs that share their end and many starts.
 #pragma once
 
 #include "lanes/lanes_exact.hpp"
@@ -8,7 +8,7 @@ namespace gigrad {
 
 class LineLeaf {
 public:
-    // What the parts of a leaf that add to one output give to the table of credit of a row, for n of its starts. The way to the
+    // Adds the terms of a leaf for one output to the table of credit of a row, for n of its starts. The path to the
     // leaf, and the end, are set in `leaf`.
     void add(SharedLeaf& leaf, const LineRows& rows, const LeafLines::Part* part, const LeafLines::Part* stop,
              size_t row, const int32_t* starts, size_t n, const double* weights, double* table) {

@@ -1,5 +1,6 @@
-// What a leaf gives to the turns that open and close it, for many starts of one end: exact, several starts at a time.
-// Written once for every instruction set, like the walk; the plain version is SharedLeaf::add, start by start.
+// The contributions of a leaf to the branches that open and close it, for many starts of one end: exact, several starts
+// at a time. Written once for every instruction set, like the walk; the plain version is SharedLeaf::add, start by
+// start.
 #pragma once
 
 #include "lanes/corner_lanes.hpp"
@@ -9,7 +10,7 @@ namespace {
 
 class LeafSharing {
 public:
-    // False where a variable is asked twice at one corner, and must count once.
+    // False if a variable has two splits at one corner, and must count once.
     static bool run(const LeafShares& job) {
         LeafSharing me(job);
         for (size_t begin = 0; begin < job.n; begin += N) {
@@ -92,7 +93,7 @@ private:
         return out != 0;
     }
 
-    // False where a variable is asked twice at one corner; without a corner it cannot be.
+    // False if a variable has two splits at one corner; without a corner this is impossible.
     bool share() {
         Truths u{}, v{};
         for (int d = 0; d < job_.n_opening; ++d) u -= opens_[d];
@@ -107,7 +108,8 @@ private:
         return true;
     }
 
-    // The shares of a line: of its value where it is entered and left. What its columns earn in between is noted.
+    // The shares of a linear leaf: of its value where it is entered and left. The credit of its columns in between is
+    // accumulated.
     void multiply(Numbers& past, Numbers& before) {
         Numbers entered, left, length;
         corner_.times(entered, left);

@@ -43,7 +43,7 @@ private:
 
     using Leaf = void (Base::*)(const Frame&, const Node&, int);
 
-    // JOINED: turns at one half are one turn to the walk, and the leaf tells them apart.
+    // JOINED: all crossings at one half are one branch in the walk, and are separated at the leaf.
     template <bool SHARED, bool JOINED, Leaf LEAF>
     void all_trees() {
         jumping_[0] = {0, 0};
@@ -90,14 +90,14 @@ private:
         }
     }
 
-    // Where a large subtree is met by few lanes, the exact walk goes on alone.
+    // Where few lanes reach a large subtree, the exact walk takes over.
     static constexpr int FEW_BELOW = 32, FEW_LANES = 2;
 
     template <bool SHARED>
     uint64_t lonely(uint64_t alive, int slot) const {
         if (!SHARED) return __builtin_popcountll(alive) <= 2 ? alive : 0;
         uint64_t out = 0;
-        for (uint64_t rest = alive; rest;) {  // row by row, so that a row's answer does not depend on its company
+        for (uint64_t rest = alive; rest;) {  // row by row, so that a row's result does not depend on the other rows
             const uint64_t mine = rest & row_mask_[row_of_[lowest(rest)]];
             rest &= ~mine;
             if ((mine & (mine - 1)) == 0 && (job_.row_vectors > 1 || few_lanes(slot, lowest(mine)))) out |= mine;
@@ -105,7 +105,7 @@ private:
         return out;
     }
 
-    // Few starts make one vector a row: what counts then is how many of its lanes are left.
+    // With few starts a row has one vector: the number of its remaining lanes is then decisive.
     bool few_lanes(int slot, int v) const {
         return __builtin_popcount(Isa::bits(open(Isa::load(lo(slot) + v * LANES), Isa::load(hi(slot) + v * LANES)))) <=
                FEW_LANES;
@@ -230,7 +230,7 @@ private:
         return column.jumps ? Isa::choose(Isa::negative(Isa::load(column.jumps + at)), half, plain()) : plain();
     }
 
-    // Where two codes are too close, the turn of the result says so; not where both are CODE_AT_ONCE, which no others share.
+    // If two codes are too close, the branch of the result is marked; not if both are CODE_AT_ONCE, which is exact.
     template <bool JUMPING>
     Mask close(Vec first, Vec last) const {
         const Mask near = Isa::more(doubt_, Isa::minus(last, first));

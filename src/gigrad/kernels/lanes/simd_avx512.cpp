@@ -1,4 +1,4 @@
-// The vector walks for AVX-512. Compiled with flags of its own, called only where the processor has what they ask for.
+// The vector walks for AVX-512. Compiled with flags of its own, called only if the processor supports them.
 #include "lanes/isa_avx512.hpp"
 #include "lanes/lanes_shares.hpp"
 #include "lanes/lanes_walk.hpp"

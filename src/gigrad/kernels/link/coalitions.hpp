@@ -1,4 +1,4 @@
-// Numbers for all coalitions of a few players: bit i of a coalition's place says whether player i is in it.
+// Numbers for all coalitions of a few players: bit i of a coalition's index is set if player i is in it.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,14 @@
 
 namespace gigrad {
 
-// The most players whose coalitions are all asked. Twenty take 6 ms under a sigmoid, each one more twice as long.
+// The largest number of players whose coalitions are all enumerated. Twenty take 6 ms under a sigmoid, each further one
+// doubles the time.
 constexpr size_t MAX_ENUMERATED = 24;
-// Numbers of a table of coalitions, at most: 8 MB a thread. Games of more coalitions and scores are done in parts.
+// Numbers of a table of coalitions, at most: 8 MB a thread. Larger games are done in parts.
 constexpr size_t TABLE_NUMBERS = size_t{1} << 20;
 
-// Levels of the transform, from steps of `half` numbers up to the whole table of n: the first half of every stretch is added
-// to the second. Two levels at a time, since loads and stores are what it waits for.
+// Levels of the transform, from steps of `half` numbers up to the whole table of n: the first half of every block is
+// added to the second. Two levels at a time, since loads and stores are the bottleneck.
 GIGRAD_WIDE inline void zeta_levels(double* x, size_t n, size_t half) {
     for (; 4 * half <= n; half *= 4)
         for (size_t begin = 0; begin < n; begin += 4 * half) {
@@ -37,7 +38,7 @@ GIGRAD_WIDE inline void zeta_levels(double* x, size_t n, size_t half) {
     }
 }
 
-// The first three levels for numbers side by side: too short for vectors.
+// The first three levels for contiguous numbers: too short for vectors.
 inline void zeta_eights(double* x, size_t n) {
     for (double* const end = x + n; x != end; x += 8) {
         const double a = x[0], b = x[1] + a, c = x[2] + a, d = x[3] + x[2] + b;
@@ -47,7 +48,7 @@ inline void zeta_eights(double* x, size_t n) {
 }
 
 // The fast zeta transform, in place: from one vector of `width` Moebius coefficients for each coalition to their sums
-// over its subsets. n log2(n) / 2 additions of vectors for n coalitions; parts first, so that they stay in a cache.
+// over its subsets. n log2(n) / 2 additions of vectors for n coalitions; recursively, so that parts stay in cache.
 inline void zeta_transform(double* table, size_t n, size_t width) {
     constexpr size_t block = size_t{1} << 11;
     const size_t numbers = n * width;

@@ -1,4 +1,5 @@
-// What the variables of given corners earn under a link: for whoever needs a path's jumps one by one and not their sum.
+// The credit of the variables at given corners under a link, where the jumps of a path are needed singly and not as a
+// sum.
 #pragma once
 
 #include "link/corner_walk.hpp"
@@ -6,8 +7,8 @@
 
 namespace gigrad {
 
-// values: (corners, variables, link outputs); large: (corners,). Corner i is that of pair[i] at time[i]. One that has more
-// players than are enumerated is left at zero, and their number is in `large`, which is 0 elsewhere.
+// values: (corners, variables, link outputs); large: (corners,). Corner i is that of pair[i] at time[i]. A corner with
+// too many players to enumerate is left at zero, and their number is in `large`, which is 0 elsewhere.
 inline void corner_credits(const Forest& forest, const Link& link, const Rows& starts, const Rows& ends,
                            const int64_t* pair, const double* time, size_t n_corners, size_t n_threads, double* values,
                            int64_t* large) {

@@ -1,12 +1,12 @@
-// What trees give to the coalitions at one corner, for games in which more than a link stands above them.
+// The trees' outputs for the coalitions at one corner, for games with more than a link above the trees.
 #pragma once
 
 #include "link/corner_orders.hpp"
 
 namespace gigrad {
 
-// The leaves at the corner at `time` of one pair. The players are named by whoever joins the trees with other parts:
-// `variables` are those that matter to the trees, `set_players` says which play and in which order.
+// The leaves at the corner at `time` of one pair. The players are set by the caller, which combines the trees with
+// other parts: `variables` are those with an effect on the trees, `set_players` sets the players and their order.
 class CornerLeaves {
 public:
     CornerLeaves(const Forest& forest, const double* s, const double* e, double time)
@@ -30,8 +30,8 @@ public:
         orders_ready_ = false;
     }
 
-    // Scores of all coalitions of the first `bits` players, (2^bits, margins); of the others those in `part` are in. Parts
-    // must be asked for in order, from 0 on.
+    // Scores of all coalitions of the first `bits` players, (2^bits, margins); of the others those in `part` are
+    // included. Parts must be requested in order, from 0 on.
     void table(size_t bits, uint32_t part, double* out) {
         if (part != 0 && part != next_part_) refuse("parts of a corner must be asked for in order.");
         next_part_ = part + 1;
@@ -61,7 +61,7 @@ public:
         });
     }
 
-    // Shapley's value of the trees' own sum, (players, margins).
+    // The Shapley value of the sum of trees, (players, margins).
     void shares(double* out) const {
         std::vector<double> found;
         share_margins(terms_, found);
@@ -112,7 +112,7 @@ inline void coalition_scores(const Forest& forest, const Rows& starts, const Row
     });
 }
 
-// Shapley's value from the values of all coalitions, which come in stretches.
+// The Shapley value from the values of all coalitions, which are added in blocks.
 class CoalitionFold {
 public:
     CoalitionFold(size_t players, size_t outputs) : players_(players), outputs_(outputs), total_(size_t{1} << players) {
@@ -137,7 +137,7 @@ public:
             }
     }
 
-    // (players, outputs), once all coalitions have come; once only.
+    // (players, outputs), after all coalitions were added; to be called once.
     void finish(double* out) {
         fold_.end_prefix();
         fold_.finish([&](size_t player, size_t output, double value) { out[player * outputs_ + output] = value; });
@@ -150,8 +150,9 @@ private:
     std::vector<double> nobody_, column_;
 };
 
-// The mean of what each player adds over all orders that keep that of the w who join one after the other: (orders, q + w,
-// outputs), from values less that of nobody, (orders, w + 1, 2^q, outputs). At most eight are enumerated.
+// The mean marginal contribution of each player over all orders that keep that of the w who join one after the other:
+// (orders, q + w, outputs), from values minus that of the empty one, (orders, w + 1, 2^q, outputs). At most eight are
+// enumerated.
 inline void fold_orders(const double* values, size_t orders, size_t q, size_t w, size_t outputs, double* out) {
     ShapleyFold fold;
     const size_t n = size_t{1} << q;

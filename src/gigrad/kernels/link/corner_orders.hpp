@@ -8,7 +8,7 @@
 
 namespace gigrad {
 
-// splitmix64: small, and the same everywhere, which the shuffles of the standard library are not.
+// splitmix64: small, and the same on all platforms, unlike the shuffles of the standard library.
 inline uint64_t next_random(uint64_t& state) {
     uint64_t z = state += 0x9e3779b97f4a7c15u;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
@@ -16,7 +16,7 @@ inline uint64_t next_random(uint64_t& state) {
     return z ^ z >> 31;
 }
 
-// Shapley's value of the sum of trees itself, (players, margins), from its leaves.
+// The Shapley value of the sum of trees itself, (players, margins), from its leaves.
 inline void share_margins(const CornerTerms& terms, std::vector<double>& shares) {
     const size_t width = terms.n_margins();
     shares.assign(terms.players().size() * width, 0.0);
@@ -29,8 +29,8 @@ inline void share_margins(const CornerTerms& terms, std::vector<double>& shares)
     }
 }
 
-// How much each player changes the sum of trees, (players,): the mean over all coalitions of the others, which says better than
-// Shapley's value whose orders matter. Enumerating eight by it left 0.75 times the variance.
+// The effect of each player on the sum of trees, (players,): the mean size over all coalitions of the others, a better
+// predictor than the Shapley value of whose orders matter. Enumerating eight by it left 0.75 times the variance.
 inline std::vector<double> mean_changes(const CornerTerms& terms) {
     const size_t width = terms.n_margins(), n = terms.players().size();
     std::vector<double> change(n * width, 0.0), out(n, 0.0);
@@ -46,7 +46,8 @@ inline std::vector<double> mean_changes(const CornerTerms& terms) {
     return out;
 }
 
-// The slopes (outputs, width) of the plane that fits n values (n, outputs) to margins (n, width) best, both with any offset.
+// The slopes (outputs, width) of the least-squares fit of n values (n, outputs) to margins (n, width), with an
+// intercept.
 inline void fit_slopes(const double* margins, const double* values, size_t n, size_t width, size_t outputs,
                        std::vector<double>& slopes) {
     const size_t columns = width + outputs;
@@ -64,7 +65,8 @@ inline void fit_slopes(const double* margins, const double* values, size_t n, si
     double size = 0.0;
     for (size_t r = 0; r < width; ++r) size = std::max(size, products[r * columns + r]);
     for (size_t r = 0; r < width; ++r) products[r * columns + r] += 1e-9 * size + std::numeric_limits<double>::min();
-    for (size_t r = 0; r < width; ++r)  // Gauss and Jordan: the matrix is positive definite and needs no pivots
+    for (size_t r = 0; r < width;
+         ++r)  // Gauss-Jordan elimination: the matrix is positive definite and needs no pivoting
         for (size_t other = 0; other < width; ++other) {
             if (other == r) continue;
             const double factor = products[other * columns + r] / products[r * columns + r];
@@ -76,8 +78,8 @@ inline void fit_slopes(const double* margins, const double* values, size_t n, si
             slopes[o * width + r] = products[r * columns + width + o] / products[r * columns + r];
 }
 
-// Random orders of w players in groups of four: one, its second half before its first, and both backwards. The mean over
-// a group varies less than that over four orders drawn alone.
+// Random orders of w players in groups of four: one, its halves exchanged, and both reversed. The mean over a group has
+// less variance than that over four independent orders.
 class OrderGroups {
 public:
     OrderGroups(size_t w, uint64_t seed) : joins_(w), seed_(seed) {
@@ -102,15 +104,15 @@ private:
     uint64_t seed_;
 };
 
-// What sampled orders of one corner tell.
+// Estimates from sampled orders of one corner.
 //
-// Every group of orders gives credits that add up. What a game of known Shapley value explains of a group is left out of the
-// mean; it depends on the corner alone: for one margin WeakCubic, for several slopes * margins.
+// The credits of every group of orders add up. A game of known Shapley value serves as control variate; it depends on
+// the corner alone: for one margin WeakCubic, for several slopes * margins.
 class CornerSample {
 public:
     explicit CornerSample(const Link& link) : outputs_(link.n_outputs()), fold_(link) {}
 
-    // `strong` of the players are enumerated from now on; `margin` is that of nobody.
+    // `strong` of the players are enumerated from now on; `margin` is that of the empty coalition.
     void set(const CornerTerms& terms, const double* margin, size_t strong) {
         margin_ = margin, strong_ = strong, width_ = terms.n_margins();
         rank_.resize(terms.players().size() - strong);
@@ -120,8 +122,8 @@ public:
     }
 
     // How many groups of orders bring the standard error of every credit within `allowed` times the largest one of its
-    // output, or times scale (outputs,), whichever is more: `count` at least. One group tells, which is then forgotten: what
-    // is drawn later does not depend on it but for the number.
+    // output, or times scale (outputs,), whichever is more: `count` at least. It is estimated from one group, which is
+    // then discarded: later samples depend on it only through their number.
     size_t enough(size_t count, double allowed, const double* scale, uint64_t seed) {
         group_.assign(known_.size(), 0.0);
         OrderGroups orders(rank_.size(), ~seed);
@@ -168,8 +170,8 @@ public:
     double range(size_t cell) const { return high_[cell] - low_[cell]; }
 
 private:
-    static constexpr double MOST_GROUPS = 96.0;  // that one group may ask for: it may have been an odd one
-    static constexpr double CAREFUL = 1.5;       // it has one degree of freedom for each credit
+    static constexpr double MOST_GROUPS = 96.0;  // the most groups on the evidence of one: it may have been an outlier
+    static constexpr double CAREFUL = 1.5;  // a safety factor: the estimate has one degree of freedom for each credit
     const size_t outputs_;
     const double* margin_ = nullptr;
     size_t strong_ = 0, width_ = 1;
@@ -180,7 +182,8 @@ private:
     std::vector<uint32_t> rank_;  // of the others: when each of them joins
     std::vector<double> shares_, slopes_, low_, high_, group_, half_, ends_, known_, largest_;
 
-    // Who is strong, and the slopes: fitted to the coalitions of the strong, with none and with all of the others.
+    // Chooses the strong players and fits the slopes to the coalitions of the strong, with none and with all of the
+    // others.
     void begin(const CornerTerms& terms, const double* margin, size_t strong) {
         const size_t n = terms.players().size(), width = terms.n_margins(), cells = (size_t{1} << strong) * width;
         order_.resize(n);
@@ -222,7 +225,7 @@ private:
         });
     }
 
-    // Adds Shapley's value of what is left out of the game.
+    // Adds the Shapley value of the control variate.
     void add_known(std::vector<double>& to) const {
         if (width_ == 1) {
             for (size_t i = 0; i < order_.size(); ++i)
@@ -251,17 +254,17 @@ struct SampledCorners {
     size_t n;
     const int64_t *row, *start, *end;  // row: where the credit goes; start, end: the pair
     const double *time, *weight;
-    const int64_t* count;  // groups of orders, two at least; 0: all coalitions are asked
+    const int64_t* count;  // groups of orders, two at least; 0: all coalitions are enumerated
     const uint64_t* seed;
     const double *allowed, *scale;  // of CornerSample::enough, (n,) and (n, outputs); or null: no more than `count`
 };
 
-// Sums over the corners of a row, each (rows, columns, link outputs): of weight * credit where orders were drawn, and where
-// all coalitions were asked; of its variance; of the squared
-// variances over their degrees of freedom; and the largest weight * range / count. And for each corner, (corners,), the largest
-// variance that a credit has from one group of orders to another, and how many groups were drawn. `common` (3, rows, link
-// outputs) has the sums of variances and of squared variances and the largest reach as if all columns had those of the one
-// that has most at each corner.
+// Sums over the corners of a row, each (rows, columns, link outputs): of weight * credit where orders were drawn, and
+// where all coalitions were enumerated; of its variance; of the squared variances over their degrees of freedom; and
+// the largest weight * range / count. And for each corner, (corners,), the largest variance that a credit has from one
+// group of orders to another, and how many groups were drawn. `common` (3, rows, link outputs) has the sums of
+// variances and of squared variances and the largest reach as if all columns had those of the one that has most at each
+// corner.
 struct SampleSums {
     double *credit, *settled, *variance, *squared, *reach, *common, *spread;
     int64_t* count;
@@ -307,7 +310,7 @@ inline void sample_corners(const Forest& forest, const Link& link, const Rows& s
                 if (groups) sample.set(terms, nobody, std::min(strong_players(forest.n_outputs()), n));
                 if (groups && corners.allowed) {
                     groups = sample.enough(groups, corners.allowed[i], corners.scale + i * outputs, corners.seed[i]);
-                    // a corner whose coalitions are fewer than what its orders ask is enumerated
+                    // a corner with fewer coalitions than its orders would evaluate is enumerated
                     if (n <= MAX_ENUMERATED && size_t{1} << n <= groups * sample.asked()) groups = 0;
                 }
                 out.count[i] = static_cast<int64_t>(groups);

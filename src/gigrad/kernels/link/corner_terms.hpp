@@ -1,4 +1,4 @@
-// The leaves at a corner: who plays there, and what each leaf needs of them.
+// The leaves at a corner: the players, and the conditions of each leaf on them.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 
 namespace gigrad {
 
-// A leaf at a corner: its numbers count in a coalition that has all of its variables `past` and none of those `before`.
+// A leaf at a corner: its values count in coalitions that contain all of its variables `past` and none of those
+// `before`.
 struct CornerTerm {
     const int32_t* members;  // variables: first those past, then those before
     uint32_t n_past, n_before;
@@ -18,7 +19,7 @@ struct CornerTerm {
     uint32_t first, width;
 };
 
-// The terms of one corner. The coalition of nobody has the margin before the corner, whatever the terms say.
+// The terms of one corner. The empty coalition has the margin before the corner, independently of the terms.
 class CornerTerms {
 public:
     explicit CornerTerms(size_t n_margins) : n_margins_(n_margins) {}
@@ -40,7 +41,8 @@ public:
         return players_.size();
     }
 
-    // Numbers the given variables in their order, whether a term has them or not. All others stay before the corner.
+    // Numbers the given variables in their order, whether they occur in a term or not. All others stay before the
+    // corner.
     void set_players(const int32_t* variables, size_t n) {
         std::vector<char> is_out(player_of_.size(), 0);
         for (const int32_t variable : players_) is_out[static_cast<size_t>(variable)] = 1;
@@ -79,8 +81,8 @@ public:
         }
     }
 
-    // Leaves out the players without effect, whatever the others do, and numbers the rest anew; gives their number. Costs
-    // about as much as the walk that found the terms.
+    // Removes the players without effect in any coalition, renumbers the rest and returns their number. Costs about as
+    // much as the walk that found the terms.
     size_t drop_players_without_effect() {
         const size_t n = players_.size();
         if (n > 64) return n;
@@ -103,14 +105,14 @@ private:
     std::vector<int32_t> players_;
     std::vector<int32_t> player_of_;           // by variable; -1 for those that do not play
     std::vector<int32_t> members_;             // of terms that lost some
-    static constexpr double ROUNDING = 1e-14;  // of the numbers that a sum is made of
+    static constexpr double ROUNDING = 1e-14;  // relative to the terms of a sum
 
     void forget_players() {
         for (const int32_t variable : players_) player_of_[variable] = -1;
         players_.clear();
     }
 
-    // Removes the terms that need one of some variables past the corner, and these variables from all others.
+    // Removes the terms that require one of some variables past the corner, and these variables from all other terms.
     void leave_out(const std::vector<char>& is_out) {
         std::vector<CornerTerm> kept;
         std::vector<int32_t> members;
@@ -131,7 +133,7 @@ private:
         members_.swap(members);
     }
 
-    // Players who change nothing when they are the first to join, and nothing when they are the last: few of those who matter.
+    // Players with no effect when they join first and when they join last: few players with an effect are among them.
     std::vector<char> seem_idle() const {
         const size_t n = players_.size();
         std::vector<double> first(n * n_margins_, 0.0), last(n * n_margins_, 0.0), size(n * n_margins_, 0.0);
@@ -157,7 +159,7 @@ private:
         return idle;
     }
 
-    // Whether all Moebius coefficients of coalitions with the player cancel, but for rounding.
+    // Whether all Moebius coefficients of coalitions with the player cancel, up to rounding.
     bool is_idle(int32_t player) const {
         constexpr size_t most = size_t{1} << 18;  // coefficients that are worth looking at
         struct Coefficient {

@@ -1,4 +1,4 @@
-// The leaves that the coalitions at one corner of a pair reach, and what each of them needs.
+// The leaves that the coalitions at one corner of a pair reach, and the conditions of each.
 #pragma once
 
 #include "link/game.hpp"
@@ -10,8 +10,8 @@ class CornerWalk {
 public:
     explicit CornerWalk(const Forest& forest) : forest_(forest), side_(forest.n_variables(), UNKNOWN) {}
 
-    // Fills `terms` with the leaves at the corner at `time` of the pair (s, e), and `nobody` (outputs,) with what the trees
-    // give there to the coalition of nobody. The terms point into this object.
+    // Fills `terms` with the leaves at the corner at `time` of the pair (s, e), and `nobody` (outputs,) with the trees'
+    // outputs there for the empty coalition. The terms point into this object.
     void collect(const double* s, const double* e, double time, CornerTerms& terms, double* nobody) {
         begin(s, e, time, nobody);
         for (size_t t = 0; t < forest_.n_trees(); ++t) add_tree(t, nobody);

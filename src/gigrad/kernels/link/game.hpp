@@ -1,4 +1,5 @@
-// The game at a corner under a link: who plays, what the trees give to each coalition, and Shapley's value of link(margin).
+// The game at a corner under a link: its players, the trees' outputs for each coalition, and the Shapley value of
+// link(margin).
 #pragma once
 
 #include "link/corner_terms.hpp"
@@ -7,16 +8,16 @@
 
 namespace gigrad {
 
-// What the trees give to coalitions, less what they give to nobody: (coalitions, margins).
+// The trees' outputs for coalitions, minus those for the empty one: (coalitions, margins).
 class CoalitionMargins {
 public:
-    // Players whose coalitions fit in one table: the first ones.
+    // The number of players whose coalitions fit in one table: the first ones.
     static size_t table_bits(size_t players, size_t n_margins) {
         while ((n_margins << players) > TABLE_NUMBERS && players > 0) --players;
         return players;
     }
 
-    // All coalitions of the first `bits` players; of the others, those in `part` are in. Part 0 comes first.
+    // All coalitions of the first `bits` players; of the others, those in `part` are included. Part 0 comes first.
     void find(const CornerTerms& terms, size_t bits, uint32_t part, double* out) {
         const size_t n = size_t{1} << bits, width = terms.n_margins();
         const auto low = static_cast<uint32_t>(n - 1), high = part << bits;
@@ -36,11 +37,11 @@ public:
     }
 
 private:
-    std::vector<double> from_all_;  // the same for coalitions of those who are out
+    std::vector<double> from_all_;  // the same for complements of coalitions
     std::vector<double> nobody_, nobody_from_all_;
 
-    // Deep leaves that need many players out and few in would have many coefficients. Another transform, for them, costs
-    // about bits / 8 + 1 for each coalition, in units of a coefficient.
+    // Deep leaves that require many players out and few in would have many coefficients. A second transform for them
+    // costs about bits / 8 + 1 for each coalition, in units of a coefficient.
     static bool is_deep(const CornerTerms& terms, size_t n, size_t bits) {
         if (bits <= ShapleyFold::BLOCK_BITS) return false;
         const double saved = terms.n_coefficients(false) - terms.n_coefficients(true);
@@ -67,12 +68,12 @@ GIGRAD_WIDE inline void add_number(const double* __restrict from, double number,
     for (size_t i = 0; i < n; ++i) to[i] = from[i] + number;
 }
 
-// Folds what a link makes of tables of margins.
+// Folds the link of tables of margins.
 class LinkedFold {
 public:
     explicit LinkedFold(const Link& link) : link_(link) {}
 
-    // As of ShapleyFold; `margin` (width,) is that of the coalition of nobody.
+    // As of ShapleyFold; `margin` (width,) is that of the empty coalition.
     void begin(size_t q, size_t w, const double* margin, size_t width) {
         q_ = q, width_ = width;
         margin_.assign(margin, margin + width);
@@ -81,12 +82,12 @@ public:
         fold_.begin(q, w, link_.n_outputs());
     }
 
-    // The first t of the others are in from now on.
+    // From now on the first t of the others are included.
     void begin_prefix(size_t t) { fold_.begin_prefix(t); }
     void end_prefix() { fold_.end_prefix(); }
 
-    // The margins of n coalitions of the q, from number `first` on, (n, width), less those of nobody.
-    // `slopes` (outputs, width), or null: the game is link(margin) - slopes * margin.
+    // The margins of n coalitions of the q, from number `first` on, (n, width), minus those of the empty one. `slopes`
+    // (outputs, width), or null: the game is link(margin) - slopes * margin.
     void add(size_t first, size_t n, const double* margins, const double* slopes) {
         const size_t size = ShapleyFold::block_size(q_), outputs = link_.n_outputs();
         values_.resize(size);
@@ -105,7 +106,7 @@ public:
         }
     }
 
-    // All coalitions of the q, for one margin: what a game of known Shapley value leaves of the link.
+    // All coalitions of the q, for one margin: the link minus a game of known Shapley value.
     template <class Known>
     void add_left(const Known& known, const double* margins) {
         const size_t n = size_t{1} << q_, outputs = link_.n_outputs();
@@ -127,7 +128,7 @@ public:
         fold_.finish(give);
     }
 
-    // What the link makes of n vectors of margins, (n, outputs).
+    // The link of n vectors of margins, (n, outputs).
     double* apply(const double* margins, size_t n) {
         buffer_.resize(std::max(buffer_.size(), n * width_));
         double* const to = buffer_.data();
@@ -147,12 +148,12 @@ private:
     std::vector<double> margin_, nobody_, buffer_, values_, column_;
 };
 
-// Exact games, all coalitions asked.
+// Exact games, by enumeration of all coalitions.
 class CornerGame {
 public:
     explicit CornerGame(const Link& link) : outputs_(link.n_outputs()), fold_(link) {}
 
-    // Adds weight * Shapley's value to credit (variables, link outputs); `margin` is the one before the corner. At most
+    // Adds weight * Shapley value to credit (variables, link outputs); `margin` is the one before the corner. At most
     // MAX_ENUMERATED players.
     void solve(const CornerTerms& terms, const double* margin, double weight, double* credit) {
         const size_t k = terms.players().size(), width = terms.n_margins(),

@@ -1,4 +1,4 @@
-// The functions that may stand between a sum of trees and the score: stages applied one after the other.
+// The functions between a sum of trees and the score: stages applied in sequence.
 #pragma once
 
 #include <algorithm>
@@ -192,7 +192,7 @@ inline void Link::affine(const Stage& stage, size_t n_in, std::vector<double>& x
 }
 
 inline void Link::interpolate(const std::vector<double>& x, const std::vector<double>& y, double* at, size_t n) {
-    size_t i = 1;  // the piece of the last number, which the next one is likely to lie on
+    size_t i = 1;  // the piece of the previous number, on which the next one is likely to be
     for (double* const end = at + n; at != end; ++at) {
         const double v = *at;
         if (!(v > x.front())) {

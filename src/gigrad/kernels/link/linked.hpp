@@ -1,4 +1,5 @@
-// Credit of link(sum of trees): the jumps of each pair in order of time, each earning link(after) - link(before).
+// Credit of link(sum of trees): the jumps of each pair in order of time, each with the credit link(after) -
+// link(before).
 #pragma once
 
 #include <mutex>
@@ -9,7 +10,7 @@
 
 namespace gigrad {
 
-// A corner that was not enumerated: its jump is in nobody's credit yet.
+// A corner that was not enumerated: its jump is not yet in any credit.
 struct LargeCorner {
     int64_t end, start;  // the rows of its pair
     double time;
@@ -45,13 +46,13 @@ public:
             players_.clear();
             follow(margin, weight, credit, large);
         }
-        add_margin(margin);  // only now: changes are smaller than margins, and so is their rounding
+        add_margin(margin);  // only now, since changes are smaller than margins and have smaller rounding errors
         link_.apply(values_, n_values_);
         give(weight, credit);
     }
 
-    // Adds the credit that the pair added last has for the sum of trees itself, (variables, outputs of the trees). Credit
-    // is linear in the trees, so that every leaf is shared out by itself, at corners of any size.
+    // Adds the credit that the pair added last has for the sum of trees itself, (variables, outputs of the trees).
+    // Credit is linear in the trees, so every leaf is computed separately, at corners of any size.
     void add_sum(double* credit) const {
         jumps_.add_changes(credit, [&](const CornerVisit& leaf) { add_leaf(leaf, credit); });
     }
@@ -69,10 +70,9 @@ private:
     const CornerPolicy policy_;
     const size_t k_;
     OrderedJumps jumps_;
-    std::vector<double>
-        values_;  // (n_values_, k): changes of the margins since the start; then what the link makes of them
+    std::vector<double> values_;  // (n_values_, k): changes of the margins since the start; then the link of them
     size_t n_values_ = 0;
-    std::vector<int32_t> jumpers_;  // where every jump is on its own: the variable of each
+    std::vector<int32_t> jumpers_;  // if all jumps have different times: the variable of each
     std::vector<Step> steps_;       // elsewhere
     std::vector<int32_t> players_;  // variables of all small corners, one after the other
     CornerTerms terms_;
@@ -93,7 +93,7 @@ private:
             for (size_t o = 0; o < k_; ++o) value[i * k_ + o] += margin[o];
     }
 
-    // Every jump on its own: the common case.
+    // All jumps at different times: the common case.
     void follow_alone() {
         const size_t n = jumps_.size();
         jumpers_.resize(n);
@@ -174,7 +174,7 @@ private:
         for (size_t i = begin; i < stop; ++i) jump(jumps_.index(i), now);
     }
 
-    // Adds the whole change of an entry: in the end everybody is past.
+    // Adds the whole change of an entry: in the end all variables are past.
     void jump(int32_t index, double* margin) const {
         if (index >= 0) {
             for (size_t o = 0; o < k_; ++o) margin[o] += jumps_.delta(index)[o];
@@ -187,7 +187,7 @@ private:
             margin[forest_.first(c.tree) + o] += sign * forest_.values[c.value + o];
     }
 
-    // A leaf that several variables open or close at one time, shared out without a link.
+    // A leaf that several variables open or close at the same time, without a link.
     void add_leaf(const CornerVisit& c, double* credit) const {
         const bool few = c.n_past < ShareTable::SIDE && c.n_before < ShareTable::SIDE;
         const Shares shares = few ? shares_.at[true][c.n_past][c.n_before] : corner_shares(c.n_past, c.n_before, true);
@@ -217,7 +217,7 @@ private:
         for (size_t o = 0; o < outputs; ++o) to[o] += weight * (after[o] - before[o]);
     }
 
-    // Shares out what the link made of the values.
+    // Distributes the link's values.
     void give(double weight, double* credit) {
         const size_t outputs = link_.n_outputs();
         double* const value = values_.data();
@@ -252,7 +252,7 @@ inline void check_link(const Forest& forest, const Link& link) {
                std::to_string(forest.n_outputs()) + ".");
 }
 
-// A thread's means to credit pairs under a link.
+// A thread's workspace for pairs under a link.
 struct LinkedWorker {
     Tracer tracer;
     LinkedCredit credit;
@@ -261,7 +261,7 @@ struct LinkedWorker {
         : tracer(f, kernel, route), credit(f, f.split_ids(), link, policy) {}
 };
 
-// What threads find, in an order that does not depend on them.
+// The results of threads, in an order that does not depend on them.
 class LargeCorners {
 public:
     void add(const LargeCorner& corner) {
@@ -280,8 +280,8 @@ private:
     std::vector<LargeCorner> all_;
 };
 
-// Traces every start with every end, and calls take(worker, traced, start, end, weight, sum), where `sum` is what the end gets
-// of out (ends, table).
+// Traces every start with every end, and calls take(worker, traced, start, end, weight, sum), where `sum` is the end's
+// part of out (ends, table).
 template <class Take>
 void for_linked(const Forest& forest, const LaneKernel* kernel, const Link& link, const Rows& starts,
                 const double* weights, const Rows& ends, const CornerPolicy& policy, size_t n_threads, size_t table,
@@ -300,7 +300,8 @@ void for_linked(const Forest& forest, const LaneKernel* kernel, const Link& link
     });
 }
 
-// values: (ends, columns, link outputs), the sum over starts of weight * credit, but for the corners that are given back.
+// values: (ends, columns, link outputs), the sum over starts of weight * credit, except for the corners that are
+// returned.
 inline std::vector<LargeCorner> linked_credits(const Forest& forest, const LaneKernel* kernel, const Link& link,
                                                const Rows& starts, const double* weights, const Rows& ends,
                                                double target, size_t n_threads, double* values) {
@@ -324,9 +325,9 @@ inline std::vector<LargeCorner> linked_credits(const Forest& forest, const LaneK
     return large.in_order();
 }
 
-// values: (ends, starts, columns, link outputs), each start's credit by itself, but for the corners that are given back, whose
-// start and end are both the number of their pair. sums: (ends, starts, columns, outputs of the trees), the credits for the sum
-// of trees itself, from the same walk.
+// values: (ends, starts, columns, link outputs), each start's credit separately, except for the corners that are
+// returned, whose start and end are both the number of their pair. sums: (ends, starts, columns, outputs of the trees),
+// the credits for the sum of trees itself, from the same walk.
 inline std::vector<LargeCorner> linked_credits_singly(const Forest& forest, const LaneKernel* kernel, const Link& link,
                                                       const Rows& starts, const Rows& ends, double target,
                                                       size_t n_threads, double* values, double* sums) {
@@ -354,7 +355,7 @@ inline std::vector<LargeCorner> linked_credits_singly(const Forest& forest, cons
     return large.in_order();
 }
 
-// values: (pairs, columns, link outputs), but for the corners that are given back.
+// values: (pairs, columns, link outputs), except for the corners that are returned.
 inline std::vector<LargeCorner> linked_credits_pairs(const Forest& forest, const LaneKernel* kernel, const Link& link,
                                                      const Rows& starts, const Rows& ends, double target,
                                                      size_t n_threads, double* values) {

@@ -1,4 +1,4 @@
-// What trees give to coalitions of a few strong players while the others join in an order.
+// The trees' outputs for coalitions of a few strong players while the others join in an order.
 #pragma once
 
 #include <unordered_map>
@@ -45,8 +45,8 @@ public:
         now_.resize(cells_);
     }
 
-    // `rank` (weak players,): when each joins. Calls each(t, margins) for t = 0 .. w in turn, with what the trees give to
-    // coalitions of the strong, (2^strong, margins), less what they give to nobody.
+    // `rank` (weak players,): when each joins. Calls each(t, margins) for t = 0 .. w in turn, with the trees' outputs
+    // for coalitions of the strong, (2^strong, margins), minus those for the empty one.
     template <class Each>
     void follow(const uint32_t* rank, Each each) {
         sort_events(rank);
@@ -73,7 +73,8 @@ public:
     size_t strong() const { return q_; }
     size_t weak() const { return w_; }
 
-    // Moebius coefficients of the strong where no weak player matters; and what the trees give to nobody, for one margin.
+    // Moebius coefficients of the strong from leaves without weak players; and the trees' outputs for the empty
+    // coalition, for one margin.
     const std::vector<double>& base() const { return base_; }
     double nobody() const {
         double sum = base_[0];
@@ -95,7 +96,8 @@ public:
     }
 
 private:
-    // Weak players that must be in and out, and what the margins of the strong change by while they are: Moebius coefficients.
+    // Weak players that must be in and out, and the change of the margins of the strong while they are: Moebius
+    // coefficients.
     struct Need {
         uint32_t weak;  // where its players begin: first those past, then those before
         uint32_t n_past, n_before;
@@ -110,8 +112,9 @@ private:
         double sign;
         const CornerTerm* term;
     };
-    // Leaves that need up to this many weak players out are taken apart into needs without such players: different leaves
-    // share those, and they come only once in an order, while a leaf comes and goes. WeakCubic explains most where all are.
+    // Leaves that require up to this many weak players out are expanded into conditions without such players: different
+    // leaves share these, and each is met only once in an order, while a leaf is added and removed. WeakCubic has the
+    // largest effect if all are expanded.
     static constexpr uint32_t TAKEN_APART = 6;
     size_t q_ = 0, w_ = 0, width_ = 1, cells_ = 1;
     std::vector<Need> needs_;
@@ -202,7 +205,8 @@ private:
     std::vector<double> sums_, signed_;
     std::vector<char> is_touched_;
 
-    // Need i comes in (2 i) when the last of its players past has joined, and goes (2 i + 1) when the first of those before has.
+    // Condition i becomes true (event 2 i) when the last of its players past has joined, and false (event 2 i + 1) when
+    // the first of those before has.
     void sort_events(const uint32_t* rank) {
         const size_t n = needs_.size();
         enters_.resize(n);

@@ -1,17 +1,17 @@
-// Shapley's value from the values of all coalitions of some players, the others joining in a given order.
+// The Shapley value from the values of all coalitions of some players, the others joining in a given order.
 //
-// Of k players the first q are *enumerated* and the other w = k - q join one after the other, in an order. The fold gives
-// the mean of what each player adds over all orders of the k players in which the w keep theirs. With w = 0 that is
-// Shapley's value; with w > 0 its mean over random orders of the w is, with less spread than orders of all players have.
-// q = 0 is the plain sampling of orders.
+// Of k players the first q are *enumerated* and the other w = k - q join one after the other, in an order. The fold
+// computes the mean marginal contribution of each player over all orders of the k players in which the w keep theirs.
+// With w = 0 that is the Shapley value; with w > 0 its mean over random orders of the w is, with less variance than
+// random orders of all players. q = 0 is the plain sampling of orders.
 #pragma once
 
 #include "link/coalitions.hpp"
 
 namespace gigrad {
 
-// sums += values - offset - slope * margins; gives the sum of weights times that. Sums go in eight parts side by side, the
-// same on any machine.
+// sums += values - offset - slope * margins; gives the sum of weights times that. In eight partial sums, the same on
+// any machine.
 GIGRAD_WIDE inline double fold_block(const double* __restrict values, const double* __restrict margins, double slope,
                                      double offset, size_t n, const double* __restrict weights,
                                      double* __restrict sums) {
@@ -48,8 +48,8 @@ GIGRAD_WIDE inline void fold_prefix(const double* __restrict sums, size_t n, con
     }
 }
 
-// The chance, over all orders of q + w players that keep the order of the w, that a player finds the first t of the w and
-// a given coalition of `a` of the q before it.
+// The probability, over all orders of q + w players that keep the order of the w, that exactly the first t of the w and
+// a given coalition of `a` of the q come before a player.
 class FoldWeights {
 public:
     FoldWeights(size_t q, size_t w) : q_(q), strong_((w + 1) * (q + 1), 0.0), weak_((w + 1) * (q + 1), 0.0) {
@@ -83,7 +83,7 @@ private:
 };
 
 // Coalitions come in blocks of up to 256; within one only the first eight players differ. Sums over blocks are kept by
-// place and by how many of the other players are in, so that no long sum is ever added up one by one.
+// position and by the number of other players included, so that no long sum is accumulated sequentially.
 class ShapleyFold {
 public:
     static constexpr size_t BLOCK_BITS = 8, BLOCK = size_t{1} << BLOCK_BITS;
@@ -108,7 +108,7 @@ public:
         sums_.assign(outputs_ * levels_ * size_, 0.0);
     }
 
-    // Values of coalitions block * block_size .. of one output; `nobody` is that of nobody. The game is
+    // Values of coalitions block * block_size .. of one output; `nobody` is that of the empty coalition. The game is
     // value - slope * margin.
     void add(size_t block, size_t output, const double* values, double nobody, const double* margins, double slope) {
         const size_t level = ones(block);
@@ -123,7 +123,8 @@ public:
                             low_.data() + o * size_, steps_.data() + (o * (weights_->w + 1) + t_) * 3);
     }
 
-    // What each player earns: give(player, output, credit), the q in their order, then the w in theirs. Once only.
+    // The credit of each player: give(player, output, credit), the q in their order, then the w in theirs. To be called
+    // once.
     template <class Give>
     void finish(Give give) {
         const size_t q = weights_->q, w = weights_->w;
@@ -139,7 +140,7 @@ public:
     }
 
     // All at once for up to BLOCK_BITS players without others: values (2^q, outputs), which are overwritten, of all
-    // coalitions; the corners that are met most often.
+    // coalitions; the most frequent corners.
     template <class Give>
     void solve_small(double* values, size_t q, size_t outputs, Give give) {
         size_ = size_t{1} << q, levels_ = 1;
@@ -205,7 +206,7 @@ private:
         mine.q = q, mine.w = w, mine.ready = true;
     }
 
-    // Sums over the places that each player is in.
+    // Sums over the coalitions that contain each player.
     template <class Give>
     static void fold_halves(double* x, size_t n, size_t first, Give give) {
         size_t bits = 0;

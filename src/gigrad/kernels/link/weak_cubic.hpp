@@ -1,13 +1,13 @@
-// A game close to that of a sampled corner under a link, whose Shapley value is known.
+// A game close to that of a sampled corner under a link, with a known Shapley value: the control variate.
 //
-// While the strong players of a corner are enumerated, the weak ones move the margin by little: for each coalition S of
-// the strong it is centre(S) + d + rest, with d the sum of weight_j(S) * y_j over the weak players, y_j = 1/2 where j is in
-// and -1/2 where it is not, and a rest that needs two weak players or more. The game is
+// While the strong players of a corner are enumerated, the weak ones change the margin by little: for each coalition S
+// of the strong it is centre(S) + d + rest, with d the sum of weight_j(S) * y_j over the weak players, y_j = 1/2 where
+// j is in and -1/2 where it is not, and a rest from leaves that depend on two or more weak players. The game is
 //     a0(S) + a1(S) (d + rest) + a2(S) (d^2 + 2 d rest) + a3(S) d^3,
-// with the cubic that meets the link at four margins around the centre. Shapley's value is the integral over p, from 0 to
-// 1, of what a player adds where each of the others is in with a chance of p (Owen): the y are independent, so powers of d
-// have means in power sums of the weights, and a leaf that needs u weak players has p^u. Whatever the coefficients, the
-// value is exact; they only decide how much of the link is left to be sampled.
+// with the cubic that interpolates the link at four margins around the centre. The Shapley value is the integral over
+// p, from 0 to 1, of a player's expected contribution if each of the others is included with probability p (Owen): the
+// y are independent, so powers of d have means in power sums of the weights, and a leaf that needs u weak players has
+// p^u. Whatever the coefficients, the value is exact; they only determine how much variance is left to be sampled.
 #pragma once
 
 #include "link/corner_policy.hpp"
@@ -61,7 +61,7 @@ GIGRAD_WIDE inline void add_table(const double* __restrict from, size_t n, doubl
     for (size_t i = 0; i < n; ++i) to[i] += from[i];
 }
 
-// The sum of a * b, in eight parts side by side: the same on any machine.
+// The sum of a * b, in eight partial sums: the same on any machine.
 GIGRAD_WIDE inline double sum_of_products(const double* __restrict a, const double* __restrict b, size_t n) {
     double parts[8] = {};
     const size_t lanes = n < 8 ? n : 8;
@@ -72,7 +72,7 @@ GIGRAD_WIDE inline double sum_of_products(const double* __restrict a, const doub
 
 class WeakCubic {
 public:
-    // `apply(margins, n)` gives what the link makes of n margins, (n, outputs).
+    // `apply(margins, n)` returns the link of n margins, (n, outputs).
     template <class Apply>
     void set(const PrefixMargins& prefixes, size_t outputs, Apply apply) {
         tables_.set(prefixes);
@@ -91,17 +91,18 @@ public:
         }
     }
 
-    // Shapley's value of a player, by its place in the order of strength.
+    // The Shapley value of a player, by its rank in strength.
     double known(size_t place, size_t output) const { return known_[place * outputs_ + output]; }
 
-    // Nobody of the weak is in; then they join one by one.
+    // None of the weak players is included; then they join one by one.
     void begin() {
         d_.resize(n_);
         for (size_t s = 0; s < n_; ++s) d_[s] = -0.5 * first_[s];
     }
     void join(size_t weak) { add_table(tables_.weight(weak), n_, d_.data()); }
 
-    // What this game leaves of the link's values (2^strong,) of an output, at the margins of who is in.
+    // The difference between the link's values (2^strong,) of an output and this game, at the margins of the included
+    // players.
     void leave(const double* linked, const double* margins, size_t output, double* out) const {
         const CubicTables game(coefficients_.data() + output * CubicTables::COUNT * n_, n_);
         leave_cubic(linked, margins, d_.data(), game.constant, game.slope, game.line, game.product, game.square,
@@ -116,7 +117,7 @@ private:
     std::vector<double> known_, strong_, d_, nodes_, reach_, factor_, values_, supersets_;
     double against_ = 0.0;
 
-    // The cubic in d that meets the link at the four Chebyshev points of where d lies most of the time.
+    // The cubic in d that interpolates the link at the four Chebyshev points of the typical range of d.
     template <class Apply>
     void fit(Apply apply) {
         static constexpr double outer = 0.9238795325112867, inner = 0.3826834323650898,
@@ -141,7 +142,7 @@ private:
             }
     }
 
-    // How far d goes from its centre, mostly.
+    // The typical range of d around its centre.
     void set_reach() {
         reach_.resize(n_);
         double most = 0.0;
@@ -163,7 +164,7 @@ private:
         for (size_t i = 0; i < CubicTables::COUNT; ++i) to[i * n_] = defined ? all[i] : 0.0;
     }
 
-    // Adds what strong players earn of g(S) * f(p), with the integral of f(p) p^a (1 - p)^b as integral(a, b).
+    // Adds the strong players' credit for g(S) * f(p), with the integral of f(p) p^a (1 - p)^b as integral(a, b).
     template <class Table, class Integral>
     void share_strong(Table g, Integral integral) {
         double both[STRONG_PLAYERS + 1], mine[STRONG_PLAYERS + 1];
@@ -204,7 +205,7 @@ private:
         }
     }
 
-    // What weak players add to slope(S) times leaves that need u and v others in and out.
+    // The weak players' contributions to slope(S) times leaves that require u others in and v out.
     void share_weak(const double* slope, const std::vector<double>& leaves, double sign, size_t u, size_t v,
                     size_t output) {
         set_factor([&](size_t s) { return sign * slope[s]; },

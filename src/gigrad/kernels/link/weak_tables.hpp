@@ -1,4 +1,4 @@
-// What weak players of a sampled corner add to the margin, for every coalition of the strong ones.
+// The contributions of the weak players of a sampled corner to the margin, for every coalition of the strong ones.
 #pragma once
 
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace gigrad {
 
-// Tables over the coalitions S of the strong players, (2^strong,) each, all less the margin of nobody.
+// Tables over the coalitions S of the strong players, (2^strong,) each, all minus the margin of the empty coalition.
 class WeakTables {
 public:
     // Leaves that need as many weak players in, and as many out.

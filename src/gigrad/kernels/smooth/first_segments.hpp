@@ -1,13 +1,13 @@
-// The segments that the integration of a head begins with: between corners, and short enough for kinks to be seen.
+// The segments that the integration of a head begins with: between corners, and short enough for kinks to be detected.
 #pragma once
 
 #include "smooth/settle.hpp"
 
 namespace gigrad {
 
-constexpr double PARTS = 8.0;  // of a whole path, if the head bends lines
+constexpr double PARTS = 8.0;  // of a whole path, if the head is not linear in its lines
 
-// Adds a segment, cut at times inside it, to a list; `kinks` tells that these are kinks of the head.
+// Adds a segment, cut at times inside it, to a list; `kinks`: whether these are kinks of the head.
 inline void cut_segment(Segment s, const std::vector<double>& times, std::vector<Segment>& out, bool kinks = false) {
     for (const double time : times) {
         out.push_back({s.panel, s.state, s.low, time, s.left, -1, s.low_kink, kinks});
@@ -16,14 +16,14 @@ inline void cut_segment(Segment s, const std::vector<double>& times, std::vector
     out.push_back(s);
 }
 
-// A level that is passed and passed back goes unseen at the ends: long segments are looked at in parts. What few nodes
-// describe does not turn back often, and a kink that was missed shows in what a segment loses.
+// A level that is passed in both directions is not visible at the ends: long segments are divided. Curves that few
+// nodes describe have few extrema, and a missed kink increases the error of its segment.
 inline std::vector<Segment> in_parts(const PanelsView& view, const std::vector<Segment>& list) {
     std::vector<Segment> out;
     out.reserve(list.size());
     const double most = 0.8 * (static_cast<double>(view.order) - 3.0);
     for (const Segment& s : list) {
-        // where lines alone are read, the panel has one node, and what the head makes of them goes by the path's length
+        // if only lines are read, the panel has one node, and the smoothness of the head depends on the path's length
         const double parts =
             std::ceil(view.curves > 0 ? most * (s.length() / view.length(s.panel)) : PARTS * s.length());
         if (parts <= 1.0) {
@@ -37,7 +37,7 @@ inline std::vector<Segment> in_parts(const PanelsView& view, const std::vector<S
     return out;
 }
 
-// Cut where what a step with kinks reads may turn.
+// Cut where the input of a step with kinks may have an extremum.
 inline std::vector<Segment> without_turns(Settler& settler, const std::vector<Segment>& list, uint8_t* unsure) {
     std::vector<std::pair<size_t, double>> found;
     settler.turns(list, unsure, [&](size_t segment, double time) { found.emplace_back(segment, time); });
@@ -54,7 +54,7 @@ inline std::vector<Segment> without_turns(Settler& settler, const std::vector<Se
     return out;
 }
 
-// The stretches of panels between their corners. A corner at a panel's very end leaves an empty one.
+// The parts of panels between their corners. A corner at the end of a panel leaves an empty one.
 inline std::vector<Segment> between_corners(const PanelsView& view, size_t begin, size_t end) {
     std::vector<Segment> out;
     size_t corners = 0;
@@ -73,7 +73,7 @@ inline std::vector<Segment> between_corners(const PanelsView& view, size_t begin
     return out;
 }
 
-// The same, short enough for every kink of the head to be seen at their ends.
+// The same, short enough for every kink of the head to be detected at their ends.
 inline std::vector<Segment> first_segments(const PanelsView& view, Settler& settler, size_t begin, size_t end,
                                            uint8_t* unsure) {
     std::vector<Segment> out = between_corners(view, begin, end);

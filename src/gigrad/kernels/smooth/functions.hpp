@@ -31,7 +31,7 @@ enum class Function {
     logit
 };
 
-// The names by which Python knows them, in the order of the enumeration.
+// Their names in Python, in the order of the enumeration.
 inline const std::vector<std::string>& function_names() {
     static const std::vector<std::string> names = {"identity", "relu",   "leaky_relu", "elu", "tanh",  "sigmoid",
                                                    "softplus", "silu",   "exp",        "log", "log1p", "expm1",

@@ -1,6 +1,6 @@
-// The head integrated over the segments of panels: moments of the score's derivatives by what the head reads, and the
-// score beside every corner. The score's change over a segment is known from its ends, so what the quadrature of a
-// segment loses is known too: segments that lose too much get more nodes, then are halved.
+// The head integrated over the segments of panels: moments of the score's derivatives with respect to the head's
+// inputs, and the score on both sides of every corner. The change of the score over a segment is known from its ends,
+// so the error of its quadrature is known too: segments with too large an error get more nodes, then are halved.
 #pragma once
 
 #include "smooth/first_segments.hpp"
@@ -11,32 +11,32 @@ constexpr size_t SIZES = 4;                                // rules with 1, 2, 4
 constexpr int ROUNDS = 40;                                 // how often segments are halved
 constexpr size_t MOST_SEGMENTS = 16;                       // times the first number of them
 constexpr double ROUNDING = 16.0 * 2.220446049250313e-16;  // errors below this share of their terms are rounding
-constexpr double SEEN_NOISE = 2.5e-4;  // rounding that is a larger share of what is allowed is avoided
-constexpr size_t TASK = 512;           // segments that are worked on together, about
+constexpr double SEEN_NOISE = 2.5e-4;  // rounding errors above this share of the allowed error are avoided
+constexpr size_t TASK = 512;           // segments that are processed together, about
 
-// Gauss's rule on a segment, and how to go on from its nodes to those of a finer one, which integrates the product with
-// the panel's Legendre polynomials exactly.
+// A Gauss rule on a segment, and the interpolation from its nodes to those of a finer one, which integrates the product
+// with the panel's Legendre polynomials exactly.
 struct SegmentRule {
     size_t size = 0, finer = 0;
     const double *nodes = nullptr, *finer_nodes = nullptr, *finer_weights = nullptr;
     const double* refine = nullptr;  // (finer, size) values at the finer nodes from those at the nodes
-    const double* up_to = nullptr;   // (size, finer) integrals up to the nodes from what each finer node adds
+    const double* up_to = nullptr;   // (size, finer) integrals up to the nodes from the terms of the finer nodes
     const double* ends =
         nullptr;  // (4, size) values at both ends, and the last two coefficients, from those at the nodes
 };
 
-// What the continuous credit needs to know, as the engine's Moments; all begin at zero.
+// The moments for the continuous credit, as in the engine's Moments; all start at zero.
 struct HeadMoments {
     double *curves, *lines;        // (panels, order + 2, C, k), (panels, L, k)
     double *lost, *wander, *sway;  // (panels, k), (SIZES, panels, k), (panels, C, k)
-    double* off;                   // (2 SIZES, panels, joints, k) how far off interpolated derivatives are, for the
+    double* off;                   // (2 SIZES, panels, joints, k) errors of interpolated derivatives, for the
                                    // degrees n - 1 and above of what they are multiplied by, then for n and above
     double* tallest;               // (panels, k) the largest |score|
     uint8_t* unsure;               // (panels,)
     double *before, *after;        // (corners, k) the score on either side of corners
 };
 
-// The joints at corners that several players share.
+// The joints at corners of several players.
 struct SharedJoints {
     std::vector<int64_t> corner, panel;
     std::vector<double> joints;  // (n, joints)
@@ -87,9 +87,9 @@ private:
     Settler settler_;
     const size_t k_, joints_, degrees_;
     const bool one_line_;
-    const bool steady_;  // whether derivatives are constant between kinks: any length has one node
+    const bool steady_;  // whether derivatives are constant between kinks: one node suffices for any length
 
-    // The settled segments of a round, and what is known of each.
+    // The segments without kinks of a round, and the data of each.
     std::vector<Segment> list_;
     std::vector<double> first_, last_;             // (n, k) the score at both ends
     std::vector<double> from_, to_;                // (n, joints) the joints at both ends
@@ -116,7 +116,7 @@ private:
                 const size_t segment = found[i].segment;
                 std::vector<double> times;
                 for (; i < found.size() && found[i].segment == segment; ++i) {
-                    // a kink at an edge cuts nothing; rounding may let a steep function seem to pass it there
+                    // a kink at an edge is ignored; by rounding, a steep function may seem to pass it there
                     const bool inside = found[i].root > open[segment].low && found[i].root < open[segment].high;
                     if (inside && (times.empty() || found[i].root > times.back())) times.push_back(found[i].root);
                 }
@@ -142,7 +142,8 @@ private:
         if (!one_line_) settler_.find(&open[begin], n, begin, found);
         std::array<bool, POINTS> cut{};
         for (size_t i = had; i < found.size(); ++i) cut[found[i].segment - begin] = true;
-        const size_t width = one_line_ || steady_ ? 0 : joints_ * k_;  // where slopes at the ends tell nothing new
+        const size_t width =
+            one_line_ || steady_ ? 0 : joints_ * k_;  // zero where slopes at the ends add no information
         slopes_.resize(joints_ * k_ * POINTS);
         if (width > 0) keep_slopes(2 * n);
         std::array<size_t, POINTS> kept;
@@ -246,8 +247,9 @@ private:
             }
     }
 
-    // A head over one line: every column moves the score by its part of the line's way, whatever lies in between, kinks
-    // too. The slope of the chord is exact, where it is not a small difference of large numbers.
+    // A head over one line: the credit of every column is proportional to its part of the line's change, whatever the
+    // head is in between, even with kinks. The difference quotient is exact, unless it is a small difference of large
+    // numbers.
     void run_along_line(size_t begin, size_t end, SharedJoints& shared) {
         std::vector<Segment> open = between_corners(view_, begin, end);
         std::vector<Passing> none;
@@ -266,8 +268,9 @@ private:
             add_slopes(&doubtful[at], std::min(POINTS, doubtful.size() - at));
     }
 
-    // Adds the chords of a segment, unless their rounding may be seen; what it is counts as lost. Where the line is slow,
-    // columns move it to and fro, each about as fast as the line is at its fastest: their rounding is as much larger.
+    // Adds the difference quotients of a segment, unless their rounding error is too large; it is counted as error.
+    // Where the line is slow, contributions of columns cancel, each about as large as the line's largest speed, and
+    // rounding errors are larger by the same factor.
     bool add_chords(size_t at, double fastest) {
         const Segment& s = list_[at];
         const double way = to_[at] - from_[at], size = std::max(std::fabs(from_[at]), std::fabs(to_[at]));
@@ -289,8 +292,8 @@ private:
         return true;
     }
 
-    // Adds n segments whose lines may hardly move: by the slope in the middle, where the chord says the same but for
-    // rounding.
+    // Adds n segments whose lines may hardly move: by the slope in the middle, where it agrees with the difference
+    // quotient up to rounding.
     void add_slopes(const size_t* some, size_t n) {
         ask(some, n, rules_[0]);
         for (size_t i = 0; i < n; ++i)
@@ -336,7 +339,7 @@ private:
                 to[w] += slopes_[(view_.curves * k_ + w) * POINTS + i] * list_[some[i]].length();
         }
         if (view_.curves == 0) return;
-        // Summed by parts: an edge between two segments counts with the difference of their derivatives, times the
+        // Summation by parts: an edge between two segments has the difference of their derivatives as weight, times the
         // integral of P_d up to there, (P_(d+1) - P_(d-1)) / (2 d + 1).
         const size_t columns = view_.curves * k_;
         change_.assign(columns * POINTS, 0.0);
@@ -418,13 +421,13 @@ private:
                 to[d * columns + c] += row_product(basis + d * POINTS, &mass[c * n], n);
     }
 
-    // Whether a segment loses little enough; what it loses is written down. If not, the next rule is to be tried. `point`
-    // is its first point of the last run.
+    // Whether the error of a segment is small enough; it is then recorded. If not, the next rule is to be tried.
+    // `point` is its first point of the last run.
     bool accept(size_t at, size_t point, size_t number, const std::vector<double>& rest,
                 const std::vector<double>& wander, bool final) {
         const Segment& s = list_[at];
         const double length = s.length();
-        // whether the derivatives at both ends are those inside, and may differ from the ones at nodes
+        // whether the derivatives at both ends are one-sided limits from inside, and may differ from those at nodes
         const bool ends = !steady_ && !s.whole && !s.low_kink && !s.high_kink;
         if (ends) miss(at, point, number);
         bool bad = false;
@@ -452,9 +455,10 @@ private:
         return true;
     }
 
-    // The score's change does not tell what cancels between joints, nor between columns that move a joint to and fro. The
-    // derivatives at both ends do: what n nodes miss is about P_n(u) (a + b u), with u from -1 to 1 on the segment, and
-    // coefficients go on to fall as they do from the last ones to that: what is beyond is of degree 2 n.
+    // The change of the score does not show errors that cancel between joints, nor between columns that move a joint in
+    // opposite directions. The derivatives at both ends do: the interpolation error of n nodes is about P_n(u) (a + b
+    // u), with u from -1 to 1 on the segment, and further coefficients are assumed to decay at the same rate: the
+    // remainder is of degree 2 n.
     struct Missed {
         double a, b, beyond;
     };
@@ -480,8 +484,9 @@ private:
         }
     }
 
-    // Of a column's part in a joint's speed `a` sees the degree n, and `b` the degree n - 1 at least, of which a segment has
-    // as much as its share of the panel to that power. A part that does not change sees what is beyond alone.
+    // In the product with a column's part of a joint's speed, `a` couples to degree n, and `b` to degrees from n - 1
+    // on, which on a segment are scaled by its share of the panel to that power. A constant part couples only to the
+    // remainder.
     void add_off(const Segment& s, size_t number, double share, double less) {
         const size_t width = joints_ * k_;
         const double n = static_cast<double>(rules_[number].size);
@@ -497,7 +502,7 @@ private:
         }
     }
 
-    // How large the numbers are that a segment's loss is the small difference of.
+    // The size of the numbers whose small difference is the error of a segment.
     double size_of(size_t at, size_t point, size_t number, size_t o) const {
         double out = std::fabs(first_[at * k_ + o]) + std::fabs(last_[at * k_ + o]);
         for (size_t j = 0; j < joints_; ++j) {
@@ -509,14 +514,14 @@ private:
         return out;
     }
 
-    // How much the derivatives by curves vary: within segments, and from one to the next.
+    // The variation of the derivatives with respect to curves: within segments, and from one to the next.
     void add_sway() {
         const size_t columns = view_.curves * k_;
         for (size_t i = 0; i < list_.size(); ++i) {
             const Segment& s = list_[i];
             const double middle = 0.5 * (view_.low[s.panel] + view_.high[s.panel]);
             const double u = (s.low - middle) / std::max(0.5 * view_.length(s.panel), 1e-300);
-            // the square of a Legendre polynomial of high degree is about this, apart from its waves
+            // the mean square of a Legendre polynomial of high degree is about this
             const double height = std::min(
                 1.0, 0.64 / ((static_cast<double>(view_.order) + 0.5) * std::sqrt(std::max(1.0 - u * u, 1e-12))));
             for (size_t c = 0; c < columns; ++c) {

@@ -1,6 +1,6 @@
-// Units with a kink at zero on intervals of paths at whose ends alone the layers of a net are asked. The kinks of the
-// layer below bend what the units read; of the few units that may pass zero inside of an interval, what they read is
-// followed from kink to kink, so that the times are exact without a product with the layer's matrix.
+// Kinks of units with a kink at zero, on intervals of paths at whose ends only the layers of a net are evaluated. The
+// inputs of the units bend at the kinks of the layer below; for the few units that may pass zero inside an interval,
+// the input is traced from kink to kink, so that times are exact without a product with the layer's matrix.
 #pragma once
 
 #include "smooth/rows.hpp"
@@ -10,11 +10,11 @@ namespace gigrad {
 // Kinks of a layer, in order of interval and time: those of interval k are first[k] .. first[k+1]-1.
 struct IntervalKinks {
     std::vector<int64_t> first{0}, unit;
-    std::vector<double> time, rate;  // when a unit passes zero, and how fast what it reads moves there
+    std::vector<double> time, rate;  // when a unit passes zero, and the rate of change of its input there
 };
 
-// A layer below: `bend` is by how much the slopes in time of its units change at its kinks, `rows` (units below, units)
-// are the weights in between.
+// A layer below: `bend` is the change of the time derivatives of its units at its kinks, `rows` (units below, units)
+// are the weights of the layer above it.
 struct KinksBelow {
     const int64_t *first, *unit;
     const double *time, *bend, *rows;
@@ -43,7 +43,7 @@ public:
         const size_t begin = static_cast<size_t>(below_.first[k]), end = static_cast<size_t>(below_.first[k + 1]);
         const double length = high - low;
         std::fill(reach_.begin(), reach_.end(), 0.0);
-        for (size_t i = begin; i < end; ++i) {  // how far a kink takes the units from the chord between a and b
+        for (size_t i = begin; i < end; ++i) {  // how far a kink moves the units from the chord between a and b
             const double part = (below_.time[i] - low) * (high - below_.time[i]) / length;
             add_sizes(reach_.data(), part * std::fabs(below_.bend[i]), row(i), units_);
         }
@@ -78,13 +78,13 @@ private:
         double slope = b - a;
         for (size_t i = begin; i < end; ++i) slope -= row(i)[unit] * below_.bend[i] * (high - below_.time[i]);
         slope /= high - low;
-        bool above = a > 0.0 || (a == 0.0 && b > 0.0);  // as whoever reads the kinks takes it where an interval begins
+        bool above = a > 0.0 || (a == 0.0 && b > 0.0);  // the same convention as where the kinks are used
         double from = a, time = low;
         for (size_t i = begin; i <= end; ++i) {
             const double next = i < end ? below_.time[i] : high;
             const double to = i < end ? from + slope * (next - time) : b;
             if (above ? to < 0.0 : to > 0.0) {
-                const double part = from / (from - to);  // no number where a net overflows
+                const double part = from / (from - to);  // NaN if a net overflows
                 const double at = part > 0.0 ? std::min(part, 1.0) : 0.0;
                 passed_.push_back({unit, time + at * (next - time), slope});
                 above = !above;

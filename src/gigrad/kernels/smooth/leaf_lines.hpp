@@ -1,17 +1,17 @@
-// Leaves that are lines, `a + sum of b_j x_j`, and what they give to the variables of a path.
+// Linear leaves, `a + sum of b_j x_j`, and their contributions to the variables of a path.
 //
-// The score is linear in what the trees give, so each tree and each leaf can be done alone, in closed form. A leaf that is
-// entered at time t through one variable and left at time u through another gives its value at x(t) to the first and takes
-// its value at x(u) from the second; in between, column j earns b_j times the way that it goes. That way is
-// move_j (u - t): what is entered takes move_j t off, what is left adds move_j u, and leaves at the end of the path add
-// move_j, which is added elsewhere.
+// The score is linear in the trees' outputs, so each tree and each leaf can be computed separately, in closed form. A
+// leaf that is entered at time t through one variable and left at time u through another adds its value at x(t) to the
+// first and subtracts its value at x(u) from the second; in between, column j gets b_j times its change, move_j (u -
+// t): entering a leaf subtracts move_j t, leaving it adds move_j u, and leaves at the end of the path add move_j, which
+// is done elsewhere.
 #pragma once
 
 #include "walk/walk.hpp"
 
 namespace gigrad {
 
-// What leaves add to the score: their numbers times a column of the rows, or alone.
+// The terms of leaves: their numbers times a column of the rows, or constant.
 class LeafLines {
 public:
     struct Part {
@@ -64,7 +64,7 @@ private:
     std::vector<Range> range_;  // by node: nodes are fewer than the numbers of all leaves, and lie closer together
 };
 
-// What the leaves multiply, by column, for every start with every end, and who earns it.
+// The values that leaves multiply, by column, for every start with every end, and the variables that get the credit.
 struct LineRows {
     const LeafLines* leaves;
     const double* from;  // column j of start i: from[j * from_step + i]
@@ -75,7 +75,7 @@ struct LineRows {
     size_t outputs;
 };
 
-// Adds what the exact walk finds to a table of credit by (variable, output).
+// Adds the results of the exact walk to a table of credit by (variable, output).
 struct LineSink {
     const Forest& forest;
     const LineRows& rows;
@@ -101,7 +101,7 @@ struct LineSink {
     }
 
 private:
-    // Gives each column its part of a leaf for so much of the path, and calls jumps(value at the start, way to the value
+    // Adds each column's part of a leaf for a part of the path, and calls jumps(value at the start, change to the value
     // at the end, weight, table of credit) for every output that the leaf adds to.
     template <class Jumps>
     void give(Pair pair, const Node& leaf, double length, Jumps jumps) const {

@@ -1,11 +1,11 @@
-// Layers of units with kinks (ReLU and the like) along straight stretches of paths: where units bend, what the layers give
-// there, and the way back.
+// Layers of units with kinks, such as ReLU, along straight parts of paths: the kinks of units, the values of layers
+// there, and the backward pass.
 //
-// A leg is a stretch on which everything below the first units is straight. On it every step is linear between the points
-// of its own grid: units cut the grid of what they read wherever one of them passes zero, steps that read several others
-// have all points of those. A layer over units is multiplied out on the coarser grid alone; in between its slope changes
-// by one row of its matrix at every kink. On the way back a unit that does not bend passes on the sum over a whole piece of
-// the coarser grid, and one that does what comes after its kink.
+// A leg is a part of a path on which all inputs of the first units are linear in time. On a leg every step is linear
+// between the points of its own grid: units add a point to the grid of their inputs wherever one of them passes zero; a
+// step with several inputs has the points of all of them. A layer over units is multiplied only on the coarser grid; in
+// between its slope changes by one row of its matrix at every kink. In the backward pass a unit without a kink passes
+// the sum over a whole piece of the coarser grid, and a unit with a kink adds the sum after it.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace gigrad {
 
-// A kink closer than this to an end of its piece, as a share of the piece, or to the kink before it, cuts nothing.
+// A kink closer than this to an end of its piece, as a share of the piece, or to the kink before it, is ignored.
 constexpr double CLOSEST_KINKS = 1e-13;
 // A level closer than this to an end of a piece, relative to the values there, counts as not passed inside of it.
 constexpr double KINK_MARGIN = 1e-12;
@@ -33,14 +33,14 @@ struct LineStep {
     double below = 0.0, above = 1.0, zero = 0.0;     // units: the slopes on either side of zero, and there
     std::vector<std::pair<size_t, size_t>> columns;  // gather: which of `in`, and its column
     size_t first = 0;                                // straight: its first column among all straight ones
-    bool over_units = false;                         // affine: whether it reads units
-    bool asked = true;                               // units: whether anything but layers reads them
+    bool over_units = false;                         // affine: whether its input are units
+    bool asked = true;                               // units: whether they are inputs of anything but layers
 };
 
 class LineNet {
 public:
     std::vector<LineStep> steps;
-    std::vector<size_t> ends;        // steps that are asked for, side by side
+    std::vector<size_t> ends;        // the output steps, concatenated
     size_t straight = 0, width = 0;  // columns of all straight steps, of all ends
 
     void finish() {
@@ -55,13 +55,13 @@ public:
     }
 };
 
-// A change of one unit's slope where a piece of the units' own grid begins.
+// A change of one unit's slope at the beginning of a piece of the units' own grid.
 struct Bend {
     size_t piece, unit;
     double step;
 };
 
-// What is kept of one step on one leg for the way back.
+// Data of one step on one leg for the backward pass.
 struct StepTrace {
     std::vector<double> time;   // its grid
     std::vector<double> slope;  // units: their slopes at the beginning
@@ -72,7 +72,7 @@ using LegTrace = std::vector<StepTrace>;
 
 inline double unit_slope(const LineStep& s, double z) { return z > 0.0 ? s.above : (z < 0.0 ? s.below : s.zero); }
 
-constexpr size_t STRETCH = 16;  // units that are looked at together
+constexpr size_t STRETCH = 16;  // units that are checked together
 
 // flags[i]: whether any of the i-th STRETCH units has another sign at a or at b than `side`.
 GIGRAD_WIDE inline void other_sides(const double* __restrict a, const double* __restrict b,
@@ -107,7 +107,7 @@ GIGRAD_WIDE inline void unit_values(const double* __restrict z, double below, do
     for (size_t j = 0; j < n; ++j) out[j] = z[j] > 0.0 ? above * z[j] : (z[j] == z[j] ? below * z[j] : z[j]);
 }
 
-// Makes room for n numbers; what is there already is not touched.
+// Grows to n numbers; existing ones are not changed.
 inline void make_room(std::vector<double>& buffer, size_t n) {
     if (buffer.size() < n) buffer.resize(n);
 }
@@ -117,7 +117,7 @@ class LineTracer {
 public:
     explicit LineTracer(const LineNet& net) : net_(net), values_(net.steps.size()), back_(net.steps.size()) {}
 
-    // Follows all steps from `from` to `to`, the straight columns at the two ends of a leg.
+    // Evaluates all steps from `from` to `to`, the linear columns at the two ends of a leg.
     void trace(double low, double high, const double* from, const double* to, LegTrace& leg) {
         leg.resize(net_.steps.size());
         for (size_t s = 0; s < net_.steps.size(); ++s) {
@@ -145,10 +145,10 @@ public:
         for (const size_t end : net_.ends) merge(finest_, leg[end].time);
     }
 
-    // The times of the last leg at which any end bends.
+    // The kinks of any output on the last leg.
     const std::vector<double>& finest() const { return finest_; }
 
-    // The ends at those times, (points, width).
+    // The outputs at those times, (points, width).
     void ends(const LegTrace& leg, double* out) {
         size_t first = 0;
         for (const size_t end : net_.ends) {
@@ -157,7 +157,7 @@ public:
         }
     }
 
-    // Pulls cotangents (pieces, width) of the ends on the pieces of `finest` back to the straight columns.
+    // Pulls cotangents (pieces, width) of the outputs on the pieces of `finest` back to the linear columns.
     void pull_back(const LegTrace& leg, const double* finest, size_t points, const double* cotangent, double* out) {
         for (size_t s = 0; s < net_.steps.size(); ++s)
             if (net_.steps[s].asked) back_[s].assign((leg[s].time.size() - 1) * net_.steps[s].width, 0.0);
@@ -201,12 +201,12 @@ private:
     std::vector<std::vector<double>> values_, back_;  // of every step: (points, width), (pieces, width)
     std::vector<double> finest_, slope_, side_, sum_, lift_, units_, merged_;  // `side_` has the signs of units
     std::vector<uint8_t> flags_;
-    bool at_zero_ = false;  // whether a unit was seen that has no sign
+    bool at_zero_ = false;  // whether a unit was exactly zero
     std::vector<Kink> kinks_;
 
     // ------------------------------------------------------------ units
 
-    // Finds the kinks of units over z (points of `coarse`, width), and cuts the grid there.
+    // Finds the kinks of units over z (points of `coarse`, width), and adds them to the grid.
     void units(const LineStep& step, const std::vector<double>& coarse, const std::vector<double>& z, StepTrace& trace,
                std::vector<double>& values) {
         const size_t width = step.width, pieces = coarse.size() - 1;
@@ -240,8 +240,9 @@ private:
         }
     }
 
-    // One unit from a to b: a kink inside, or a slope that is not the one it had. A unit without a kink inside is judged in
-    // the middle: one that starts or ends on its kink may lie on either side of it there, by rounding.
+    // One unit from a to b: a kink inside, or a slope that differs from the previous one. The slope of a unit without a
+    // kink inside is taken in the middle: a unit that starts or ends on its kink may be on either side of it there, by
+    // rounding.
     void judge(const LineStep& step, double a, double b, size_t piece, size_t unit, size_t begin, StepTrace& trace) {
         const bool passes = (a < 0.0 && b > 0.0) || (a > 0.0 && b < 0.0);
         const double part = a / (a - b);
@@ -303,7 +304,7 @@ private:
         for (size_t i = 0; i < points; ++i) std::copy(step.bias.begin(), step.bias.end(), &values[i * step.width]);
     }
 
-    // A layer over units: multiplied out at the points of what the units read, its slope followed from kink to kink.
+    // A layer over units: multiplied at the points of the units' inputs, its slope updated from kink to kink.
     void bent(const LineStep& step, const LegTrace& leg, std::vector<double>& values) {
         const LineStep& units = net_.steps[step.in[0]];
         const StepTrace& trace = leg[step.in[0]];
@@ -323,8 +324,7 @@ private:
             size_t last = f + 1;
             while (trace.time[last] < high) ++last;
             const size_t here = f;
-            while (bend < trace.bends.size() && trace.bends[bend].piece <= here)
-                ++bend;  // slopes that were misjudged before
+            while (bend < trace.bends.size() && trace.bends[bend].piece <= here) ++bend;  // corrections of slopes
             if (last > f + 1) {
                 for (size_t j = 0; j < width; ++j) sum_[j] = (next[j] - from[j]) / length;
                 for (size_t k = bend; k < trace.bends.size() && trace.bends[k].piece < last; ++k)
@@ -347,7 +347,7 @@ private:
         std::copy(last, last + width, &values[(trace.time.size() - 1) * width]);
     }
 
-    // How much a kink changes a unit's way over its coarse piece.
+    // The change of a unit over its coarse piece due to a kink.
     static double turn(const Bend& bend, const std::vector<double>& z, size_t n, size_t g) {
         return bend.step * (z[(g + 1) * n + bend.unit] - z[g * n + bend.unit]);
     }

@@ -1,4 +1,4 @@
-// The credit of trees whose leaves are lines (leaf_lines.hpp), of pairs and of populations.
+// The credit of trees with linear leaves (leaf_lines.hpp), for pairs and populations.
 #pragma once
 
 #include "smooth/leaf_lines.hpp"
@@ -6,7 +6,7 @@
 
 namespace gigrad {
 
-// out (ends, variables, outputs): the sum over starts of weight * credit, but for the leaves at the ends of paths.
+// out (ends, variables, outputs): the sum over starts of weight * credit, without the leaves at the ends of paths.
 // `from` (starts, columns) and `to` (ends, columns) are what leaves multiply.
 inline void linear_population(const Forest& forest, const LaneKernel* kernel, const LeafLines& leaves,
                               const Rows& starts, const double* weights, const Rows& ends, const double* from,
@@ -49,13 +49,14 @@ inline void linear_population(const Forest& forest, const LaneKernel* kernel, co
     });
 }
 
-// Start i with end i: out (pairs, variables, outputs), but for the leaves at their ends. Node by node: exact times are
-// needed at every leaf, so that lanes, which find leaves by rough ones, would gain nothing.
+// Start i with end i: out (pairs, variables, outputs), without the leaves at their ends. Node by node: exact times are
+// needed at every leaf, so that lanes, which find leaves by approximate times, would gain nothing.
 inline void linear_pairs(const Forest& forest, const LeafLines& leaves, const Rows& starts, const Rows& ends,
                          const double* from, const double* to, size_t columns, const int64_t* player, size_t outputs,
                          size_t n_threads, double* out) {
     const size_t table = forest.n_variables() * outputs,
-                 fair = (ends.n_rows + 2 * n_threads - 1) / (2 * n_threads),  // pairs that leave work for every thread
+                 fair = (ends.n_rows + 2 * n_threads - 1) /
+                        (2 * n_threads),  // a number of pairs that gives every thread work
         size = std::min(BLOCK, std::max<size_t>(64, fair));
     std::fill(out, out + ends.n_rows * table, 0.0);
     for_blocks(forest, starts, ends, n_threads, size, [&] {

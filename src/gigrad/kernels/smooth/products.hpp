@@ -1,4 +1,4 @@
-// Products of small matrices, in one order of additions on any machine: a BLAS call for a handful of points of one path
+// Products of small matrices, with the same order of additions on any machine: for a few points of one path a BLAS call
 // would cost more than the product.
 #pragma once
 
@@ -48,7 +48,8 @@ inline void add_matrix_product(const double* a, size_t n, size_t inner, const do
     for (; i < n; ++i)
         for (size_t k = 0; k < inner; ++k) {
             const double factor = a[i * inner + k];
-            if (factor != 0.0) add_row(out + i * width, factor, rows + k * width, width);  // half of all units rest
+            if (factor != 0.0)
+                add_row(out + i * width, factor, rows + k * width, width);  // about half of all units are inactive
         }
 }
 

@@ -1,5 +1,5 @@
 // The head of a model as a short program: a list of steps over registers, run for up to LANES points at once, forward
-// and backward. The points are the inner loop of every step, so that the compiler can do several at a time.
+// and backward. The inner loop of every step is over points, so that the compiler can vectorize it.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@ constexpr size_t POINTS = 64;  // the most points that a program is run for at o
 
 enum class Operation { affine, function, knots, softmax, log_softmax, sum, product, gather, series };
 
-// A function linear between knots (x, y) and constant beyond them. A table over equal steps of x says where to begin to
-// look for the knot below a value, so that a look-up costs the same for any number of knots, unless they lie in heaps.
+// A function linear between knots (x, y) and constant beyond them. A table over equal steps of x gives the first knot
+// to test for a value, so that a look-up takes constant time for any number of knots, unless they are clustered.
 class Knots {
 public:
     Knots() = default;
@@ -27,7 +27,7 @@ public:
         if (!std::isfinite(scale_)) scale_ = 0.0;
         size_t cell = 0;
         for (size_t b = 0; b < first_.size(); ++b) {
-            // a step early, since rounding may put a value into the next step
+            // one step early, since rounding may put a value into the next step
             while (cell < n && (x_[cell] - x_[0]) * scale_ < static_cast<double>(b) - 1.0) ++cell;
             first_[b] = static_cast<int32_t>(cell);
         }
@@ -46,13 +46,14 @@ public:
         return c;
     }
 
-    // Whether v lies between two neighbouring knots, of which the first `cell` are at most v: as its neighbour often did.
+    // Whether v lies between two neighbouring knots, of which the first `cell` are at most v: as for the previous
+    // value, often.
     bool holds(double v, int32_t cell) const {
         return cell > 0 && cell < static_cast<int32_t>(x_.size()) && x_[cell - 1] <= v && v < x_[cell];
     }
 
     double value(double v, int32_t cell) const {
-        if (cell == 0) return v < x_[0] ? y_[0] : v;  // not a number stays so
+        if (cell == 0) return v < x_[0] ? y_[0] : v;  // NaN stays NaN
         if (cell == static_cast<int32_t>(x_.size())) return y_[cell - 1];
         return slope_[cell] * (v - x_[cell - 1]) + y_[cell - 1];
     }
@@ -84,7 +85,7 @@ struct Step {
     double parameter = 0.0;
     Knots knots;
     std::vector<size_t> registers;  // gather: the register of each column of the result
-    bool turns = true;              // whether what a step with kinks reads may go to and fro between two corners
+    bool turns = true;              // whether the input of a step with kinks may be non-monotone between two corners
 
     bool kinked() const {
         return operation == Operation::knots || (operation == Operation::function && has_kink(function));
@@ -93,7 +94,7 @@ struct Step {
 
 class Program {
 public:
-    // Registers 0 .. joints-1 hold what moves, the next `constants` ones what the trees give; results follow.
+    // Registers 0 .. joints-1 hold the moving inputs, the next `constants` ones the trees' outputs; results follow.
     size_t joints = 0, constants = 0, output = 0, outputs = 0, registers = 0;
     std::vector<Step> steps;
 
@@ -267,7 +268,7 @@ private:
         }
     }
 
-    // One column goes with all columns of the other side.
+    // One column is broadcast over all columns of the other factor.
     static size_t side(const Step& step, size_t p, size_t r) { return step.in[p] + (step.in_width[p] == 1 ? 0 : r); }
 
     void softmax(const Step& step, size_t n) {

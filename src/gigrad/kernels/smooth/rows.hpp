@@ -1,4 +1,4 @@
-// Rows of numbers along a path: mixed, bent at kinks, added up. The units of a layer are the columns.
+// Rows of numbers along a path: interpolated, bent at kinks, summed. The units of a layer are the columns.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ GIGRAD_WIDE inline void add_row(double* __restrict to, double factor, const doub
     for (size_t j = 0; j < columns; ++j) to[j] += factor * row[j];
 }
 
-// The product of two rows. Eight sums side by side, added up in one order on any machine.
+// The product of two rows. Eight partial sums, added in the same order on any machine.
 GIGRAD_WIDE inline double row_product(const double* __restrict a, const double* __restrict b, size_t columns) {
     double parts[8] = {};
     size_t j = 0;
@@ -32,13 +32,13 @@ GIGRAD_WIDE inline double row_product(const double* __restrict a, const double* 
     return total;
 }
 
-// out (n, columns): rows[at[i]] and the next one, mixed: `part[i]` of the way.
+// out (n, columns): linear interpolation between rows[at[i]] and the next one, at `part[i]`.
 inline void between_rows(const double* rows, size_t columns, const int64_t* at, const double* part, size_t n,
                          double* out) {
     for (size_t i = 0; i < n; ++i) {
         const double* from = rows + static_cast<size_t>(at[i]) * columns;
         double* to = out + i * columns;
-        if (part[i] == 0.0)  // exactly there; there may be no next row
+        if (part[i] == 0.0)  // exactly at a row; there may be no next one
             std::copy(from, from + columns, to);
         else
             mix_row(from, from + columns, part[i], columns, to);
@@ -47,7 +47,7 @@ inline void between_rows(const double* rows, size_t columns, const int64_t* at, 
 
 // A layer over units with kinks, along a line: its values at the points of a coarse grid, `coarse` (coarse points,
 // columns), become those at the points of a finer one. Point i lies part[i] of the way from coarse point at[i] to the
-// next, at time[i]; a point with part 0 is the coarse one itself. Between coarse points the layer is linear but for
+// next, at time[i]; a point with part 0 is the coarse one itself. Between coarse points the layer is linear except at
 // kinks: at point[k], in order, its slope changes by bend[k] times the row unit[k] of `rows` (units, columns).
 inline void bend_rows(const double* coarse, size_t columns, const int64_t* at, const double* time, size_t n,
                       const int64_t* point, const double* bend, const int64_t* unit, size_t kinks, const double* rows,
@@ -79,8 +79,8 @@ inline void bend_rows(const double* coarse, size_t columns, const int64_t* at, c
     }
 }
 
-// out[k]: the row unit[k] of `rows` (units, columns) times the sum of the pieces begin[k] .. end[k]-1 of `sums` (pieces,
-// columns). Kinks come in order of `begin`; those with the same `end` share their sums.
+// out[k]: the row unit[k] of `rows` (units, columns) times the sum of the pieces begin[k] .. end[k]-1 of `sums`
+// (pieces, columns). Kinks are sorted by `begin`; those with the same `end` share their sums.
 inline void suffix_products(const double* sums, size_t columns, const int64_t* begin, const int64_t* end,
                             const int64_t* unit, size_t kinks, const double* rows, double* out) {
     std::vector<double> sum(columns);
@@ -107,7 +107,7 @@ inline void sum_groups(const double* rows, size_t n, size_t columns, const int64
     }
 }
 
-// table[row[i]] += values[i] (n, columns); rows may come more than once.
+// table[row[i]] += values[i] (n, columns); rows may be repeated.
 inline void add_rows(double* table, const int64_t* row, const double* values, size_t n, size_t columns) {
     for (size_t i = 0; i < n; ++i)
         add_row(table + static_cast<size_t>(row[i]) * columns, 1.0, values + i * columns, columns);
@@ -121,8 +121,8 @@ GIGRAD_WIDE inline bool any_passes(const double* __restrict a, const double* __r
     return any;
 }
 
-// Where a column passes `level` from row left[i] to the next: all such i, and the columns. Few do, so that most stretches
-// of columns are done with at one look.
+// Where a column passes `level` from row left[i] to the next: all such i, and the columns. Few do, so most blocks of
+// columns need one check.
 inline void passed_rows(const double* rows, size_t columns, const int64_t* left, size_t n, double level,
                         std::vector<int64_t>& piece, std::vector<int64_t>& column) {
     constexpr size_t STRETCH = 64;
@@ -140,7 +140,7 @@ inline void passed_rows(const double* rows, size_t columns, const int64_t* left,
     }
 }
 
-// The largest change of a column from one row to the next; a column that is not a number does not count.
+// The largest change of a column from one row to the next; NaN columns are ignored.
 GIGRAD_WIDE inline double largest_step(const double* __restrict a, const double* __restrict b, size_t columns) {
     double parts[8] = {};
     size_t j = 0;

@@ -1,4 +1,4 @@
-// The head of a model along panels: what it reads at given times, and stretches between jumps that hold no kink.
+// The head of a model on panels: its inputs at given times, and segments between jumps and kinks.
 #pragma once
 
 #include "core/parallel.hpp"
@@ -7,7 +7,7 @@
 
 namespace gigrad {
 
-// Panels with the curves known on them, as the engine's Patch has them. C columns of curves, L of lines, k outputs.
+// Panels with the curves on them, as in the engine's PanelCurves. C columns of curves, L of lines, k outputs.
 struct PanelsView {
     size_t panels = 0, order = 0, curves = 0, lines = 0, outputs = 0;
     const double *low = nullptr, *high = nullptr;    // (panels,) times
@@ -15,30 +15,31 @@ struct PanelsView {
     const int64_t *state = nullptr, *row = nullptr;  // (panels,) the first state of the trees, its row in the table
     const double *coefficients = nullptr,
                  *steepness = nullptr;  // (panels, order, C) of the curves, of their slopes by time
-    const double* doubt = nullptr;      // (panels, C) how far off the curves may be
+    const double* doubt = nullptr;      // (panels, C) bounds on the error of the curves
     const double* line_rows = nullptr;  // (points, L)
     const int64_t* left = nullptr;      // (panels,) the point at which a panel's piece begins
     const double *piece_low = nullptr, *piece_length = nullptr;  // (panels,)
     const double* corner_time = nullptr;                         // (corners,)
-    const double* constants = nullptr;                           // (states, constants) what the trees give
+    const double* constants = nullptr;                           // (states, constants) the trees' outputs
     const double* allowed = nullptr;                             // (panels, k)
 
     double length(size_t p) const { return high[p] - low[p]; }
 };
 
-// A stretch of a panel between two corners or kinks; left and right are the corners at its ends, or -1.
+// A part of a panel between two corners or kinks; left and right are the corners at its ends, or -1.
 struct Segment {
     size_t panel;
     int64_t state;
     double low, high;
     int64_t left, right;
-    bool low_kink = false, high_kink = false;  // which slopes at its ends may be those beyond them
-    bool whole = false;                        // no kink was found inside, though one seemed to be passed
+    bool low_kink = false,
+         high_kink = false;  // whether the slopes at its ends may be those of the neighbouring segment
+    bool whole = false;      // no kink was found inside, though one seemed to be passed
 
     double length() const { return high - low; }
 };
 
-// Loads what the head reads at up to POINTS times into the registers of a machine, and runs it.
+// Loads the head's inputs at up to POINTS times into the registers of a machine, and runs it.
 class HeadPoints {
 public:
     HeadPoints(const Program& program, const SeriesTable& table, const PanelsView& view)
@@ -54,7 +55,7 @@ public:
         time_[i] = time;
     }
 
-    // Sets the registers that the head reads; `doubtful` points get the curves as far off as they may be.
+    // Sets the input registers of the head; at `doubtful` points the curves are shifted by the bound on their error.
     void load(size_t n, size_t doubtful = POINTS) {
         joints(n, doubtful);
         constants(n);
@@ -83,15 +84,15 @@ public:
         }
     }
 
-    // The same for the two ends of n segments, points i and n + i: where one begins as the one before it ends, what moves is
-    // worked out once.
+    // The same for the two ends of n segments, points i and n + i: where one begins at the end of the one before, the
+    // moving inputs are computed once.
     void load_ends(size_t n) {
-        if (view_.curves == 0) return load(2 * n);  // lines cost less than to look for twins
+        if (view_.curves == 0) return load(2 * n);  // evaluating lines costs less than looking for duplicates
         std::array<size_t, POINTS> same, from;
         same[0] = 0;
         for (size_t i = 1; i < n; ++i)
             same[i] = panel_[i] == panel_[n + i - 1] && time_[i] == time_[n + i - 1] ? n + i - 1 : 0;
-        size_t alone = 0;  // first points that have no twin; they are moved behind the others and back
+        size_t alone = 0;  // first points without a duplicate; they are moved behind the others and back
         const auto panel = panel_;
         const auto time = time_;
         for (size_t i = 0; i < n; ++i)
@@ -118,7 +119,7 @@ public:
     void forward(size_t n) { forward(n, program_.steps.size()); }
     void backward(size_t k, size_t n) { machine_.backward(k, n, row_.data()); }
 
-    // speeds (joints, POINTS): the derivatives by time of what the head reads.
+    // speeds (joints, POINTS): the time derivatives of the head's inputs.
     void speeds(size_t n, double* out) {
         locate(n);
         series(view_.steepness, n, [&](size_t c) { return out + c * POINTS; });

@@ -1,4 +1,4 @@
-// Legendre series on panels: values at points, and moments of what is given at points or on segments.
+// Legendre series on panels: values at points, and moments of point masses and of densities on segments.
 #pragma once
 
 #include <algorithm>
@@ -38,7 +38,8 @@ inline void check_panels(const int64_t* panel, size_t n, size_t panels) {
                    std::to_string(panels) + ".");
 }
 
-// Points are worked on this many at a time: the recurrences of one point are a chain, those of several run side by side.
+// Points are worked on this many at a time: the recurrence of one point is a dependency chain, those of several run in
+// parallel.
 constexpr size_t LANES = 8;
 
 // The series of one column of coefficients at LANES points of one panel, by Clenshaw's recurrence.

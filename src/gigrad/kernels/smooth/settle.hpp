@@ -1,4 +1,4 @@
-// Segments cut wherever the head has a kink inside: levels that what a step reads passes, and when it does.
+// Segments cut wherever the head has a kink inside: the levels that the input of a step passes, and when.
 #pragma once
 
 #include "smooth/segments.hpp"
@@ -7,7 +7,7 @@ namespace gigrad {
 
 // A level closer than this to an end of a bracket, relative to the values there, counts as not passed inside of it.
 constexpr double LEVEL_MARGIN = 1e-12;
-// Segments that are a smaller part of their panel than this are not looked at for turns.
+// Segments that are a smaller part of their panel than this are not searched for extrema.
 constexpr double TURNS = 1.0 / 64.0;
 // Segments shorter than this in time are not divided any more.
 constexpr double SHORTEST = 1e-14;
@@ -26,11 +26,11 @@ void passed_levels(const Step& step, double a, double b, Found found) {
     }
 }
 
-// A level that a column of what a step reads passes on a segment.
+// A level that an input column of a step passes on a segment.
 struct Passing {
     size_t segment, step, column;
     double level, low, high, at_low, at_high, root;
-    double noise;  // a value below this is as good as zero
+    double noise;  // a value below this counts as zero
     int kept;      // which end has stayed: -1 the lower, 1 the upper
 };
 
@@ -46,12 +46,12 @@ public:
             }
     }
 
-    // Whether what a step with kinks reads may turn on a segment.
+    // Whether the input of a step with kinks may have an extremum on a segment.
     bool turn() const { return turn_; }
 
-    // Kinks on segments i of `list`, whose two ends are points i and n + i of the last run, are added to `out`. Only the
-    // first step that has a kink on a segment counts: what lies above it bends there too. A segment that has a kink at one
-    // of its ends alone is whole; derivatives at that end may be those on the other side.
+    // Kinks on segments i of `list`, whose two ends are points i and n + i of the last run, are added to `out`. Only
+    // the first step that has a kink on a segment counts: steps above it have a kink there too. A segment with a kink
+    // only at one of its ends is not cut; derivatives at that end may be those on the other side.
     void find(Segment* list, size_t n, size_t first, std::vector<Passing>& out) {
         std::array<bool, POINTS> cut{}, touched{};
         size_t seen = out.size();
@@ -94,8 +94,9 @@ public:
         });
     }
 
-    // Times at which what a step reads may turn on a long segment, so that a level is passed and passed back: where a
-    // parabola through both ends and the middle turns. Marks panels whose curves are not known well enough to tell.
+    // Times at which the input of a step may have an extremum on a long segment, so that a level is passed in both
+    // directions: the vertex of a parabola through both ends and the middle. Marks panels whose curves are not accurate
+    // enough to decide.
     template <class Turn>
     void turns(const std::vector<Segment>& list, uint8_t* unsure, Turn turn) {
         std::vector<size_t> some;
@@ -164,12 +165,11 @@ private:
         }
     }
 
-    // Narrows a bracket by the value at its root; gives back whether that is not a root yet.
+    // Narrows a bracket by the value at its root; returns whether that is not yet a root.
     static bool refine(Passing& p, double value, int turn) {
         if (!(std::fabs(value) > p.noise) || !(p.high - p.low > 1e-15)) return false;
         if ((value > 0.0) == (p.at_low > 0.0)) {
-            if (p.kept == 1)
-                p.at_high *= 0.5;  // an end that stays twice in a row counts half, or it might stay for ever
+            if (p.kept == 1) p.at_high *= 0.5;  // Illinois: halve the value at an end that is kept twice
             p.at_low = value;
             p.low = p.root;
             p.kept = 1;

@@ -1,15 +1,16 @@
-// How fast the columns of the rows move a curve on panels: Legendre coefficients of the parts of its speed, and their sizes.
+// The contributions of the columns of the rows to the speed of a curve on panels: their Legendre coefficients and
+// sizes.
 #pragma once
 
 #include "smooth/rows.hpp"
 
 namespace gigrad {
 
-// What `speed_parts` finds, for panels (n) of `nodes` nodes each; `top` is the smaller of `nodes` and 4.
+// Results of `speed_parts`, for panels (n) of `nodes` nodes each; `top` is the smaller of `nodes` and 4.
 struct SpeedParts {
     double* last;   // (top, n, columns): sizes of the highest coefficients of every part
     double* first;  // (n,): the largest of all parts' coefficients of degree 0
-    double* above;  // (nodes, n): of each degree or more, the largest part: sizes added up
+    double* above;  // (nodes, n): for each degree, the largest part's sum of sizes from that degree on
     double* total;  // (nodes, n): the coefficients of the sum of all parts
 };
 
@@ -21,7 +22,8 @@ GIGRAD_WIDE inline double add_sizes(const double* __restrict coefficients, size_
     return most;
 }
 
-// `rows` (n, nodes, columns) are the parts at the nodes, `to_coefficients` (nodes, nodes) makes coefficients of values there.
+// `rows` (n, nodes, columns) are the parts at the nodes, `to_coefficients` (nodes, nodes) maps values there to
+// coefficients.
 inline void speed_parts(const double* rows, size_t n, size_t nodes, size_t columns, const double* to_coefficients,
                         const SpeedParts& out) {
     const size_t top = std::min<size_t>(nodes, 4);

@@ -1,12 +1,13 @@
-// What the sweep and the rest of the kernel share: plain data, nothing that a compiler would emit twice.
+// Data shared by the sweep and the rest of the kernel: plain structs, nothing that a compiler would emit twice.
 //
-// A sweep takes one pair through all trees side by side, where the vector walks of lanes.hpp take many pairs through one
-// node. It needs no company: a single reference, a pair of its own, or a link that wants each pair's jumps by themselves.
+// A sweep takes one pair through all trees in parallel, where the vector walks of lanes.hpp take many pairs through one
+// node. It is for pairs that are computed singly: a single reference, one reference for each row, or a link that needs
+// the jumps of each pair.
 //
-// When a pair crosses each test (a distinct split) is written down once, as a *code*: fifteen bits of time, and the side
-// that comes first in the lowest bit. Every node asks this table, small enough to stay near, instead of the two rows. A
-// code above the number of its test is a *key*: the least and the largest of two keys tell when and by which test at
-// once. As in the vector walks, times decide only what is beyond doubt; a leaf in doubt goes to the exact walk.
+// When a pair crosses each test (a distinct split) is stored once, as a *code*: fifteen bits of time, and the side that
+// comes first in the lowest bit. Every node reads this table, which fits in cache, instead of the two rows. A code
+// above the number of its test is a *key*: the smaller and the larger of two keys give the time and the test at once.
+// As in the vector walks, codes decide only unambiguous cases; an ambiguous leaf goes to the exact walk.
 #pragma once
 
 #include <cstddef>
@@ -20,10 +21,10 @@ namespace gigrad {
 constexpr int SWEEP_OFFSET_SHIFT = 16;
 constexpr uint32_t SWEEP_TEST = 0xffff, SWEEP_MAX_TESTS = SWEEP_TEST - 1, SWEEP_MAX_OFFSET = (1u << 14) - 1;
 constexpr uint32_t SWEEP_LEFT_LEAF = 1u << 31, SWEEP_RIGHT_LEAF = 1u << 30;
-// A path's own ends open and close one leaf of every tree. A sum of all these in one place would wait for itself at every
-// step, so they have several numbers in place of one: first those of starts, then those of ends.
+// A path's own ends open and close one leaf of every tree. A single accumulator for all of them would be a dependency
+// chain, so there are several: first those of starts, then those of ends.
 constexpr int32_t SWEEP_STARTS = 8, SWEEP_NONES = 2 * SWEEP_STARTS;
-constexpr int32_t SWEEP_LEAF = INT32_MIN;  // the sign of a place says that it is a leaf's
+constexpr int32_t SWEEP_LEAF = INT32_MIN;  // the sign bit of a place marks a leaf
 
 // Codes: a time t from 0 to 1 has 2 * floor(SWEEP_UNITS * t) - SWEEP_ORIGIN, and a side. Before and after all of them are
 // those of the path's own ends, and then those of tests that are not crossed.
@@ -46,9 +47,9 @@ struct SweepJob {
     size_t n_trees;
     int32_t none;             // the test of the path's own ends
     SweepParts parts, extra;  // with room for as many parts as there are leaves, and a vector more
-    SweepParts leaves;        // what is found: places without their sign; the tests (not keys) that open and close them
+    SweepParts leaves;        // the result: places without their sign; the tests (not keys) that open and close them
     size_t n_leaves;
-    size_t n_unclear;  // leaves in doubt, whose places are left in `extra`
+    size_t n_unclear;  // ambiguous leaves, whose places are in `extra`
 };
 
 using SweepWalk = void (*)(SweepJob&);

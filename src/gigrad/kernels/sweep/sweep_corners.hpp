@@ -1,5 +1,5 @@
-// What leaves in doubt give to the variables that open and close them, for one pair: exact, several leaves at a time.
-// Written once for every instruction set, like the sweep; the plain version is LeafCorner, leaf by leaf.
+// The credit of ambiguous leaves for the variables that open and close them, for one pair: exact, several leaves at a
+// time. Written once for every instruction set, like the sweep; the plain version is LeafCorner, leaf by leaf.
 #pragma once
 
 #include <cstring>
@@ -24,7 +24,8 @@ public:
     }
 
 private:
-    static constexpr size_t N = CornerLanes::N, GROUP = 4 * N;  // leaves whose turns are found before any is shared out
+    static constexpr size_t N = CornerLanes::N,
+                            GROUP = 4 * N;  // leaves whose branches are found before any credit is computed
     using Numbers = CornerLanes::Numbers;
     using Truths = CornerLanes::Truths;
     static constexpr double BEFORE_ALL = CornerLanes::BEFORE_ALL, AFTER_ALL = CornerLanes::AFTER_ALL;
@@ -37,7 +38,7 @@ private:
 
     explicit SweepSharing(SweepCorners& job) : job_(job), depth_(job.depth) {}
 
-    // By bits: compilers make a branch of the other way to say it, and nobody can foretell where it goes.
+    // By bit operations: compilers turn the plain expression into an unpredictable branch.
     static double choose(bool first, double a, double b) {
         uint64_t x, y;
         std::memcpy(&x, &a, sizeof x);
@@ -54,7 +55,7 @@ private:
         value_[i] = 0.0;
     }
 
-    // All crossings on the way to a leaf. What is not crossed is overwritten.
+    // All crossings on the path to a leaf. Entries that are not crossed are overwritten.
     void find_turns(size_t i, int32_t leaf) {
         const SweepWay& way = job_.ways[job_.way_of[leaf]];
         size_t n = 0;
@@ -78,7 +79,7 @@ private:
         set_none(n, i);
         value_[i] = twice ? 0.0 : job_.weight * job_.gives[leaf].number;
         job_.odd[job_.n_odd] = leaf;
-        job_.n_odd += twice != 0;  // a variable that is asked twice must count once
+        job_.n_odd += twice != 0;  // a variable with two splits must count once
     }
 
     static Numbers& at(double* row, size_t i) { return *reinterpret_cast<Numbers*>(row + i); }

@@ -1,4 +1,4 @@
-// Eight lanes of int32 with NEON, in two registers; see sweep_plain.hpp for what each function means.
+// Eight lanes of int32 with NEON, in two registers; see sweep_plain.hpp for the meaning of each function.
 #pragma once
 
 #include <arm_neon.h>

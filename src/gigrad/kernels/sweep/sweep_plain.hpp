@@ -1,4 +1,4 @@
-// Eight lanes of int32 in plain C++: what an instruction set must offer to the sweep, spelled out.
+// Eight lanes of int32 in plain C++: the operations that an instruction set must provide for the sweep.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct SweepPlain {
     static void store(int32_t* p, Vec v) {
         for (size_t i = 0; i < LANES; ++i) p[i] = v.lane[i];
     }
-    // Moves the lanes of `bits` to the front; what follows them is anything.
+    // Moves the lanes of `bits` to the front; the rest is unspecified.
     using Order = Vec;
     static Order together(uint32_t bits) {
         Vec from{};
@@ -45,7 +45,7 @@ struct SweepPlain {
         return each([&](size_t) { return x; });
     }
 
-    // Sums and differences go round at the ends of int32.
+    // Sums and differences wrap around.
     static Vec plus(Vec a, Vec b) {
         return each([&](size_t i) { return unsign(a.lane[i]) + unsign(b.lane[i]); });
     }
@@ -75,7 +75,7 @@ struct SweepPlain {
         return each([&](size_t i) { return unsign(a.lane[i]) >> BY; });
     }
 
-    // Truth is -1 in a lane.
+    // True is -1 in a lane.
     static Vec more(Vec a, Vec b) {
         return each([&](size_t i) { return a.lane[i] > b.lane[i] ? -1 : 0; });
     }

@@ -1,4 +1,4 @@
-// The trees as a sweep reads them: small nodes in the order of their levels, and the distinct tests that they ask.
+// The trees in the layout of a sweep: small nodes in breadth-first order, and their distinct tests.
 #pragma once
 
 #include "core/side.hpp"
@@ -9,7 +9,7 @@ namespace gigrad {
 
 class SweepTrees {
 public:
-    // Null where the trees do not fit, or where each pair's table of tests would cost more than the walk.
+    // Null if the trees do not fit, or if the table of tests for each pair would cost more than the walk.
     static std::unique_ptr<const SweepTrees> make(const Forest& forest) {
         if (forest.nodes.size() > MOST_NODES || !forest.split_ids().repeat()) return nullptr;
         std::unique_ptr<SweepTrees> out(new SweepTrees(forest));
@@ -21,10 +21,10 @@ public:
     size_t n_leaves() const { return n_leaves_; }
     // Stands for the path's own ends, and for the test of a leaf.
     uint32_t none() const { return static_cast<uint32_t>(tests.size()); }
-    // Whether every split is asked in one way only: the side of missing values and the categories make no difference.
+    // Whether every split has one test only: tests do not differ in the side of missing values or in categories.
     bool tests_are_splits() const { return static_cast<size_t>(split_of[none()]) == tests.size(); }
-    // How many of a column's thresholds lie below each of N values: side by side, since every search waits for itself. All
-    // take as many steps, and no branch depends on a value.
+    // How many of a column's thresholds lie below each of N values: in parallel, since each search is a dependency
+    // chain. All take the same number of steps, and no branch depends on a value.
     template <size_t N>
     void thresholds_below(size_t column, const double* x, uint16_t* out) const {
         const double* const begin = threshold.data() + column_begin[column];
@@ -38,8 +38,8 @@ public:
     // Of the deepest leaf.
     size_t depth() const { return depth_; }
 
-    // The distinct tests: column, threshold (or categories) and the side of missing values, as one of the nodes that ask
-    // each. Those of a column follow one another: thresholds in order, then categories.
+    // The distinct tests: column, threshold (or categories) and the side of missing values, as one of the nodes of
+    // each. Those of a column are contiguous: thresholds in order, then categories.
     std::vector<Node> tests;
     std::vector<double> threshold;     // of each test; NaN for categories
     std::vector<double> place_of;      // of each test; NaN for those that change at one half
@@ -52,7 +52,7 @@ public:
         least_way;  // of each column: longer ways have plain codes; none has in a column without values between
     std::vector<char> in_order;  // of each column: thresholds in order have places in order
 
-    // Which way the category tests of a column send each of its levels: looked up, where there are not too many.
+    // The side of each level of a column for its category tests: a lookup table, if there are not too many.
     struct Levels {
         size_t n = 0;  // levels that some set can have; then one for missing values, one for all others
         size_t n_tests = 0;
@@ -66,7 +66,7 @@ public:
     };
     std::vector<Levels> levels;  // of each column
 
-    std::vector<uint32_t> nodes;  // place 0 is a leaf that no tree has
+    std::vector<uint32_t> nodes;  // place 0 is a leaf of no tree
     std::vector<int32_t> roots;
     std::vector<VisitValue> gives;  // of leaves, by place
     std::vector<SweepWay> ways;     // of leaves; empty where some are too deep
@@ -191,7 +191,7 @@ private:
     void put(const Forest& forest, const std::vector<int32_t>& test_of_node, size_t at, std::vector<char>& seen) {
         const int32_t index = node_of[at], tree = tree_of[at];
         const Node& node = forest.nodes[index];
-        if (seen[index]++) fits_ = false;  // a child of two parents has no single way from the root
+        if (seen[index]++) fits_ = false;  // a child with two parents has no single path from the root
         if (node.is_leaf()) {
             ++n_leaves_;
             size_t depth = 0;
@@ -212,7 +212,7 @@ private:
     }
 };
 
-// Made when first asked for; by several threads at once, if need be.
+// Made on first use; safe to call from several threads.
 inline const SweepTrees* Forest::sweep_trees() const {
     std::call_once(sweep_trees_once_, [this] { sweep_trees_ = SweepTrees::make(*this); });
     return sweep_trees_.get();

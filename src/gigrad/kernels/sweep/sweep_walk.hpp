@@ -1,8 +1,8 @@
 // The sweep, written once for every instruction set. Include it only where that set may be used: everything here stays
 // inside the including file.
 //
-// Level by level, every part of the path goes on to one child, in its own place. Only where a path crosses a split
-// between entering and leaving the node is there a second part: the one beyond, which joins the end of the list.
+// Level by level, every part of the path moves to one child, in place. Only if the path crosses the split between
+// entering and leaving the node is there a second part, which is appended to the list.
 #pragma once
 
 #include <cstring>
@@ -37,14 +37,14 @@ private:
             level();
             append(job_.parts, n_, job_.extra, n_extra_);
             if (n_leaf_ == n_) break;
-            // Leaves wait for the others, which costs less than to put them aside, unless they are many.
+            // Finished leaves stay in the list, which costs less than removing them, unless there are many.
             if (4 * n_leaf_ > n_) set_leaves_aside();
         }
         append(job_.leaves, job_.n_leaves, job_.parts, n_);
         tell_apart();
     }
 
-    // Leaves beyond doubt, with the tests that open and close them in place of keys; and those in doubt.
+    // Unambiguous leaves, with the tests that open and close them in place of keys; and ambiguous ones.
     void tell_apart() {
         const SweepParts leaves = job_.leaves;
         const Vec doubt = Isa::all(SWEEP_DOUBT), test = Isa::all(SWEEP_TEST), sign = Isa::all(SWEEP_LEAF);
@@ -77,7 +77,7 @@ private:
         n_leaf_ -= (LANES - n_ % LANES) % LANES;  // those that fill up are leaves
     }
 
-    // Nodes and codes lie anywhere: a short loop that only fetches them waits for many at once.
+    // Nodes and codes are scattered in memory: a short loop that only loads them has many loads in flight.
     static constexpr size_t FETCHED = 32 * LANES;
     alignas(64) int32_t node_[FETCHED];
     alignas(64) int32_t key_[FETCHED];
@@ -88,9 +88,8 @@ private:
         const int16_t* const codes = job_.codes;
         const auto one = [&](size_t i) {
             auto at = static_cast<uint32_t>(place[i]);
-            __asm__ volatile(
-                ""
-                : "+r"(at));  // one by one: the processor's gathers, and what compilers make of this, are slower
+            __asm__ volatile(""
+                             : "+r"(at));  // one by one: gather instructions, and the compilers' own code, are slower
             const uint32_t node = nodes[at & ~static_cast<uint32_t>(SWEEP_LEAF)], test = node & SWEEP_TEST;
             node_[i] = static_cast<int32_t>(node);
             key_[i] = sweep_key(codes[test], static_cast<int32_t>(test));
@@ -139,7 +138,7 @@ private:
     // The first n of a vector's lanes.
     static uint32_t lanes_of(size_t n) { return n >= LANES ? (1u << LANES) - 1 : (1u << n) - 1; }
 
-    // Up to a whole vector, with leaves that no path meets.
+    // Pads to a whole vector with leaves that no path reaches.
     void fill_up() {
         for (size_t i = n_; i % LANES; ++i) {
             job_.parts.place[i] = SWEEP_LEAF;  // node 0 is such a leaf
@@ -161,7 +160,7 @@ private:
         job_.n_leaves = found;
     }
 
-    // The parts in some lanes, one after the other; up to a whole vector is overwritten.
+    // Compacts the parts in some lanes; up to a whole vector is overwritten.
     static void store_some(const SweepParts& to, size_t& at, Vec place, Vec lo, Vec hi, uint32_t lanes) {
         const typename Isa::Order together = Isa::together(lanes);
         Isa::store(to.place + at, Isa::arrange(place, together));

@@ -1,4 +1,4 @@
-// A pair swept through all trees: when it crosses each test, the leaves that its path passes, and what they give.
+// A pair swept through all trees: when it crosses each test, the leaves on its path, and their contributions.
 #pragma once
 
 #include "core/aligned.hpp"
@@ -76,7 +76,7 @@ public:
         kernel_.sweep(job_);
     }
 
-    // What can be said of the pair that was swept last:
+    // Results for the pair that was swept last:
 
     // Adds weight * credit to `credit` (columns, outputs).
     void add_credit(double weight, double* credit) {
@@ -89,7 +89,7 @@ public:
         });
     }
 
-    // Adds what happens at each split to delta (splits + SWEEP_NONES, outputs), but for the leaves in doubt.
+    // Adds the change at each split to delta (splits + SWEEP_NONES, outputs), except for ambiguous leaves.
     void add_split_jumps(double* delta) const {
         const int32_t* const split = trees_.split_of.data();
         if (trees_.tests_are_splits())
@@ -98,16 +98,16 @@ public:
             add_jumps([=](int32_t test) { return static_cast<size_t>(split[test]); }, delta);
     }
 
-    // Calls each(begin, end) for ranges of splits among which are all that are crossed.
+    // Calls each(begin, end) for ranges of splits that include all crossed ones.
     template <class Each>
     void for_crossed(Each each) const {
         const int32_t* const split = trees_.split_of.data();
         for (const Crossed& crossed : crossed_) each(split[crossed.begin], split[crossed.end - 1] + 1);
     }
 
-    // Whether all tests of a split are crossed at one time, if at all: they differ only for values that are missing.
+    // Whether all tests of a split are crossed at the same time, if at all: they differ only for missing values.
     bool splits_have_codes() const { return trees_.tests_are_splits() || plain_; }
-    // Calls each(split, code) for splits among which are all that are crossed.
+    // Calls each(split, code) for splits that include all crossed ones.
     template <class Each>
     void for_codes(Each each) const {
         const int16_t* const codes = codes_.data();
@@ -128,13 +128,13 @@ public:
         return n;
     }
 
-    // The leaves in doubt, as the only pair of a trace.
+    // The ambiguous leaves, as the only pair of a trace.
     void trace_unclear(const SplitIds& splits, Trace& trace) {
         trace.clear(1);
         settle([&](size_t tree) { return TraceSink{forest_, splits, trace, 0, static_cast<int32_t>(tree)}; });
     }
 
-    static double sum(const double* x, size_t n) {  // in four parts, which may be added at once
+    static double sum(const double* x, size_t n) {  // in four independent sums
         double parts[4] = {};
         size_t i = 0;
         for (; i + 4 <= n; i += 4)
@@ -144,7 +144,7 @@ public:
     }
 
 private:
-    // What a pair does in one column.
+    // A pair's values in one column.
     struct Move {
         double s, e;
         int32_t s_rank, e_rank;  // the first test that sends each left
@@ -160,10 +160,10 @@ private:
     LeafCorner corner_;
     std::vector<int16_t> codes_;
     Aligned<int32_t> store_;
-    std::vector<double> delta_;     // (tests + SWEEP_NONES, outputs): what happens when each test is crossed
-    std::vector<Crossed> crossed_;  // tests among which all are that the pair crosses
-    bool plain_ = true;             // they are all numeric, of values that are there
-    std::vector<double> times_;     // by test: exactly when, of those that are crossed
+    std::vector<double> delta_;     // (tests + SWEEP_NONES, outputs): the change when each test is crossed
+    std::vector<Crossed> crossed_;  // tests that include all that the pair crosses
+    bool plain_ = true;             // all are numeric, and no value is missing
+    std::vector<double> times_;     // by test: exact times of those that are crossed
     std::vector<int32_t> odd_;
     const ShareTable shares_;
     SweepJob job_;
@@ -205,7 +205,7 @@ private:
         std::fill(codes + to, codes + stop, static_cast<int16_t>(SWEEP_NEVER[!falls] + falls));
     }
 
-    // A value that is missing or infinite: all that changes changes at one half.
+    // A missing or infinite value: all changes are at one half.
     void jump_codes(int32_t begin, int32_t stop, const Move& move) {
         const bool s_missing = std::isnan(move.s), e_missing = std::isnan(move.e);
         for (int32_t t = begin; t < stop; ++t) {
@@ -218,7 +218,8 @@ private:
         add_odd(begin, stop, move.column);
     }
 
-    // By the one rule for sides and times: categories, nominal columns, and differences too small or too large for the others.
+    // By the general rule for sides and times: categories, nominal columns, and differences too small or too large for
+    // the fast methods.
     void odd_codes(int32_t begin, int32_t stop, const Move& move) {
         for (int32_t t = begin; t < stop; ++t) {
             const Node& node = trees_.tests[t];
@@ -246,7 +247,7 @@ private:
         plain_ = false;
     }
 
-    // Adds what every leaf beyond doubt gives to the jumps of the tests that open and close it.
+    // Adds every unambiguous leaf to the jumps of the tests that open and close it.
     template <class Place>
     void add_jumps(Place place, double* delta) const {
         const SweepParts leaves = job_.leaves;
@@ -274,7 +275,7 @@ private:
         }
     }
 
-    // Credit by column from what happens at its tests, which are left at zero.
+    // Credit by column from the changes at its tests, which are reset to zero.
     void add_columns(double weight, double* credit) {
         const size_t k = forest_.n_outputs();
         for (const Crossed& crossed : crossed_) {
@@ -290,7 +291,7 @@ private:
         std::fill_n(delta_.data() + static_cast<size_t>(job_.none) * k, SWEEP_NONES * k, 0.0);
     }
 
-    // Adds what the leaves in doubt give, but for the odd ones among them, which stay.
+    // Adds the contributions of the ambiguous leaves, except the odd ones among them, which remain.
     void share_corners(double weight, double* credit) {
         if (job_.n_unclear == 0 || forest_.n_outputs() > 1 || trees_.ways.empty()) return;
         find_times();
@@ -326,10 +327,10 @@ private:
         }
     }
 
-    // Tells the sink of each tree what the leaves in doubt give, by exact times.
+    // Passes the contributions of the ambiguous leaves to the sink of each tree, by exact times.
     template <class SinkOf>
     void settle(SinkOf sink_of) {
-        // Many leaves ask for the time of every test more than once.
+        // Many leaves need the time of the same test.
         if (job_.n_unclear * trees_.depth() > n_crossed()) {
             find_times();
             settle_by(sink_of, [&](uint32_t test) { return times_[test]; });
@@ -351,7 +352,8 @@ private:
         }
     }
 
-    // All crossings on the way to a leaf, from there up to its root. Splits that are not crossed were decided beyond doubt.
+    // All crossings on the way to a leaf, from there up to its root. Splits that are not crossed were decided
+    // unambiguously.
     template <class TimeOf>
     bool find_corner(int32_t leaf, TimeOf time_of) {
         corner_.begin(trees_.depth());

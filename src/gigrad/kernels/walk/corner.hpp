@@ -1,4 +1,4 @@
-// The exact share of one leaf: every variable that opens or closes it on the way from s to e.
+// The exact contribution of one leaf to every variable that opens or closes it on the path from s to e.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct ShareTable {
 // the first of the latter, by the variables `before`.
 class LeafCorner {
 public:
-    // Variables in the order of the way to the leaf.
+    // Variables in the order of the path to the leaf.
     class Variables {
     public:
         size_t size() const { return n_; }
@@ -47,7 +47,7 @@ public:
 
     private:
         friend class LeafCorner;
-        std::vector<int32_t> store_;  // as long as the longest way so far: nothing is allocated on the way
+        std::vector<int32_t> store_;  // as long as the longest path so far, so that nothing is allocated in the loop
         size_t n_ = 0;
     };
 
@@ -69,7 +69,7 @@ public:
         if (!to_end && time < left) left = time, left_by = node;
     }
 
-    // Finds the variables and their shares; false where the path never meets the leaf.
+    // Finds the variables and their shares; false if the path never reaches the leaf.
     bool settle() {
         if (entered > left) return false;
         past.n_ = before.n_ = 0;
@@ -117,7 +117,7 @@ private:
         const bool together = !past.empty() && !before.empty() && entered == left;
         if (together)
             for (const int32_t variable : past)
-                if (before.has(variable)) return false;  // a variable cannot be past and before at once
+                if (before.has(variable)) return false;  // a variable cannot be both past and before
         const Shares shares = corner_shares(past.size(), before.size(), together);
         past_share = shares.past;
         before_share = shares.before;

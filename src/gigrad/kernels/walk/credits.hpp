@@ -101,7 +101,8 @@ inline void portable_credits(const Forest& forest, const Rows& starts, const dou
     });
 }
 
-// Starts that turn the same way at the splits that matter most, side by side: their lanes then meet the same nodes.
+// Sorts starts so that those on the same sides of the most important splits are adjacent: their lanes then visit the
+// same nodes.
 inline std::vector<size_t> alike(const Forest& forest, const Rows& starts, size_t lanes) {
     const std::vector<size_t>& uses = forest.uses;
     std::vector<size_t> order(starts.n_rows), features(forest.n_columns());
@@ -131,11 +132,12 @@ inline std::vector<size_t> alike(const Forest& forest, const Rows& starts, size_
 
 // Starts of a block, and those whose credit is summed before it is added up: fixed, so that threads change nothing.
 constexpr size_t START_BLOCK = 128, START_CHUNK = 2048;
-// Starts of a block where leaves are lines, which are set up for every row and block: 200 starts in one block take 9.4 us a
+// Starts of a block with linear leaves, which are set up for every row and block: 200 starts in one block take 9.4 us a
 // pair, in two 11 (100 trees of 31 leaves).
 constexpr size_t LINE_STARTS = 512;
 
-// What the workers of a population need: starts by column, alike ones together, their weights and where each came from.
+// Data for the workers of a population: starts by column, similar ones adjacent, with their weights and original
+// indices.
 struct Crowd {
     std::vector<double> columns, weights;
     std::vector<size_t> order;
@@ -153,17 +155,18 @@ struct Crowd {
     }
 };
 
-// Fills out (ends, table): each end's sum over all starts. `make()` gives a thread its worker, which is called as
+// Fills out (ends, table): each end's sum over all starts. `make()` creates a thread's worker, which is called as
 // worker(begin, n_starts, first_row, n_rows, sum) and adds those starts' part to sum (n_rows, table).
 template <class Make>
 void for_crowd(const Crowd& crowd, const LaneKernel& kernel, size_t start_block, size_t max_vectors, size_t n_ends,
                size_t table, size_t n_threads, double* out, Make make) {
     const size_t n = crowd.size, lanes = static_cast<size_t>(kernel.lanes),
                  vectors = (std::min(n, start_block) + lanes - 1) / lanes;
-    const size_t fair = (n_ends + 2 * n_threads - 1) / (2 * n_threads);  // rows that leave work for every thread
+    const size_t fair =
+        (n_ends + 2 * n_threads - 1) / (2 * n_threads);  // a number of rows that gives every thread work
     const size_t n_rows = std::max<size_t>(1, std::min(max_vectors / vectors, fair));
     const size_t least_units = (n_ends + n_rows - 1) / n_rows, chunks = (n + START_CHUNK - 1) / START_CHUNK;
-    // As many for every thread, and none much smaller than another: nobody waits for the last one.
+    // Equal numbers for all threads, of similar size, so that no thread is left waiting for the last one.
     const size_t row_units = std::min(n_ends, (least_units + n_threads - 1) / n_threads * n_threads);
     const bool apart = chunks > 1 && row_units < 2 * n_threads;  // too few rows: threads share the starts, too
     std::fill(out, out + n_ends * table, 0.0);

@@ -1,4 +1,4 @@
-// Where the walks put what the leaves give, when it is only to be summed.
+// The sink of the walks if contributions of leaves are only summed.
 #pragma once
 
 #include "walk/corner.hpp"
@@ -6,7 +6,7 @@
 
 namespace gigrad {
 
-// Adds what the leaves give to a table of credit by (variable, output).
+// Adds the contributions of leaves to a table of credit by (variable, output).
 struct CreditSink {
     const Forest& forest;
     size_t outputs;

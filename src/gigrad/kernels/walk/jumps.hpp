@@ -42,7 +42,7 @@ private:
     std::vector<int32_t> variables_;
     std::vector<double> sums_;  // (variables, outputs)
 
-    // A lone variable that changes nothing is no corner. In company it stays: it may matter to a later function.
+    // A single variable without effect is not a corner. Among several it is kept: it may matter to a later function.
     void append_lone(double time, int32_t variable, const double* delta, JumpList& out) const {
         if (std::all_of(delta, delta + k_, [](double d) { return d == 0.0; })) return;
         out.time.push_back(time);

@@ -5,11 +5,11 @@
 
 namespace gigrad {
 
-// Keys put nearly all splits in order and apart; exact times are asked for only where two keys are too close to tell.
+// Keys sort nearly all splits; exact times are computed only where two keys are too close.
 class KeyOrder {
 public:
-    // Takes the crossed splits at which delta is not zero. `time(split)` is the exact one. False where two of them are
-    // equal.
+    // Sorts the crossed splits at which delta is not zero. `time(split)` is the exact time. Returns false if two times
+    // are equal.
     template <class Time>
     bool set(const Sweeper& swept, const double* delta, Time time) {
         collect(swept, delta);
@@ -43,7 +43,7 @@ private:
         n_ = n;
     }
 
-    // Times are spread over the path: about as many buckets as keys put nearly all in place, insertion does the rest.
+    // Times are spread over the path: a bucket sort with about as many buckets as keys, finished by insertion.
     void sort() {
         int bits = 6;
         while (bits < 20 && (size_t{1} << bits) < 2 * n_) ++bits;

@@ -7,15 +7,15 @@
 
 namespace gigrad {
 
-// What is known of a pair's way: the leaves that it passes, at a place of a trace; where it was swept, the trace has only
-// those that were in doubt, and the sweeper knows the others.
+// A traced pair: the leaves on its path, at an index of a trace; for a swept pair, the trace has only the ambiguous
+// ones, and the sweeper has the others.
 struct TracedPair {
     const Trace& trace;
     size_t place;
     const Sweeper* swept;
 };
 
-// All that happens at one split, in any tree, is one entry; a leaf that several variables open or close is another.
+// All changes at one split, in any tree, are one entry; a leaf that several variables open or close is another.
 class OrderedJumps {
 public:
     OrderedJumps(const Forest& forest, const SplitIds& splits)
@@ -51,16 +51,16 @@ public:
     double time(size_t i) const { return by_keys_ ? time_of(keys_.splits()[i]) : entries_[i].time; }
     // Whether no two entries have the same time, and none is a corner.
     bool apart() const { return by_keys_ || apart_; }
-    // What all trees change by at a split, (outputs,).
+    // The change of all trees at a split, (outputs,).
     const double* delta(int32_t split) const { return delta_.data() + static_cast<size_t>(split) * k_; }
     const CornerVisit& corner(int32_t index) const { return corners_[~index]; }
     const int32_t* members(const CornerVisit& corner) const { return members_ + corner.members; }
 
-    // Adds what each variable changes the trees by alone, (variables, outputs), and calls corner(visit) for every leaf that
-    // several open or close at one time.
+    // Adds the changes of the trees by single variables, (variables, outputs), and calls corner(visit) for every leaf
+    // that several open or close at the same time.
     template <class Corner>
     void add_changes(double* change, Corner corner) const {
-        if (swept_ && k_ == 1) {  // the splits of a column lie side by side
+        if (swept_ && k_ == 1) {  // the splits of a column are contiguous
             swept_->for_crossed([&](int32_t begin, int32_t end) {
                 change[splits_.variable[begin]] +=
                     Sweeper::sum(delta_.data() + begin, static_cast<size_t>(end - begin));
@@ -145,8 +145,8 @@ private:
             });
     }
 
-    // Notes the splits of all visits on the way. No branch here depends on the pair: "none" is a split like the others,
-    // and whether one is new is added up.
+    // Collects the splits of all visits. No branch here depends on the pair: "none" is a split like the others, and new
+    // ones are counted without a branch.
     template <class Each>
     void for_visits(const Trace& trace, size_t place, Each each) {
         size_t n = 0;
@@ -165,7 +165,7 @@ private:
         n_ids_ = n;
     }
 
-    // Splits at which nothing happens in the end are no entries.
+    // Splits whose total change is zero are not entries.
     void collect_swept(const Sweeper& swept) {
         size_t n = n_ids_;
         const double* const delta = delta_.data();
@@ -189,7 +189,8 @@ private:
         n_ids_ = n;
     }
 
-    // The time of a crossing; nodes lie all over memory, and are asked only where the place is not all there is to it.
+    // The time of a crossing; nodes are scattered in memory, and are read only if the place alone does not determine
+    // the time.
     double time_of(int32_t split) const {
         const int32_t j = splits_.feature[split];
         const double s = start_[j], e = end_[j], place = splits_.place[split];
@@ -197,7 +198,7 @@ private:
         return crossing_time(forest_, forest_.nodes[splits_.first_node[split]], s, e);
     }
 
-    // Times are spread over [0, 1]: buckets put nearly all in place, insertion does the rest.
+    // Times are spread over [0, 1]: a bucket sort, finished by insertion.
     void sort_entries(size_t n_corners) {
         entries_.resize(n_ids_ + n_corners);
         for (size_t i = 0; i < n_ids_; ++i) entries_[i] = {time_of(ids_[i]), ids_[i]};
@@ -223,10 +224,11 @@ private:
     }
 };
 
-// Vectors whose traces are kept at once, and pairs without vectors: some twenty kilobytes for each pair.
+// The number of vectors whose traces are stored at once, and of pairs without vectors: about twenty kilobytes for each
+// pair.
 constexpr size_t TRACE_VECTORS = 32, TRACE_PAIRS = 64;
 
-// A thread's means to trace pairs: swept one by one, by vectors of lanes, or by the portable walk.
+// A thread's tracer of pairs: by sweeps, by vectors of lanes, or by the portable walk.
 class Tracer {
 public:
     Tracer(const Forest& forest, const LaneKernel* kernel, Route route)

@@ -1,4 +1,4 @@
-// The way of each pair through all trees, for those who need the jumps themselves and not only their sum.
+// The leaves on the path of each pair in all trees, where the jumps are needed and not only their sum.
 #pragma once
 
 #include "lanes/lanes.hpp"
@@ -6,7 +6,7 @@
 
 namespace gigrad {
 
-// A leaf that several variables open (past) or close (before) at one time.
+// A leaf that several variables open (past) or close (before) at the same time.
 struct CornerVisit {
     double time;
     int32_t value, tree;
@@ -68,7 +68,7 @@ private:
     std::vector<Visits> cursors_;
 };
 
-// Writes what the exact walk finds. A pair has the place start + end * step.
+// Records the results of the exact walk. A pair has the index start + end * step.
 struct TraceSink {
     const Forest& forest;
     const SplitIds& splits;

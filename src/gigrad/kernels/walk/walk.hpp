@@ -1,5 +1,5 @@
 // The node-major walk: for one tree and one block of pairs, the items at a node are split into its children's lists.
-// The split is then a constant of the inner loop, and each pair costs only the nodes that its path really meets.
+// The split is then constant in the inner loop, and each pair costs only the nodes on its path.
 #pragma once
 
 #include <limits>
@@ -31,7 +31,7 @@ struct Block {
 
 // The part of a pair's path that is inside a node: from `lo`, entered by crossing the split `in`, to `hi`, left by
 // crossing the split `out` (node indices; -1: the path's own end). `tied`: several variables may share `lo` or `hi`,
-// and the leaf has to sort it out.
+// which is resolved at the leaf.
 struct Item {
     double lo, hi;
     Pair pair;
@@ -43,10 +43,10 @@ class Walk {
 public:
     explicit Walk(const Forest& forest) : forest_(forest) {}
 
-    // Tells the sink all that the tree's leaves give; a leaf's numbers begin at `forest.values[leaf.value]`.
-    // `sink.crossing(pair, node, time, sign, leaf)`: the pair enters (+1) or leaves (-1) the leaf by crossing one split.
-    // `sink.corner(pair, corner, leaf)`: several variables open or close it together.
-    // Starts 0..n_starts-1, each with the end of the same number, or all with end 0 where `shared_end`.
+    // Passes all contributions of the tree's leaves to the sink; a leaf's numbers begin at `forest.values[leaf.value]`.
+    // `sink.crossing(pair, node, time, sign, leaf)`: the pair enters (+1) or leaves (-1) the leaf by crossing one
+    // split. `sink.corner(pair, corner, leaf)`: several variables open or close it at the same time. Starts
+    // 0..n_starts-1, each with the end of the same number, or all with end 0 where `shared_end`.
     template <class Sink>
     void tree(int32_t root, const Block& block, size_t n_starts, bool shared_end, Sink&& sink) {
         items_.resize(std::max(items_.size(), n_starts));
@@ -56,7 +56,7 @@ public:
         walk(root, block, n_starts, sink);
     }
 
-    // The same for what is below `node`, where the way from the root to it is known, and for some pairs.
+    // The same for the subtree of `node`, given the path from the root to it, and for some pairs.
     template <class Sink>
     void below(int32_t node, const Turn* path, size_t depth, const Block& block, const Pair* pairs, size_t n,
                Sink&& sink) {
@@ -76,15 +76,15 @@ private:
     struct Frame {
         int32_t node;
         size_t depth;
-        Turn turn;  // the last turn on the way here
+        Turn turn;  // the last branch on the path
         size_t begin, end;
     };
     const Forest& forest_;
-    std::vector<Item> items_;  // a stack: the lists of the nodes that wait, the next one on top
+    std::vector<Item> items_;  // a stack of the lists of pending nodes, the next one on top
     std::vector<Item> lefts_;
     std::vector<Frame> frames_;
     std::vector<Turn> path_;
-    std::vector<Turn> asked_;  // those of path_ that ask the variable of the present node
+    std::vector<Turn> asked_;  // those of path_ that test the variable of the current node
     LeafCorner corner_;
 
     static Item whole(Pair pair) {
@@ -92,7 +92,7 @@ private:
         return Item{-inf, inf, pair, -1, -1, false, false};
     }
 
-    // The part of a pair's path that comes by `path_`; false where none does.
+    // The part of a pair's path that follows `path_`; false if there is none.
     bool on_the_way(const Block& block, Pair pair, Item& item) const {
         item = whole(pair);
         for (const Turn& turn : path_) {
@@ -109,7 +109,7 @@ private:
         return true;
     }
 
-    // Takes the first n items through the tree below `node`; `path_` is the way to it.
+    // Takes the first n items through the tree below `node`; `path_` leads to it.
     template <class Sink>
     void walk(int32_t node_index, const Block& block, size_t n, Sink& sink) {
         const size_t above = path_.size();
@@ -147,7 +147,7 @@ private:
             const Item later = after(*item, time, frame.node), sooner = before(*item, time, frame.node);
             Known known = Known::nothing;
             if (time == item->lo ||
-                time == item->hi) {  // only a variable that crosses there can have been asked before
+                time == item->hi) {  // only a variable that crosses then can have been tested before
                 if (!collected) collect_asked(node.variable);
                 collected = true;
                 known = known_at(time, block, item->pair);
@@ -171,9 +171,9 @@ private:
             if (forest_.nodes[turn.node].variable == variable) asked_.push_back(turn);
     }
 
-    // Whether the variable that is asked has already been taken for past or before its crossing at `time`, on the way here.
-    // Both at once is no coalition. A leaf would notice, too, but of a category that is asked ten times on the way that would
-    // be a thousand leaves instead of two.
+    // Whether the tested variable was already assumed to be past, or before, its crossing at `time` on this path. Both
+    // at once is not a coalition. A leaf would detect this too, but for a category that is tested ten times on a path
+    // there would be a thousand leaves instead of two.
     enum class Known : uint8_t { nothing, past, before };
     Known known_at(double time, const Block& block, Pair pair) const {
         for (const Turn& turn : asked_) {
