@@ -180,7 +180,10 @@ def _diagonal(blind: NDArray[np.bool_]) -> Array:
 
 
 def _orthonormal(columns: Array, shift: Array) -> tuple[Array, Array]:
-    """An orthonormal basis of some columns (n, q), and a shift of their means (q,) in its coordinates."""
+    """An orthonormal basis of the span of some columns (n, q), and a difference of their means (q,) in that basis.
+
+    The basis is smaller than q if the columns are linearly dependent.
+    """
     size, vectors = np.linalg.eigh(columns.T @ columns)
     kept = size > 1e-10 * max(float(size.max(initial=0.0)), 1e-300)
     whitened = vectors[:, kept] / np.sqrt(size[kept])

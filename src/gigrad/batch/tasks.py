@@ -195,7 +195,10 @@ class Task:
         return replace(found, out_of_tolerance=exact.out_of_tolerance)
 
     def named(self, e: Explanation, table: Any, kept: Ints, numbers: Sequence[int] | None) -> Explanation:
-        """The explanation with the ids of its rows set to those of the table, or to their numbers in the source."""
+        """The explanation with its row ids from the table, or else row numbers, and with the run's record of the data.
+
+        `kept` are the rows of the table that it explains, `numbers` their numbers in the source.
+        """
         columns = [table.column(name).to_pylist() for name in self.layout.ids]
         names: Sequence[Any] = range(table.num_rows) if numbers is None else numbers
         if columns:

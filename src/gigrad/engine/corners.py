@@ -59,8 +59,9 @@ class Game(Protocol):
     def follow(self, joins: Ints) -> tuple[Array, list[Array]]:
         """Scores of all coalitions of the strong players, with none, one, ... all of the others.
 
-        `joins` (n, weak) are orders of the others, numbered by their places after the strong. Gives (n, weak + 1,
-        2^strong, outputs), and some (n, weak + 1, 2^strong, l): scores whose own Shapley value is known.
+        `joins` (n, weak) are orders of the others, numbered by their places after the strong. Returns (n, weak + 1,
+        2^strong, outputs), and a list of control variates, (n, weak + 1, 2^strong, l) each: scores whose own Shapley
+        value is known.
         """
 
     def shares(self) -> Array:

@@ -82,7 +82,7 @@ class TreeEnsemble(Node):
 
     @cached_property
     def forest(self) -> Any:
-        """The native form of the trees, checked."""
+        """The trees as an object of the native core, which checks them; each column is its own variable."""
         return self._native(np.zeros(0, np.int32))
 
     def grouped_forest(self, players: NDArray[np.int64] | None) -> Any:

@@ -123,7 +123,10 @@ class Head:
         return known[key]
 
     def table_rows(self, state: Ints) -> tuple[Ints, tuple[Array, Array, float, float]]:
-        """The rows of the table for the first states of panels, and the table itself."""
+        """For each panel, given its first state of the trees, its row in the table; and the table as the core takes it.
+
+        The table is values, slopes, and the middle and scale of its score; empty if the head is not tabulated.
+        """
         if self.narrow is None:
             return np.zeros(len(state), np.int64), empty_table()
         rows = self.narrow.rows

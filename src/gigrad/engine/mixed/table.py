@@ -46,7 +46,10 @@ class TabulatedPart:
 
     @classmethod
     def of(cls, roles: Roles) -> TabulatedPart | None:
-        """The largest such part of a head, if it is wide enough for a table to pay and reads few numbers."""
+        """The topmost such part of a head that is wide enough for a table to pay; None if there is none.
+
+        The head must read few numbers, one of them continuous, and have no trees.
+        """
         inputs = (*roles.step_ends, *roles.joints)
         few = sum(n.width for n in roles.joints) == 1 and sum(n.width for n in inputs) <= limits.TABLE_AXES
         if not few or roles.head_trees:

@@ -186,7 +186,7 @@ def _choose(column: int, features: dict[Missing, Cells], wanted: Sequence[Column
 
 
 def _image(feature: Derived, column: Column) -> float | str | None:
-    """The output for a missing value; None if it is refused."""
+    """The value of a derived feature where its raw column is missing, "NaN" for NaN; None if that is an error."""
     value = objects([np.nan]) if feature.reads == "label" else np.array([np.nan])
     try:
         out = float(run(feature.steps, value)[0])
