@@ -7,19 +7,17 @@ named in `engine.settings.RECORDED`, from which provenance, portable files and a
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from .._common.keywords import collected, spelled_out, typed
 
 if TYPE_CHECKING:  # the command line reads this module for its help, which must not wait for NumPy
     from ..engine import Settings
 
 Discrete = Sequence[str] | Mapping[str, Sequence[float] | None] | None
 """Which columns are discrete: left to the rule, named, or with their values."""
-
-_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class Keywords(TypedDict, total=False):
@@ -34,11 +32,6 @@ class Keywords(TypedDict, total=False):
     n_threads: int | None
     seed: int
     corner_tol: float
-
-
-def _typed(help: str, name: str | None = None) -> dict[str, str | None]:
-    """The metadata of a field for the command line: its help text and, if it differs, the option's name."""
-    return {"help": help, "name": name}
 
 
 _DISCRETE = (
@@ -60,24 +53,19 @@ class Options:
     output: Any = None
     target: str | float | None = None
     groups: Mapping[str, Sequence[str]] | None = None
-    discrete: Discrete = field(default=None, metadata=_typed(_DISCRETE))
-    nominal: Sequence[str] | None = field(default=None, metadata=_typed(_NOMINAL))
-    tol: float = field(default=1e-6, metadata=_typed(_TOL))
+    discrete: Discrete = field(default=None, metadata=typed(_DISCRETE))
+    nominal: Sequence[str] | None = field(default=None, metadata=typed(_NOMINAL))
+    tol: float = field(default=1e-6, metadata=typed(_TOL))
     n_threads: int | None = field(
-        default=None, metadata=_typed("Number of threads (all cores); results do not depend on it", "threads")
+        default=None, metadata=typed("Number of threads (all cores); results do not depend on it", "threads")
     )
-    seed: int = field(default=0, metadata=_typed("Seed of random numbers (0)"))
-    corner_tol: float = field(default=1e-3, metadata=_typed(_CORNER_TOL))
+    seed: int = field(default=0, metadata=typed("Seed of random numbers (0)"))
+    corner_tol: float = field(default=1e-3, metadata=typed(_CORNER_TOL))
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any]) -> Options:
         """The options that were given as keywords; TypeError for one that does not exist."""
-        known = [f.name for f in fields(cls)]
-        for name in keywords:
-            if name not in known:
-                near = get_close_matches(name, known, 1)
-                raise TypeError(f"unexpected keyword argument {name!r}{f'; did you mean {near[0]!r}?' if near else ''}")
-        return cls(**keywords)
+        return collected(cls, keywords)
 
     def settings(self) -> Settings:
         """The engine's settings from these options, after checking their values."""
@@ -92,15 +80,5 @@ class Options:
         )
 
 
-def takes_options(function: _Function) -> _Function:
-    """Show the keywords of `Options` one by one in the signature of a function that takes them as `**options`."""
-    seen = inspect.signature(function)
-    kinds = Keywords.__annotations__
-    spelled = [
-        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=kinds[f.name])
-        for f in fields(Options)
-        if f.name not in seen.parameters
-    ]
-    own = [p for p in seen.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    function.__dict__["__signature__"] = seen.replace(parameters=[*own, *spelled])
-    return function
+takes_options = spelled_out(Options, Keywords.__annotations__)
+"""Show the keywords of `Options` one by one in the signature of a function that takes them as `**options`."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
 from .._common import checks
+from .._common.keywords import collected
+from .._common.reason_options import ReasonKeywords, ReasonOptions
 from .._explain.explanation import Explanation
 from ..errors import InputError, ReasonsWarning, StatementWarning, warn
 from ..references.direction import agreed_direction, passing
@@ -25,62 +28,56 @@ def reason_task(
     *,
     id_cols: Sequence[str] = (),
     columns: Sequence[str] | None = None,
-    top: int = 4,
-    statements: Any = None,
-    groups: Mapping[str, Sequence[str]] | None = None,
-    exclude: Sequence[str] | None = None,
-    min_share: float = 0.0,
-    higher_is_better: bool | None = None,
     cutoff: float | None = None,
     everybody: bool = False,
     audit: bool = False,
-    permitted: Sequence[str] | None = None,
     settler: Settler | None = None,
+    **options: Unpack[ReasonKeywords],
 ) -> Task:
     """The task that gives the reasons of refused applicants.
 
     Parameters
     ----------
-    top, statements, groups, exclude, min_share, higher_is_better
-        As in `gigrad.reasons`. Ties are broken by `Explainer.credit_ranges`, so that an applicant's reasons do not
-        depend on the other rows of the batch.
     cutoff : float, optional
         The passing score; by default that of the explainer's reference.
     everybody : bool
         Give reasons to those who pass, too.
     audit : bool
         Keep the record of every applicant who gets reasons, as `Reasons.audit` gives it.
-    permitted : sequence of str, optional
-        As in `gigrad.reasons`; the warning about other columns is given here, once.
     settler : Settler, optional
         See `Task`. Not with `audit`: a ledger needs all references, so that it can be verified.
+    **options
+        Those of `ReasonOptions`, as in `gigrad.reasons`. Ties are broken by `Explainer.credit_ranges`, so that an
+        applicant's reasons do not depend on the other rows of the batch; the warning about columns that are not
+        permitted is given here, once.
     """
     from .._reasons.doubts import warn_of_columns
     from .._reasons.statements import read_statements
 
     if len(explainer.scorer.output_names) != 1:
         raise InputError("Reasons are about one score; choose one output (--target).")
-    if isinstance(exclude, str):
-        raise InputError(f"exclude must be a list of features or groups; got {exclude!r}.")
+    asked = collected(ReasonOptions, options)
+    if isinstance(asked.exclude, str):
+        raise InputError(f"exclude must be a list of features or groups; got {asked.exclude!r}.")
     if settler is not None and audit:
         raise InputError("A ledger must be computed from all references; leave out --settle, or --audit.")
     reference = explainer.provenance["reference"]
-    better = agreed_direction(reference, higher_is_better)
+    better = agreed_direction(reference, asked.higher_is_better)
     cutoff = _passing_score(reference, cutoff)
     if cutoff is None and not everybody:
         raise InputError("Reasons are for those who fail: give the passing score (--cutoff), or ask for all (--all).")
-    book = read_statements(statements)
-    options: dict[str, Any] = {
-        "top": top, "statements": [s.as_record() for s in book] or None, "groups": groups or None,
-        "exclude": list(exclude or ()) or None, "min_share": min_share, "higher_is_better": better,
+    book = read_statements(asked.statements)
+    rules: dict[str, Any] = {f.name: getattr(asked, f.name) for f in fields(asked) if f.name != "permitted"} | {
+        "statements": [s.as_record() for s in book] or None, "groups": asked.groups or None,
+        "exclude": list(asked.exclude or ()) or None, "higher_is_better": better,
     }  # fmt: skip
-    options["ranges"] = explainer.credit_ranges(options["groups"])
-    members = {**explainer.grouping.groups, **(groups or {})}
-    used = [c for name, size in options["ranges"].items() if size > 0 for c in members.get(name, (name,))]
-    warn_of_columns(used, explainer.reference.names, permitted)
-    record = {**options, "cutoff": cutoff, "everybody": everybody, "audit": audit}
+    rules["ranges"] = explainer.credit_ranges(rules["groups"])
+    members = {**explainer.grouping.groups, **(asked.groups or {})}
+    used = [c for name, size in rules["ranges"].items() if size > 0 for c in members.get(name, (name,))]
+    warn_of_columns(used, explainer.reference.names, asked.permitted)
+    record = {**rules, "cutoff": cutoff, "everybody": everybody, "audit": audit}
     return make_task(
-        explainer, schema, _lines(options, audit), "reasons", id_cols=id_cols, columns=columns, record=record,
+        explainer, schema, _lines(rules, audit), "reasons", id_cols=id_cols, columns=columns, record=record,
         settler=settler,
         concern=None if everybody or cutoff is None else lambda scores: ~passing(scores, cutoff, better),
     )  # fmt: skip

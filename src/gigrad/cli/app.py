@@ -7,10 +7,13 @@ options of each command are made from the fields of `Config`.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from .._common.optional import require
+from .._common.reason_options import ReasonOptions
 from .options import OPTIONS, Config, Option
 
 if TYPE_CHECKING:
@@ -151,6 +154,22 @@ def info(
         tell(file)
 
 
+def _reason_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `gigrad reasons` that are about choosing and wording reasons, as `**rules`."""
+    hints = get_type_hints(Config)
+    names = [f.name for f in fields(ReasonOptions) if f.name in OPTIONS]
+    kinds = {name: _kind(hints[name], OPTIONS[name], function.__name__) for name in names}
+    seen = inspect.signature(function, eval_str=True)
+    own = [p for p in seen.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in kinds.items()
+    ]
+    function.__annotations__ = {p.name: p.annotation for p in (*own, *more)} | {"return": None}
+    function.__dict__["__signature__"] = seen.replace(parameters=[*own, *more])
+    return function
+
+
 @app.command(
     short_help="A service that explains records over HTTP",
     epilog=_example(
@@ -158,6 +177,7 @@ def info(
         "gigrad serve explainer.gig --lower-is-better --statements reasons.toml --permitted age",
     ),
 )
+@_reason_options
 def serve(
     file: Annotated[str, typer.Argument(help="An explainer, as `gigrad save` writes it", metavar="FILE")],
     host: Annotated[str, typer.Option(help="The address to listen on; 0.0.0.0 for all")] = "127.0.0.1",
@@ -170,18 +190,8 @@ def serve(
     max_body: Annotated[int, typer.Option(help="Largest size of a request in bytes")] = 2**20,
     timeout: Annotated[float, typer.Option(help="Seconds until a response must be ready")] = 10.0,
     patience: Annotated[float, typer.Option(help="Seconds for a client to send a request or read a response")] = 10.0,
-    higher_is_better: Annotated[
-        bool | None,
-        typer.Option("--higher-is-better/--lower-is-better", help="Whether a high score is favourable"),
-    ] = None,
-    statements: Annotated[str | None, typer.Option(help="A CSV or TOML file of reason texts and codes")] = None,
-    top: Annotated[int, typer.Option(help="Largest number of reasons for each applicant")] = 4,
-    exclude: Annotated[list[str] | None, typer.Option(help="A feature that must not be given as a reason")] = None,
-    min_share: Annotated[float, typer.Option(help="Smallest share of the shortfall that counts as a reason")] = 0.0,
-    permitted: Annotated[
-        list[str] | None, typer.Option(help="A column that may be used although its name suggests a prohibited basis")
-    ] = None,
     log_level: Annotated[str | None, typer.Option(help="debug, info or warning")] = None,
+    **rules: Any,
 ) -> None:
     """Explain records over HTTP, one applicant at a time: credits, reasons, metadata, health, metrics, KServe V2.
 
@@ -198,11 +208,8 @@ def serve(
             "workers": workers, "queue": queue, "rows": max_rows, "body": max_body, "timeout": timeout,
             "patience": patience, "connections": connections,
         }  # fmt: skip
-        rules = {
-            "higher_is_better": higher_is_better, "statements": statements, "top": top, "exclude": exclude,
-            "min_share": min_share, "permitted": permitted,
-        }  # fmt: skip
-        start(file, name, host, port, limits, rules)
+        given = {key: value for key, value in rules.items() if value is not None}
+        start(file, name, host, port, limits, given)
 
 
 @app.command(short_help="A lender's workflow on the German credit data")

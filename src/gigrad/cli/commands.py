@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._common.reason_options import ReasonOptions
 from .._explain.explanation import Explanation
 from .._explain.scorer import Scorer
 from .._io.durable import permissions, replacing
@@ -69,18 +70,12 @@ def reasons(config: Config) -> None:
 
 def reason_options(config: Config) -> dict[str, Any]:
     """The options for reasons, as keywords of `reason_task`."""
-    return {
+    given = {f.name: value for f in fields(ReasonOptions) if (value := getattr(config, f.name)) is not None}
+    return given | {
         "columns": config.columns,
-        "top": 4 if config.top is None else config.top,
-        "statements": config.statements,
-        "groups": config.groups,
-        "exclude": config.exclude,
-        "min_share": config.min_share or 0.0,
-        "higher_is_better": config.higher_is_better,
         "cutoff": config.cutoff,
         "everybody": bool(config.everybody),
         "audit": config.audit is not None,
-        "permitted": config.permitted,
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
+from .._common.reason_options import ReasonOptions
 from .._explain.options import Options
 from ..errors import InputError
 
@@ -16,6 +17,8 @@ BUILD = ("explain", "reasons", "report", "save")
 RUN = ("explain", "reasons")
 SHOWN = (*RUN, "report")
 ALL = (*BUILD, "check", "verify", "monitor")
+
+DIRECTION = "--higher-is-better/--lower-is-better"
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,10 @@ SHARED = {f.name: f.metadata["name"] or f.name for f in fields(Options) if "help
 """The keywords of `gigrad.explain` that commands have as options, and the fields of `Config` that hold them."""
 
 
-def _shared(name: str, commands: tuple[str, ...], metavar: str | None = None) -> Any:
-    """The option for a keyword of `gigrad.explain`, with its help."""
-    (told,) = (f.metadata["help"] for f in fields(Options) if f.name == name)
-    return _opt(told, commands, metavar=metavar)
+def _shared(name: str, commands: tuple[str, ...], *names: str, **more: Any) -> Any:
+    """The option for a keyword of `gigrad.explain` or of `gigrad.reasons`, with its help."""
+    (told,) = (f.metadata["help"] for f in (*fields(Options), *fields(ReasonOptions)) if f.name == name)
+    return _opt(told, commands, *names, **more)
 
 
 @dataclass(frozen=True)
@@ -158,23 +161,12 @@ class Config:
         "For scorecards: below-maximum (needs no --reference) or below-average (of all rows of --reference); by "
         "default GIG against the reference", (*BUILD, "verify"), metavar="NAME",
     )  # fmt: skip
-    higher_is_better: bool | None = _opt(
-        "Whether a high score is favourable",
-        (*BUILD, "verify", "monitor"),
-        "--higher-is-better/--lower-is-better",
-    )
-    statements: str | None = _opt(
-        "A CSV or TOML file of reason texts and codes", ("reasons",), metavar="FILE", file="read",
-        called="the statements",
-    )  # fmt: skip
-    top: int | None = _opt(
-        "Largest number of reasons for each applicant (4)", ("reasons", "monitor", "report"), metavar="N"
-    )
-    exclude: tuple[str, ...] | None = _opt("A feature or group that must not be given as a reason", ("reasons",))
-    min_share: float | None = _opt("Smallest share of the shortfall that counts as a reason (0)", ("reasons",))
-    permitted: tuple[str, ...] | None = _opt(
-        "A column that may be used although its name suggests a prohibited basis, such as age or sex", ("reasons",)
-    )
+    higher_is_better: bool | None = _shared("higher_is_better", (*BUILD, "verify", "monitor"), DIRECTION)
+    statements: str | None = _shared("statements", ("reasons",), metavar="FILE", file="read", called="the statements")
+    top: int | None = _shared("top", ("reasons", "monitor", "report"), metavar="N")
+    exclude: tuple[str, ...] | None = _shared("exclude", ("reasons",))
+    min_share: float | None = _shared("min_share", ("reasons",))
+    permitted: tuple[str, ...] | None = _shared("permitted", ("reasons",))
     everybody: bool | None = _opt("Give reasons to applicants who pass, too", ("reasons",), "--all")
     audit: str | None = _opt(
         "Write the audit record of every applicant: .jsonl or .jsonl.gz", ("reasons",),
@@ -207,8 +199,8 @@ class Config:
     weights: str | None = _opt(
         "The column of the reference that holds its weights", (*BUILD, "verify"), metavar="COLUMN"
     )
-    discrete: tuple[str, ...] | None = _shared("discrete", BUILD, "COLUMN")
-    nominal: tuple[str, ...] | None = _shared("nominal", BUILD, "COLUMN")
+    discrete: tuple[str, ...] | None = _shared("discrete", BUILD, metavar="COLUMN")
+    nominal: tuple[str, ...] | None = _shared("nominal", BUILD, metavar="COLUMN")
     reference_rows: int | None = _opt("Draw this many rows from the reference", (*BUILD, "verify"), metavar="N")
     distill: int | None = _opt(
         "Save this many weighted rows that approximate the reference, instead of all: a different reference, with "
@@ -224,8 +216,8 @@ class Config:
         "Explain each row against only as many references as determine its reasons at this confidence, such as 0.99; "
         "credits are then estimates", RUN, metavar="CONFIDENCE",
     )  # fmt: skip
-    seed: int | None = _shared("seed", (*BUILD, "verify", "monitor"), "N")
-    threads: int | None = _shared("n_threads", (*SHOWN, "verify"), "N")
+    seed: int | None = _shared("seed", (*BUILD, "verify", "monitor"), metavar="N")
+    threads: int | None = _shared("n_threads", (*SHOWN, "verify"), metavar="N")
     batch_rows: int | None = _opt("Rows processed at a time, which bounds the memory", RUN, metavar="N")
     on_error: str | None = _opt("Rows that cannot be explained: fail (before anything is written), skip or null", RUN)
     rejects: str | None = _opt(

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Unpack
 
 from .._common.optional import require
+from .._common.reason_options import ReasonKeywords, takes_reason_options
 from ..batch.targets import records_path
 from ..batch.tasks import OnError
 from ..errors import MissingDependencyError
@@ -78,6 +79,7 @@ def rejects(
     return workers.mapped(frame, explainer, workers.Credits(id_cols, columns), workers.Rejects(max_error))
 
 
+@takes_reason_options
 def reasons(
     frame: Any,
     explainer: Explainer,
@@ -85,18 +87,12 @@ def reasons(
     id_cols: Sequence[str] = (),
     columns: Sequence[str] | None = None,
     on_error: OnError = "fail",
-    top: int = 4,
-    statements: Any = None,
-    groups: Mapping[str, Sequence[str]] | None = None,
-    exclude: Sequence[str] | None = None,
-    min_share: float = 0.0,
-    higher_is_better: bool | None = None,
     cutoff: float | None = None,
     everybody: bool = False,
-    permitted: Sequence[str] | None = None,
     max_error: float | None = None,
     audit: str | os.PathLike[str] | None = None,
     key: bytes | None = None,
+    **options: Unpack[ReasonKeywords],
 ) -> Any:
     """The reasons of every refused row of a Spark DataFrame, a line for each; see `batch.reasons.reason_task`.
 
@@ -118,12 +114,8 @@ def reasons(
     -------
     pyspark.sql.DataFrame
     """
-    options = {
-        "columns": columns, "top": top, "statements": statements, "groups": groups, "exclude": exclude,
-        "min_share": min_share, "higher_is_better": higher_is_better, "cutoff": cutoff, "everybody": everybody,
-        "permitted": permitted, "audit": audit is not None,
-    }  # fmt: skip
-    make = workers.Reasons(id_cols, options)
+    table = {"columns": columns, "cutoff": cutoff, "everybody": everybody, "audit": audit is not None}
+    make = workers.Reasons(id_cols, {**options, **table})
     if audit is None:
         return workers.mapped(frame, explainer, make, workers.Results(on_error, max_error))
     path = records_path(os.fspath(audit))
