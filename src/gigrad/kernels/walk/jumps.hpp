@@ -21,6 +21,7 @@ public:
 
     void append(const TracedPair& pair, const double* start, const double* end, JumpList& out) {
         jumps_.read(pair, start, end);
+        if (jumps_.apart()) return append_apart(out);
         const size_t had = out.time.size(), n = jumps_.size();
         for (size_t begin = 0, stop; begin < n; begin = stop) {
             const double time = jumps_.time(begin);
@@ -41,6 +42,27 @@ private:
     OrderedJumps jumps_;
     std::vector<int32_t> variables_;
     std::vector<double> sums_;  // (variables, outputs)
+
+    // Where no two jumps share a time, as on nearly all pairs, each has one split and one variable.
+    void append_apart(JumpList& out) const {
+        const size_t had = out.time.size(), n = jumps_.size();
+        out.time.resize(had + n);
+        out.variable.resize(had + n);
+        out.delta.resize((had + n) * k_);
+        size_t at = had;
+        for (size_t i = 0; i < n; ++i) {
+            const int32_t split = jumps_.index(i);
+            const double* delta = jumps_.delta(split);
+            out.time[at] = jumps_.time(i);
+            out.variable[at] = splits_.variable[split];
+            std::copy_n(delta, k_, out.delta.data() + at * k_);
+            at += std::any_of(delta, delta + k_, [](double d) { return d != 0.0; });
+        }
+        out.time.resize(at);
+        out.variable.resize(at);
+        out.delta.resize(at * k_);
+        out.count.push_back(static_cast<int64_t>(at - had));
+    }
 
     // A single variable without effect is not a corner. Among several it is kept: it may matter to a later function.
     void append_lone(double time, int32_t variable, const double* delta, JumpList& out) const {
