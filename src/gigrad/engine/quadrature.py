@@ -81,7 +81,8 @@ def tails(last: Array, order: int, rough: bool) -> Array:
     pair, step = (2, 2) if order >= 4 else (1, order - 1)
     high, low = last[-pair:].max(axis=0), last[:-pair].max(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rate = np.where(low > 0, np.minimum(high / low, 1.0), 1.0) ** (1.0 / step)
+        rate = np.where(low > 0, np.minimum(high / low, 1.0), 1.0)
+    rate = np.sqrt(rate) if step == 2 else rate ** (1.0 / step)
     rate = np.where((rate > 0.7) | rough, 1.0, rate)
     out = np.empty((order + 1, *rate.shape))
     out[0] = high * rate

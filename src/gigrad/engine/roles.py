@@ -259,9 +259,9 @@ def pull_back(order: Iterable[Node], cotangents: dict[Node, Array], values: dict
 
 def columns_read(outputs: tuple[Node, ...], source: Input) -> NDArray[np.bool_]:
     """Which columns of the rows `outputs` may depend on, (p,)."""
-    read = _dependencies(outputs, source)
     out = np.zeros(source.width, np.bool_)
-    out[sorted(union(c for o in outputs for c in read[o]))] = True
+    for output in outputs:
+        out |= columns_below(output, source)
     return out
 
 
@@ -280,6 +280,14 @@ def _once_for_each_node(find: Callable[[Node, Input], _Found]) -> Callable[[Node
         return kept[key]
 
     return asked
+
+
+@_once_for_each_node
+def columns_below(output: Node, source: Input) -> NDArray[np.bool_]:
+    """Which columns of the rows one node may depend on, (p,)."""
+    out = np.zeros(source.width, np.bool_)
+    out[sorted(union(_dependencies((output,), source)[output]))] = True
+    return out
 
 
 @_once_for_each_node

@@ -217,7 +217,8 @@ def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: 
     bad = _too_far_off(inputs, panels, (found.error / allowed).max(axis=1))
     # The share of a short panel may lie below rounding. Halving only makes that worse: slopes are differences of
     # values at nodes, over ever shorter distances.
-    bad &= (found.error > limits.PANEL_ROUNDING * (totals.tallest[path] + found.sizes(patch))).any(axis=1)
+    if bad.any():
+        bad &= (found.error > limits.PANEL_ROUNDING * (totals.tallest[path] + found.sizes(patch))).any(axis=1)
     bad = (bad | found.unsure) & (panels.length > 1e-9)
     totals.panels += len(panels)
     if totals.panels > most:  # stop refining; the loss is counted as error
