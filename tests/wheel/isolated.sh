@@ -1,4 +1,8 @@
+# shellcheck shell=bash
 # Sourced: what keeps a run away from the sources and from compilers.
+
+# absolute FILE: its path from the root, links not followed (an environment's Python is one)
+absolute() { echo "$(cd "$(dirname "$1")" && pwd)/$(basename "$1")"; }
 
 # copy_tests FOLDER: all that tests read, without the sources
 copy_tests() {

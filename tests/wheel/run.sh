@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source tests/wheel/isolated.sh
-python=$PWD/$1 work=$PWD/build/wheel
+python=$(absolute "$1") work=$PWD/build/wheel
 shift
 rm -rf "$work/env"
 "$python" -m venv "$work/env"

@@ -6,9 +6,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 source tests/wheel/isolated.sh
-python=$PWD/$1 which=$2 work=$PWD/build/wheel here=$PWD/tests/wheel
+python=$(absolute "$1") which=$2 work=$PWD/build/wheel here=$PWD/tests/wheel
 shift 2
-rm -rf "$work/$which"
+rm -rf "${work:?}/$which"
 "$python" -m venv "$work/$which"
 mine=$work/$which/bin/python
 wheel=$(ls "$work"/dist/*.whl)
@@ -16,8 +16,8 @@ wheel=$(ls "$work"/dist/*.whl)
 extras=xgboost,lightgbm,catboost,sklearn,skops,frames,polars,plot,report,cli${TORCH:+,torch}
 case $which in
     core) needs=("$wheel") ;;
-    oldest) needs=("$wheel[$extras]" -c "$here/oldest.txt") ;;
-    newest) needs=("$wheel[$extras]" --upgrade-strategy eager) ;;
+    oldest) needs=("${wheel}[$extras]" -c "$here/oldest.txt") ;;
+    newest) needs=("${wheel}[$extras]" --upgrade-strategy eager) ;;
     *) echo "versions.sh: core, oldest or newest; got $which"; exit 2 ;;
 esac
 "$mine" -m pip install -q --upgrade "${needs[@]}" "pytest>=8" "hypothesis>=6.100"
