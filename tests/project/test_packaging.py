@@ -73,6 +73,19 @@ def test_no_extra_pins_a_version_for_users() -> None:
     assert set(pinned) <= {"test", "docs"}
 
 
+def test_addresses_are_whole() -> None:
+    """A package registry refuses a release whose project URLs are paths; while there is no home page, there are none."""
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
+    assert [url for url in urls.values() if not url.startswith("https://")] == []
+
+
+def test_authors_of_the_citation_are_told_apart() -> None:
+    """The schema of citation files refuses two equal authors, and the paper has two of one family name."""
+    text = (ROOT / "CITATION.cff").read_text().split("references:")[1]
+    authors = re.findall(r"- family-names: (\w+)\n +given-names: (\w+)\n", text)
+    assert len(authors) == len(set(authors)) == text.count("family-names") == 5
+
+
 def _floor(line: str) -> tuple[str, str]:
     """The name and the oldest version of a requirement "name>=version"."""
     found = re.fullmatch(r"([\w-]+)>=([\d.]+)", line)
