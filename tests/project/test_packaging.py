@@ -74,7 +74,7 @@ def test_no_extra_pins_a_version_for_users() -> None:
 
 
 def test_addresses_are_whole() -> None:
-    """A package registry refuses a release whose project URLs are paths; while there is no home page, there are none."""
+    """A registry refuses a release whose project URLs are paths; while there is no home page, there are none."""
     urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {})
     assert [url for url in urls.values() if not url.startswith("https://")] == []
 
