@@ -103,7 +103,7 @@ test-newest: wheel
 CLANG   ?= $(shell for name in clang++ clang++-19 clang++-18 clang++-17 clang++-16 clang++-14; do command -v $$name && break; done)
 SECONDS ?= 20
 FUZZ_LIMIT := $(if $(RUNS),-runs=$(RUNS) -seed=1,-max_total_time=$(SECONDS))
-FUZZED  := gig_file gig_parts ubj lightgbm ledger record scorecard
+FUZZED  := gig_file gig_parts ubj lightgbm ledger record scorecard keras spark onnx
 FUZZ    := $(CLANG) -std=c++17 -O1 -g -ffp-contract=off -Wall -Wextra -fsanitize=fuzzer,address,undefined \
            -fno-sanitize-recover=all -I$(KERNELS) -Itests
 build/fuzz/native: tests/fuzz/native.cpp $(NATIVE)
@@ -116,7 +116,7 @@ fuzz-native: build/fuzz/native
 	build/fuzz/native $(FUZZ_LIMIT) -timeout=20 -max_len=4000 -verbosity=0 -print_final_stats=1 \
 	  -artifact_prefix=tests/fuzz/corpus/native/ build/fuzz/walks tests/fuzz/corpus/native
 fuzz-loaders: $(STAMPS)/demo
-	$(PY) -m pip install -q atheris
+	$(PY) -m pip install -q atheris "h5py>=3.10" "onnx>=1.15"
 	for target in $(FUZZED); do $(PY) tests/fuzz/loaders.py $$target $(FUZZ_LIMIT) || exit 1; done
 fuzz: fuzz-native fuzz-loaders
 
