@@ -121,3 +121,28 @@ def test_every_step_of_the_release_exists() -> None:
         assert set(re.findall(r"make ([a-z][a-z-]*[a-z])(?=[`\s,;])", text)) <= made | {"test-"}, path.name
         for named in re.findall(r"`((?:tests|tools|benchmarks|docs|\.github)/[\w./-]+)`", text):
             assert (ROOT / named).exists() or named.endswith("corpus"), (path.name, named)
+
+
+def test_the_note_on_patents_is_the_same_in_both_places() -> None:
+    """Numbers, dates and titles; that only US patents were looked at; that it is no advice."""
+    told = {"11,816,541": "2023-11-14", "12,131,241": "2024-10-29", "11,960,981": "2024-04-16"}
+    titles = [
+        "decomposition of differentiable and non-differentiable models",
+        "model evaluation by using decomposition",
+    ]
+    for path in (ROOT / "NOTICE", ROOT / "docs" / "reasons.md"):
+        text = " ".join(path.read_text().split())
+        assert [word for pair in told.items() for word in pair if word not in text] == [], path.name
+        assert [title for title in titles if title not in text] == [], path.name
+        assert all(word in text.lower() for word in ("only us patents", "information, not", "rank space", "protected"))
+
+
+def test_the_targets_of_make_fuzz_are_those_that_exist() -> None:
+    """Also the number that the pages say, from which an hour is reckoned: the native core is one more."""
+    said = re.search(r"^FUZZED +:= (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    targets = re.search(r"^TARGETS = .* in \((.+)\)\}$", (ROOT / "tests/fuzz/targets.py").read_text(), re.MULTILINE)
+    assert said is not None
+    assert targets is not None
+    assert said[1].split() == targets[1].split(", ")
+    assert len(said[1].split()) + 1 == 11
+    assert "eleven targets" in (ROOT / "docs" / "security.md").read_text()

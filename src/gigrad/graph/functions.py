@@ -10,6 +10,7 @@ import numpy as np
 from .. import kernels
 from .erf import erf
 from .node import Array
+from .normal_quantile import normal_quantile
 
 _SQRT_HALF = np.sqrt(0.5)
 _SQRT_2_PI = np.sqrt(2.0 / np.pi)
@@ -108,9 +109,7 @@ _LEAST = 1e-7 - np.spacing(1.0)  # ranks closer to 0 or 1 have the normal score 
 
 def _normal_score(u: Array, _: float) -> Array:
     """The standard normal quantile of u, constant outside [1e-7, 1 - 1e-7]."""
-    from scipy.special import ndtri  # comes with scikit-learn, whose QuantileTransformer alone needs this
-
-    return np.asarray(ndtri(np.clip(u, _LEAST, 1.0 - _LEAST)))
+    return normal_quantile(np.clip(u, _LEAST, 1.0 - _LEAST))
 
 
 def _normal_score_slope(u: Array, _: float) -> Array:
