@@ -79,7 +79,13 @@ def by_skl2onnx(model: Any, table: Any) -> Converted:
     from skl2onnx import to_onnx
 
     given = in_single(table)
-    return to_onnx(model, given[:1]), given
+    return to_onnx(model, given[:1], options={id(model): {"zipmap": False}} if several(model) else None), given
+
+
+def several(model: Any) -> bool:
+    """Whether a classifier has several targets or labels, for which skl2onnx writes a ZipMap that cannot run."""
+    labels = getattr(getattr(model, "_label_binarizer", None), "y_type_", "")
+    return np.ndim(getattr(model, "n_classes_", 0)) > 0 or labels == "multilabel-indicator"
 
 
 def in_single(table: Any) -> Any:

@@ -62,7 +62,7 @@ def import_onnx(model: Any) -> Graph:
     error = sum(sum_error(n, unit) for n in inner if isinstance(n, TreeEnsemble))
     if any(isinstance(n, Elementwise) and n.name == "sigmoid" for n in inner):
         error += SIGMOID * unit
-    own = OwnAnswer(read.asked, content, read.score_name, read.picked)
+    own = OwnAnswer(read.asked, content, read.score_name, read.picked, read.axis)
     witness = Witness(graph.score, own, graph.label, rtol=units, atol=units * 1e-3 + error, scale=scale)
     return replace(graph, witnesses=(witness,))
 
@@ -77,12 +77,15 @@ class OwnAnswer:
         A model whose only output is the score.
     picked : tuple of int
         The columns of that output that are explained.
+    axis : int
+        The axis of that output which counts rows.
     """
 
     content: bytes
     model: Model
     output: str
     picked: tuple[int, ...]
+    axis: int
     _session: dict[str, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -99,7 +102,8 @@ class OwnAnswer:
             short = step - len(next(iter(part.values())))
             if short:  # the model has a fixed number of rows: the last ones are repeated
                 part = {name: np.concatenate([table, np.repeat(table[-1:], short, 0)]) for name, table in part.items()}
-            parts.append(np.asarray(self._run(part), np.float64).reshape(step, -1))
+            out = np.asarray(self._run(part), np.float64)
+            parts.append((np.moveaxis(out, self.axis, 0) if self.axis else out).reshape(step, -1))
         if not parts:
             return np.zeros((0, len(self.picked)))
         found = np.concatenate(parts)[:count]

@@ -14,6 +14,12 @@ from .proto import Operator
 from .shape import Shape
 from .values import Fixed, Numbers, Value, in_shape, shape_of, spread
 
+AS_A_STEP = (
+    "skl2onnx writes a StackingRegressor or VotingRegressor that is a step of a pipeline so, as its one prediction: "
+    "explain the pipeline in scikit-learn itself."
+)
+"""What to do about a model that reads more columns than the one before it gives."""
+
 Layer = Callable[[Operator, Sequence[Value]], Value]
 
 

@@ -25,7 +25,7 @@ from ...graph import (
 )
 from ...graph.forests import weighted_sum
 from .columns import bounds
-from .common import Layer, affine, aligned, any_shape, like, node_of, placed, post, scaled
+from .common import AS_A_STEP, Layer, affine, aligned, any_shape, like, node_of, placed, post, scaled
 from .distances import of_kernels, scan
 from .medians import PICKING, median
 from .proto import Operator
@@ -236,18 +236,37 @@ def normalizer(operator: Operator, values: Sequence[Value]) -> Numbers:
     return Numbers(Shares(node, nothing), value.classes if isinstance(value, Numbers) else None)
 
 
-def zip_map(operator: Operator, values: Sequence[Value]) -> Numbers:
+def zip_map(operator: Operator, values: Sequence[Value]) -> Value:
     labels = operator.get("classlabels_strings") or operator.get("classlabels_int64s") or []
+    if isinstance(values[0], Fixed):  # a classifier that has seen one class
+        return Fixed(values[0].array, values[0].repeated, tuple(labels))
+    shape = any_shape(operator, values[0]).shape
+    if shape is not None:
+        raise CorruptModelError(
+            f"ZipMap must read rows and columns; it reads a tensor {shape}, so that onnxruntime cannot run this model. "
+            "Convert it without ZipMap: to_onnx(model, X, options={id(model): {'zipmap': False}}) in skl2onnx."
+        )
     node = node_of(operator, values[0])
     if labels and len(labels) != node.width:
         raise CorruptModelError(
             f"ZipMap must name the {node.width} numbers that it reads; it names {len(labels)}, so that onnxruntime "
-            "cannot run this model. Convert it without ZipMap, or explain the model in the library that trained it."
+            "cannot run this model. Explain the model in the library that trained it; converted without ZipMap it can "
+            "be run, but what it says must then be compared with the model."
         )
     pairs = (
         isinstance(node, KernelMachine) and node.width > 1
     )  # decisions between each two classes, of which none is one
     return Numbers(node, tuple(labels) if labels and not pairs else None)
+
+
+def sequence(operator: Operator, values: Sequence[Value]) -> Value:
+    """SequenceConstruct: the scores of several targets, side by side; each is named by its target and its class."""
+    parts = [any_shape(operator, v) for v in values]
+    node = Concat(tuple(node_of(operator, p) for p in parts))
+    known = all(p.classes is not None and len(p.classes) == p.node.width for p in parts)
+    if not known or node.width == 2:  # two names would be those of two classes
+        return Numbers(node)
+    return Numbers(node, tuple(f"{i}: {c}" for i, p in enumerate(parts) for c in p.classes or ()))
 
 
 # ---------------------------------------------------------------- linear models
@@ -262,7 +281,7 @@ def linear(operator: Operator, values: Sequence[Value]) -> Numbers:
     if not weight.size or weight.size != targets * node.width:
         raise CorruptModelError(
             f"{operator.kind} must have a coefficient for each of its {node.width} columns and each output; it has "
-            f"{weight.size}."
+            f"{weight.size}. {AS_A_STEP}"
         )
     weight = weight.reshape(-1, node.width)
     margin = affine(node, weight, np.broadcast_to(bias if bias.size else 0.0, (len(weight),)))
@@ -280,7 +299,7 @@ LAYERS: dict[str, Layer] = {
     **dict.fromkeys(("Add", "Sub", "Sum"), add), "Mul": multiply, "Div": divide, "MatMul": matmul, "Gemm": gemm,
     **dict.fromkeys((*_FUNCTIONS, "LeakyRelu", "Elu", "Selu", "Gelu", "Erf", "Neg", "Sin"), elementwise),
     "Softmax": softmax, "LogSoftmax": softmax, "Clip": clip, "BatchNormalization": batch_normalization,
-    "Scaler": scaler, "Normalizer": normalizer, "ZipMap": zip_map,
+    "Scaler": scaler, "Normalizer": normalizer, "ZipMap": zip_map, "SequenceConstruct": sequence,
     "LinearRegressor": linear, "LinearClassifier": linear, "SVMRegressor": support_vectors,
     "SVMClassifier": support_vectors, "Scan": scan,
     **dict.fromkeys(PICKING, median), **REDUCTIONS, **SCORE_STEPS,

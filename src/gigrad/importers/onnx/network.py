@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import CorruptModelError, UnsupportedModelError
-from ...graph import Column, Concat, Elementwise, Graph, Input, Node, Opposite, Select, Softmax
+from ...graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, Opposite, Select, Softmax
 from ..common.links import class_left_out, class_outputs, plain_outputs
 from ..pipeline.importer import behind
 from ..pipeline.steps import Present, Single
@@ -47,12 +47,15 @@ class Read:
         The model with the score as its only output, named `score_name`.
     picked : tuple of int
         The columns of that output that are explained.
+    axis : int
+        The axis of that output which counts rows.
     """
 
     graph: Graph
     asked: bytes
     score_name: str
     picked: tuple[int, ...]
+    axis: int = 0
 
 
 def read_network(model: Model) -> Read:
@@ -67,19 +70,35 @@ def read_network(model: Model) -> Read:
     found = _walk(model, operators, slots, inner_input, first).get(name)
     if isinstance(found, Cells):
         found = slots.numbers(found, inner_input)
+    source = zipped if zipped is not None else name
+    if isinstance(found, Fixed) and found.repeated:
+        return _same_for_all(model, found, source)
     if not isinstance(found, Numbers):
         raise UnsupportedModelError(f"The output {name!r} of this ONNX model does not depend on its inputs.")
     shape = shape_of(any_shape(operators[-1], found))
-    if shape.lead != 1 or any(size != 1 for size in shape.before):
-        raise UnsupportedModelError(f"The output {name!r} of this ONNX model must begin with its rows; it is {shape}.")
-    source = zipped if zipped is not None else name
-    return _as_read(model, found, slots, inner_input, source)
+    if shape.joined:
+        raise UnsupportedModelError(
+            f"The output {name!r} of this ONNX model must have an axis for its rows; it is {shape}."
+        )
+    return _as_read(model, found, shape, slots, inner_input, source)
 
 
-def _as_read(model: Model, found: Numbers, slots: _Slots, source: Input, asked: str) -> Read:
+def _same_for_all(model: Model, found: Fixed, asked: str) -> Read:
+    """The graph of a model that gives the same score for every row: a classifier that has seen one class."""
+    score = found.numbers().ravel()
+    names, named = _raw_names(model)
+    source = Input(len(names))
+    node = Affine(source, np.zeros((len(score), len(names))), score)
+    outputs = class_outputs(list(found.classes)) if len(found.classes) == len(score) else plain_outputs(len(score))
+    columns = tuple(Column(n, kind="unused") for n in names)
+    graph = Graph(columns, source, node, node, outputs, named=named, label=model.name)
+    return Read(graph, _with_output(model, asked), asked, tuple(range(len(score))))
+
+
+def _as_read(model: Model, found: Numbers, shape: Shape, slots: _Slots, source: Input, asked: str) -> Read:
     score, classes = found.node, found.classes
     picked, opposite = tuple(range(score.width)), None
-    names = plain_outputs(score.width)
+    names = _by_target(shape)
     if classes is not None and len(classes) == score.width:
         names = class_outputs(list(classes))
         opposite = class_left_out(list(classes)) if len(classes) == 2 else None
@@ -92,7 +111,15 @@ def _as_read(model: Model, found: Numbers, slots: _Slots, source: Input, asked: 
     inner = Graph(columns, source, score, margin, names, label=model.name, opposite=opposite)
     raw, named = _raw_names(model)
     graph = behind(inner, slots.features, False, raw, named, (), ())
-    return Read(graph, _with_output(model, asked), asked, picked)
+    return Read(graph, _with_output(model, asked), asked, picked, shape.axis)
+
+
+def _by_target(shape: Shape) -> tuple[str, ...]:
+    """The names of scores without classes: their numbers; with targets before the rows, those of target and score."""
+    if int(np.prod(shape.before)) == 1:
+        return plain_outputs(shape.size)
+    places = np.ndindex(*shape.before, *shape.after)
+    return tuple(": ".join(map(str, place)) for place in places)
 
 
 def _is_sigmoid(node: Node) -> bool:
@@ -281,7 +308,7 @@ def _score(model: Model) -> tuple[str, str | None]:
 
     Outputs of predicted classes are skipped.
     """
-    maps = [name for name, type in model.outputs if type == "maps"]
+    maps = [name for name, type in model.outputs if type in ("maps", "tensors")]
     numbers = [name for name, type in model.outputs if type in ("float32", "float64", "unknown")]
     chosen = maps or numbers
     if len(chosen) != 1:
@@ -311,12 +338,16 @@ def _with_output(model: Model, name: str) -> bytes:
 
     message = onnx.ModelProto.FromString(model.content)
     declared = {v.name: v for v in message.graph.output}
-    type_ = declared[name].type.tensor_type.elem_type if name in declared else 1
+    type_ = declared[name].type.tensor_type.elem_type if name in declared else 1  # 0 for a sequence
     for value in message.graph.input:
         if any(g.name == value.name and g.only_cast for g in model.inputs):
             value.type.tensor_type.elem_type = 1
     wanted = {tuple(o.outputs) for o in _needed(model, name)}  # what else is there need not run, and may not
     kept = [n for n in message.graph.node if tuple(n.output) in wanted]
+    for node in kept:
+        if node.op_type == "SequenceConstruct" and name in node.output:  # one tensor, with the parts as columns
+            node.op_type = "Concat"
+            node.attribute.append(onnx.helper.make_attribute("axis", 1))
     del message.graph.node[:]
     message.graph.node.extend(kept)
     del message.graph.output[:]

@@ -69,7 +69,7 @@ class Model:
     Attributes
     ----------
     outputs : tuple of (name, type)
-        The type of a tensor's numbers; "maps" for the output of ZipMap.
+        The type of a tensor's numbers; "maps" for the output of ZipMap, "tensors" for that of SequenceConstruct.
     fixed_rows : int or None
         The number of rows of the model's inputs, if it is fixed.
     content : bytes
@@ -238,5 +238,5 @@ def _dimension(dim: Any) -> int | None:
 
 def _output_type(value: Any) -> str:
     if value.type.WhichOneof("value") == "sequence_type":
-        return "maps"
+        return "tensors" if value.type.sequence_type.elem_type.WhichOneof("value") == "tensor_type" else "maps"
     return _TYPES.get(value.type.tensor_type.elem_type, "unknown")

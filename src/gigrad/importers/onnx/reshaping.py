@@ -19,7 +19,8 @@ def reshape(operator: Operator, values: Sequence[Value]) -> Value | None:
     """Reshape and Flatten."""
     value = values[0]
     if isinstance(value, Fixed):
-        return Fixed(_reshaped(operator, value.array, values))
+        out = _reshaped(operator, value.array, values)
+        return Fixed(out, value.repeated and out.ndim > 0 and out.shape[0] == 1)
     own = shape_of(columns(operator, value))
     if operator.kind == "Flatten":
         axis = int(operator.get("axis", 1)) % (own.rank + 1)

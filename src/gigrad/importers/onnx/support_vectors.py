@@ -7,9 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
-from ...errors import UnsupportedModelError
-from ...graph import Affine, Factor, KernelMachine, Node
-from .common import affine, node_of, post
+from ...errors import CorruptModelError, UnsupportedModelError
+from ...graph import Affine, Concat, Factor, KernelMachine, Node
+from ..sklearn.platt import coupled_probability
+from .common import affine, node_of, post, scaled
 from .proto import Operator
 from .values import Numbers, Value
 
@@ -38,10 +39,17 @@ def _decisions(operator: Operator, node: Node) -> Numbers:
     support vector one for each other class, in the order of the classes.
     """
     counts = [int(v) for v in operator.get("vectors_per_class", [])]
-    if operator.get("prob_a") or len(counts) < 2 or operator.get("post_transform", "NONE") != "NONE":
+    sigmoids = [[float(v) for v in operator.get(k) or []] for k in ("prob_a", "prob_b")]
+    if len(counts) < 2 or operator.get("post_transform", "NONE") != "NONE":
         raise UnsupportedModelError(
-            "SVMClassifier must have support vectors and no probabilities, which are computed iteratively, to be "
-            "imported. Explain the model in the library that trained it, or convert its decisions."
+            "SVMClassifier must have support vectors of each class, and no post_transform, to be imported. Explain the "
+            "model in the library that trained it, or convert its decisions."
+        )
+    if any(sigmoids) and len(counts) > 2:
+        raise UnsupportedModelError(
+            f"SVMClassifier with probabilities of {len(counts)} classes is not read: they come out of an iteration of "
+            "many rounds; those of two classes are read. Train with probability=False and calibrate with "
+            "CalibratedClassifierCV, or convert the decisions: options={id(model): {'raw_scores': True}} in skl2onnx."
         )
     weight, rho = (np.array(operator.get(k, []), np.float64) for k in ("coefficients", "rho"))
     support = np.array(operator.get("support_vectors", []), np.float64).reshape(sum(counts), node.width)
@@ -55,7 +63,21 @@ def _decisions(operator: Operator, node: Node) -> Numbers:
     machine = KernelMachine(node, support, each, rho[: len(pairs)], (_kernel(operator, node.width),))
     if len(counts) > 2:
         return Numbers(machine)
+    if any(sigmoids):
+        return _probabilities(operator, machine, *sigmoids)
     return Numbers(Affine(machine, np.array([[-1.0], [1.0]]), np.zeros(2)))
+
+
+def _probabilities(operator: Operator, machine: Node, slope: Sequence[float], shift: Sequence[float]) -> Numbers:
+    """The probabilities of two classes, by libsvm's coupling of Platt's sigmoid, which onnxruntime repeats."""
+    if len(slope) != 1 or len(shift) != 1:
+        raise CorruptModelError(
+            f"SVMClassifier of two classes must have one of prob_a and of prob_b; it has {len(slope)} and {len(shift)}."
+        )
+    second = coupled_probability(scaled(machine, -np.ones(1), np.zeros(1)), slope[0], shift[0])
+    labels = tuple(operator.get("classlabels_strings") or operator.get("classlabels_ints") or ())
+    both = Concat((scaled(second, -np.ones(1), np.ones(1)), second))
+    return Numbers(both, labels if len(labels) == 2 else None)
 
 
 def _kernel(operator: Operator, width: int) -> Factor:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ...errors import CorruptModelError, UnsupportedModelError
 from ...graph import Affine, Array, Concat, Elementwise, Node, Softmax, Tree, TreeEnsemble, assemble
 from ..common.thresholds import at_most_in_float32, less_in_float32
+from .common import AS_A_STEP
 from .proto import Operator
 from .values import Numbers
 
@@ -191,7 +192,10 @@ def _trees(nodes: Nodes, share: float, single: Sequence[bool], outputs: int) -> 
     if np.isnan(nodes.value[[m != "LEAF" for m in nodes.mode]]).any():
         raise CorruptModelError("The thresholds of an ONNX tree must be numbers; one is NaN.")
     if (nodes.feature < 0).any() or (nodes.feature >= len(single)).any():
-        raise CorruptModelError(f"An ONNX tree must split on one of its {len(single)} columns.")
+        raise CorruptModelError(
+            f"An ONNX tree must split on one of the {len(single)} columns that it reads; one splits on column "
+            f"{nodes.feature.max()}, counted from 0. {AS_A_STEP}"
+        )
     order = np.argsort(nodes.tree, kind="stable")
     order = order[nodes.tree[order] >= 0]
     local = np.full(len(nodes.tree), -1)

@@ -18,10 +18,14 @@ from .shape import Shape
 
 @dataclass(frozen=True, eq=False)
 class Fixed:
-    """A constant of the model; `repeated` says that its first axis, of the size 1, stands for the rows."""
+    """A constant of the model; `repeated` says that its first axis, of the size 1, stands for the rows.
+
+    `classes` are those of its columns, where it is the score of a classifier.
+    """
 
     array: NDArray[Any]
     repeated: bool = False
+    classes: tuple[Any, ...] = ()
 
     def numbers(self) -> Array:
         return np.asarray(self.array, np.float64)
