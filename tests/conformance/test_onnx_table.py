@@ -22,25 +22,15 @@ REFUSED = {
     "CatBoostRegressor-mean-and-variance-RMSEWithUncertainty": "must name its classes",
     "CatBoostRegressor-several-targets-MultiQuantile:alpha=0.1,0.5": "must name its classes",
     "CatBoostRegressor-several-targets-MultiRMSE": "must name its classes",
-    "SVC-binary-probability=True": "no probabilities",
-    "NuSVC-binary-probability=True": "no probabilities",
-    "RandomForestClassifier-several-targets": "ZipMap must read rows and columns",
-    "DecisionTreeClassifier-binary-one-class-only": "of constants",
-    "MLPClassifier-several-labels": "onnxruntime cannot run",
-    "Pipeline-regression-QuantileTransformer,-then-trees": "IsNaN",
-    "Pipeline-regression-QuantileTransformer,-then-a-linear-model": "IsNaN",
-    "Pipeline-regression-PowerTransformer,-then-trees": "Pow is read",
-    "Pipeline-regression-PowerTransformer,-then-a-linear-model": "Pow is read",
-    "Pipeline-regression-StackingRegressor-as-a-step,-then-trees": "of its 1 columns",
-    "Pipeline-regression-StackingRegressor-as-a-step,-then-a-linear-model": "of its 1 columns",
-    "Pipeline-regression-StackingRegressor-as-a-step,-passthrough,-then-trees": "of its 1 columns",
-    "Pipeline-regression-StackingRegressor-as-a-step,-passthrough,-then-a-linear-model": "of its 1 columns",
-    "Pipeline-regression-VotingRegressor-as-a-step,-then-trees": "of its 1 columns",
-    "Pipeline-regression-VotingRegressor-as-a-step,-then-a-linear-model": "of its 1 columns",
+    "Pipeline-regression-StackingRegressor-as-a-step,-then-trees": "that is a step of a pipeline",
+    "Pipeline-regression-StackingRegressor-as-a-step,-then-a-linear-model": "that is a step of a pipeline",
+    "Pipeline-regression-StackingRegressor-as-a-step,-passthrough,-then-trees": "that is a step of a pipeline",
+    "Pipeline-regression-StackingRegressor-as-a-step,-passthrough,-then-a-linear-model": "that is a step of a pipeline",
+    "Pipeline-regression-VotingRegressor-as-a-step,-then-trees": "that is a step of a pipeline",
+    "Pipeline-regression-VotingRegressor-as-a-step,-then-a-linear-model": "that is a step of a pipeline",
     "CalibratedClassifierCV-multiclass-isotonic,-folds-that-miss-a-class": "shape mismatch",
-    "MultiOutputClassifier-several-targets": "SequenceConstruct",
 }
-"""Rows that are refused, and a part of the reason: the converter's mistakes, and operators that are not read."""
+"""Rows that are refused, and a part of the reason: files that say something else than the model, or cannot be run."""
 
 LAST_BIT = {
     "Pipeline-regression-PCA-and-KBinsDiscretizer,-then-trees",

@@ -47,6 +47,8 @@ def compared(operator: Operator, values: Sequence[Value]) -> Value | None:
         first, second, kind = second, first, MIRRORED[kind]
     if not isinstance(first, Cells) or not isinstance(second, Fixed) or first.type == "string":
         return None
+    if shape_of(first).joined:
+        return None
     index = shape_of(first).numbered(kind)
     rank, axis = index.ndim, shape_of(first).axis
     numbers = second.numbers()

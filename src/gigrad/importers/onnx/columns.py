@@ -15,6 +15,7 @@ from ...errors import CorruptModelError, UnsupportedModelError
 from ..pipeline.labels import Encode
 from ..pipeline.steps import Clip, Impute, Linear, Single, Stairs, Step
 from ..pipeline.table import Constant, Feature, Table
+from .column_formulas import FOLLOWED, gathered, has_formula
 from .column_steps import STEPS, looked_up, not_zero, then, whole_numbers
 from .proto import Operator
 from .reshaping import RESHAPING, fixed
@@ -56,7 +57,10 @@ def cast(operator: Operator, values: Sequence[Value]) -> Value | None:
 
 def gather(operator: Operator, values: Sequence[Value]) -> Value | None:
     """Gather: columns at constant indices, or constants at the indices in a column."""
-    return RESHAPING[operator.kind](operator, values) if isinstance(values[1], Fixed) else looked_up(operator, values)
+    if isinstance(values[1], Fixed):
+        return RESHAPING[operator.kind](operator, values)
+    found = gathered(operator, values) if operator.kind == "Gather" else None
+    return looked_up(operator, values) if found is None else found
 
 
 # ---------------------------------------------------------------- numbers
@@ -182,10 +186,28 @@ def label_encoder(operator: Operator, values: Sequence[Value]) -> Value | None:
     return then(value, [step] * len(value.features), "LabelEncoder", "float32" if "float" in name else "int64")
 
 
-COLUMNWISE: dict[str, Callable[[Operator, Sequence[Value]], Value | None]] = {
+_PLAIN: dict[str, Callable[[Operator, Sequence[Value]], Value | None]] = {
     **RESHAPING, **STEPS, "Gather": gather, "ArrayFeatureExtractor": gather, "Identity": identity, "Dropout": identity,
     "Cast": cast, "Scaler": scaler, "Imputer": imputer, "Clip": clip, "Add": arithmetic, "Sub": arithmetic,
     "Mul": arithmetic, "Div": arithmetic, "OneHotEncoder": one_hot, "LabelEncoder": label_encoder,
     "Binarizer": binarizer,
 }  # fmt: skip
+
+
+def _either(kind: str) -> Callable[[Operator, Sequence[Value]], Value | None]:
+    """The function of an operator on columns; where it has none, the column is followed as a formula."""
+    plain = _PLAIN.get(kind)
+
+    def apply(operator: Operator, values: Sequence[Value]) -> Value | None:
+        out = None
+        if plain is not None and not (has_formula(values) and kind in FOLLOWED):
+            out = plain(operator, values)
+        return FOLLOWED[kind](operator, values) if out is None and kind in FOLLOWED else out
+
+    return apply
+
+
+COLUMNWISE: dict[str, Callable[[Operator, Sequence[Value]], Value | None]] = {
+    kind: _either(kind) for kind in dict.fromkeys((*_PLAIN, *FOLLOWED))
+}
 """The function for each operator on columns."""

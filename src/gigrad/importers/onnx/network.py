@@ -76,7 +76,7 @@ def read_network(model: Model) -> Read:
     if not isinstance(found, Numbers):
         raise UnsupportedModelError(f"The output {name!r} of this ONNX model does not depend on its inputs.")
     shape = shape_of(any_shape(operators[-1], found))
-    if shape.joined:
+    if shape.lead != 1 or (shape.joined and shape.axis):
         raise UnsupportedModelError(
             f"The output {name!r} of this ONNX model must have an axis for its rows; it is {shape}."
         )
@@ -116,7 +116,7 @@ def _as_read(model: Model, found: Numbers, shape: Shape, slots: _Slots, source: 
 
 def _by_target(shape: Shape) -> tuple[str, ...]:
     """The names of scores without classes: their numbers; with targets before the rows, those of target and score."""
-    if int(np.prod(shape.before)) == 1:
+    if int(np.prod(shape.before)) == 1 or shape.joined:
         return plain_outputs(shape.size)
     places = np.ndindex(*shape.before, *shape.after)
     return tuple(": ".join(map(str, place)) for place in places)

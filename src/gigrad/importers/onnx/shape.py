@@ -93,7 +93,11 @@ class Shape:
         """The shape with the given sizes, None for the axis of the rows; another size may be -1, inferred."""
         if list(sizes).count(None) != 1 or 0 in sizes:
             return self.reshaped([-1 if s is None else s for s in sizes])
-        found = self._around([-1 if s is None else s for s in sizes], list(sizes).index(None))
+        axis = list(sizes).index(None)
+        found = self._around([-1 if s is None else s for s in sizes], axis)
+        if self.joined and -1 not in sizes:  # the rows apart again
+            apart = self._split([-1 if s is None else s for s in sizes], axis)
+            found = apart if apart is not None and not apart.joined else found
         if found is None:
             raise UnsupportedModelError(f"Reshape of a tensor {self} to {list(sizes)} mixes rows, which is not read.")
         return found
