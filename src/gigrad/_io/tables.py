@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, kind_of
-from ..graph.columns import Column
+from ..graph.columns import Column, TableType
 from ..graph.node import Array
 from .encoding import are_missing as are_missing
 from .encoding import encode, encode_series
@@ -225,7 +225,37 @@ def _read_array(X: NDArray[Any], columns: Sequence[Column], what: str) -> Rows:
     else:
         for j, column in enumerate(columns):
             matrix[:, j] = encode(X[:, j], column, what)
+    fill_in(matrix, columns, [_type_of(X.dtype)] * len(columns), what)
     return Rows(check_rows(matrix, columns, what), X, tuple(c.name for c in columns))
+
+
+def _type_of(dtype: np.dtype[Any]) -> TableType:
+    return "integer" if dtype.kind in "iu" else "float32" if dtype == np.float32 else "float64"
+
+
+def _types_in(frame: nw.DataFrame[Any]) -> list[TableType]:
+    return [
+        "integer" if d.is_integer() else "decimal" if d.is_decimal() else "float32" if d == nw.Float32() else "float64"
+        for d in frame.schema.values()
+    ]
+
+
+def fill_in(matrix: Array, columns: Sequence[Column], types: Sequence[TableType], what: str) -> None:
+    """Replace missing values of columns that an imputer fills in the column's own type (`Column.fill`)."""
+    for j, (column, type_) in enumerate(zip(columns, types, strict=True)):
+        if column.fill is None or type_ == "float64":
+            continue
+        missing = np.isnan(matrix[:, j]) | column.stands_for_missing(matrix[:, j])
+        if not missing.any():
+            continue
+        number = column.fill_as(type_)
+        if number is None:
+            raise InputError(
+                f"{what} must hold column {column.name!r} as float64: it is of the type {type_} and has missing "
+                "values, which the model's Imputer fills with a number of that type that cannot be followed here. Cast "
+                "the column to double before the pipeline is fitted and predicts."
+            )
+        matrix[missing, j] = number
 
 
 def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
@@ -244,7 +274,8 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
         given = frame.columns
     elif len(given) != len(columns):
         raise InputError(f"{what} must have the model's {len(columns)} columns; it has {len(given)}.")
-    if len(frame) == 1 and (read := one_frame_row(frame, columns)) is not None:
+    typed = any(c.fill is not None for c in columns)
+    if len(frame) == 1 and not typed and (read := one_frame_row(frame, columns)) is not None:
         return Rows(check_rows(read.matrix, columns, what), frame.to_native(), tuple(map(str, given)), read.cells)
     matrix = np.empty((len(frame), len(columns)), dtype=np.float64)
     at_once = _plain_numbers(frame, columns)
@@ -252,6 +283,8 @@ def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
         matrix[:, at_once] = _as_matrix(frame[:, np.nonzero(at_once)[0].tolist()])
     for j in np.nonzero(~at_once)[0].tolist():
         matrix[:, j] = encode_series(frame.get_column(given[j]), columns[j], what)
+    if typed:
+        fill_in(matrix, columns, _types_in(frame), what)
     return Rows(check_rows(matrix, columns, what), frame.to_native(), tuple(map(str, given)))
 
 
@@ -311,6 +344,8 @@ def bad_rows(table: Any, graph: Graph) -> dict[int, str]:
                     matrix[i, j] = encode(np.array([value, None], dtype=object)[:1], column, "it")[0]
                 except InputError as error:
                     found.setdefault(i, str(error))
+    for i in _not_filled(matrix, graph.columns, _types_in(frame)):
+        found.setdefault(i, "a missing value is filled with a number of the column's type that cannot be followed")
     refused = np.isnan(matrix) & ~np.array([c.missing for c in graph.columns], dtype=bool)
     for what, where in (("is infinite, and no path leads there", np.isinf(matrix)),
                         ("is missing, which this model cannot take", refused),
@@ -318,6 +353,17 @@ def bad_rows(table: Any, graph: Graph) -> dict[int, str]:
         for i, j in np.argwhere(where).tolist():
             found.setdefault(i, f"column {graph.columns[j].name!r} {what}")
     return dict(sorted(found.items()))
+
+
+def _not_filled(matrix: Array, columns: Sequence[Column], types: Sequence[TableType]) -> list[int]:
+    """Fill missing values as `fill_in` does; the rows whose missing values it refuses."""
+    refused: list[int] = []
+    for j, (column, type_) in enumerate(zip(columns, types, strict=True)):
+        try:
+            fill_in(matrix[:, j : j + 1], [column], [type_], "it")
+        except InputError:
+            refused += np.flatnonzero(np.isnan(matrix[:, j]) | column.stands_for_missing(matrix[:, j])).tolist()
+    return refused
 
 
 def check_rows(matrix: Array, columns: Sequence[Column], what: str) -> Array:

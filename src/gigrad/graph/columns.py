@@ -18,6 +18,9 @@ Unknown = Literal["refuse", "missing", "other"]
 KnownAs = Literal["label", "catboost hash"]
 ComparedIn = Literal["float32", "float64"]
 
+TableType = Literal["integer", "float32", "decimal", "float64"]
+"""The types of numbers in a table, as far as what an imputer fills in depends on them."""
+
 _KNOWN_AS: dict[KnownAs, Callable[[Any], Any]] = {"label": lambda value: value, "catboost hash": category_hash}
 
 
@@ -45,6 +48,9 @@ class Column:
         Whether `labels` holds the labels themselves or, for a model that does not store them, their hashes.
     least, most : float or None
         The smallest and the largest number that the model accepts, if it refuses others.
+    fill : float or None
+        What an imputer replaces a missing value by, if it casts that number to the type of the table's column, as
+        Spark's does; NaN if the column is also read without it, so that no one number stands for a missing value.
     """
 
     name: str
@@ -57,6 +63,7 @@ class Column:
     compared_in: ComparedIn = "float32"
     least: float | None = None
     most: float | None = None
+    fill: float | None = None
 
     @property
     def may_be_missing(self) -> bool:
@@ -71,6 +78,13 @@ class Column:
             return np.asarray(values == self.missing_value)
         with np.errstate(over="ignore"):
             return np.asarray(values.astype(np.float32) == np.float32(self.missing_value))
+
+    def fill_as(self, type: TableType) -> float | None:
+        """What stands for a missing value in a table's column of a type; None if no number does."""
+        if self.fill is None or not np.isfinite(self.fill) or type == "decimal":
+            return None
+        number = float(np.trunc(self.fill) if type == "integer" else np.float32(self.fill))
+        return None if bool(self.stands_for_missing(np.array([number]))[0]) else number
 
     def refuses(self, values: Array) -> NDArray[np.bool_]:
         """Which numbers lie outside `least` to `most`, (n,)."""

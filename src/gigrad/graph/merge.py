@@ -113,9 +113,11 @@ def _joined(name: str, readers: Sequence[tuple[Graph, Column]]) -> Column:
                 f"{codes} as a category of unknown labels. Fit the latter on a labelled category."
             )
         least, most = ([v for c in columns if (v := getattr(c, end)) is not None] for end in ("least", "most"))
+        fills = {c.fill for c in columns}
         return replace(
-            columns[0], name=name, missing=missing, least=max(least, default=None), most=min(most, default=None)
-        )
+            columns[0], name=name, missing=missing, least=max(least, default=None), most=min(most, default=None),
+            fill=fills.pop() if len(fills) == 1 else float("nan"),
+        )  # fmt: skip
     as_it_comes = [g.label for g, c in readers if c.labels is None]
     refusing = [set(c.labels) for c in labelled if c.labels is not None and c.unknown == "refuse"]
     union = dict.fromkeys(label for c in labelled for label in c.labels or ())

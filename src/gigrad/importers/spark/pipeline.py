@@ -68,7 +68,9 @@ def read_pipeline(stages: Sequence[Stage]) -> Pipeline:
     features = [Derived(f.column) if _bare(f) else f for f in read_as]
     inner = replace(read.graph, columns=columns, witnesses=())
     graph = behind(inner, features, False, list(found.raw), True, (), ())
-    bounded = tuple(_within(c, found.bounds.get(j)) for j, c in enumerate(graph.columns))
+    bounded = tuple(
+        replace(_within(c, found.bounds.get(j)), fill=_filled(j, found.features)) for j, c in enumerate(graph.columns)
+    )
     used = tuple(stages[i] for i in sorted(found.used))
     label = f"PipelineModel({', '.join(s.name for s in (*used, model))})"
     graph = replace(graph, columns=bounded, label=label)
@@ -233,6 +235,19 @@ def _within(column: Column, bounds: tuple[float, float] | None) -> Column:
         return column
     low, high = bounds
     return replace(column, least=low if np.isfinite(low) else None, most=high if np.isfinite(high) else None)
+
+
+def _filled(column: int, features: Cells) -> float | None:
+    """What an Imputer makes of a missing value, before it casts that to the type of the DataFrame's column.
+
+    None if the column has no Imputer, or one whose number is the same in every type; NaN if it is also read without it.
+    """
+    steps = [f.steps[:1] for f in features if f.column == column]
+    fills = {float(s[0].fill) if s and isinstance(s[0], Impute) else None for s in steps}
+    numbers = [v for v in fills if v is not None]
+    if not numbers or all(v == np.trunc(v) == np.float32(v) for v in numbers):
+        return None
+    return numbers[0] if len(fills) == 1 else np.nan
 
 
 def labels_in_spark(column: Column) -> list[Any]:
