@@ -73,6 +73,33 @@ def test_missing_values_are_those_of_spark(saved: Path) -> None:
         load_spark(saved / "multinomial").predict(awkward(3, 1).assign(job="pilot", home="pilot"))
 
 
+def test_an_imputer_fills_in_the_type_of_the_column(saved: Path) -> None:
+    """Spark casts the number that it fills in to the type of the DataFrame's column, which the table here has."""
+    graph = load_spark(saved / "gbt")
+    (column,) = [c for c in graph.columns if c.name == "income"]
+    assert column.fill is not None
+    assert column.fill != np.trunc(column.fill)
+    plain = {n: v.to_list() for n, v in table(6).items()}
+    plain["income"] = [3, 4, None, 5, None, 6]
+
+    def given(kind: Any) -> pa.Table:
+        return pa.table({**plain, "income": pa.array(plain["income"], kind)})
+
+    def filled(number: float) -> Any:
+        return graph.predict(
+            pa.table({**plain, "income": pa.array([number if v is None else v for v in plain["income"]])})
+        )
+
+    assert np.array_equal(graph.predict(given(pa.int32())), filled(float(np.trunc(column.fill))))
+    assert np.array_equal(graph.predict(given(pa.int64()).slice(2, 1)), filled(float(np.trunc(column.fill)))[2:3])
+    assert np.array_equal(graph.predict(given(pa.float32())), filled(float(np.float32(column.fill))))
+    with pytest.warns(gig.ColumnWarning, match="pass integers then"):
+        doubles = graph.predict(given(pa.float64()))
+    assert np.array_equal(doubles, filled(column.fill))
+    with pytest.raises(gig.InputError, match=r"'income' as float64.*of the type decimal"):
+        graph.predict(given(pa.decimal128(5, 0)))
+
+
 def test_numbers_are_indexed_by_their_text(saved: Path) -> None:
     graph = load_spark(saved / "scaled_tree")
     numbers, text = table(9), table(9)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from spark_pipelines import ARCHIVE, awkward
 
 import gigrad as gig
+from gigrad._io.modelfiles.spark_folder import load_spark
 
 if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
     pytest.skip("Spark needs Java, which is not here", allow_module_level=True)
@@ -42,6 +45,39 @@ def test_the_cluster_gives_the_local_answer(spark: Any, model: Any) -> None:
     credits = there[[f"credit_{name}" for name in here.feature_names]].to_numpy()
     assert np.array_equal(credits, here.values)
     np.testing.assert_allclose(there["prediction"], here.predictions, rtol=0, atol=1e-15)  # Spark's own are those here
+
+
+def test_an_imputer_on_integers(spark: Any, tmp_path: Path) -> None:
+    """Live, from a folder and on the cluster: what Spark fills into a column of integers, and into one of float32."""
+    from pyspark.ml import Pipeline
+    from pyspark.ml.feature import Imputer, VectorAssembler
+    from pyspark.ml.regression import LinearRegression
+    from pyspark.sql.types import DoubleType, FloatType, IntegerType, StructField, StructType
+
+    import gigrad.spark
+
+    rng = np.random.default_rng(0)
+    age = [None if i % 5 == 0 else int(v) for i, v in enumerate(rng.integers(20, 70, 60))]
+    debt = [None if i % 7 == 0 else float(np.float32(v)) for i, v in enumerate(rng.normal(size=60))]
+    due = [float((a or 30) + 3.0 * (d or 0.0)) for a, d in zip(age, debt, strict=True)]
+    kinds = {"age": IntegerType(), "debt": FloatType(), "due": DoubleType()}
+    schema = StructType([StructField(name, kind) for name, kind in kinds.items()])
+    frame = spark.createDataFrame(list(zip(age, debt, due, strict=True)), schema).coalesce(1)
+    stages = [
+        Imputer(inputCols=["age", "debt"], outputCols=["a", "d"]),
+        VectorAssembler(inputCols=["a", "d"], outputCol="features"),
+        LinearRegression(labelCol="due"),
+    ]
+    fitted = Pipeline(stages=stages).fit(frame)
+    own = np.array([row[0] for row in fitted.transform(frame).select("prediction").collect()])
+    fitted.write().save(f"file://{tmp_path / 'model'}")
+    table = pa.table({"age": pa.array(age, pa.int32()), "debt": pa.array(debt, pa.float32())})
+    np.testing.assert_allclose(load_spark(tmp_path / "model").predict(table), own, rtol=1e-13)
+    explainer = gig.Explainer(fitted, table.slice(0, 9))
+    here = explainer(table)
+    np.testing.assert_allclose(here.predictions, own, rtol=1e-13)
+    there = gigrad.spark.explain(frame, explainer, id_cols=["due"]).toPandas()
+    assert np.array_equal(there[["credit_age", "credit_debt"]].to_numpy(), here.values)
 
 
 def test_what_spark_refuses_is_said(model: Any) -> None:

@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, kind_of
+from ..errors import ColumnWarning, InputError, kind_of, warn
 from ..graph.columns import Column, TableType
 from ..graph.node import Array
 from .encoding import are_missing as are_missing
@@ -243,10 +243,13 @@ def _types_in(frame: nw.DataFrame[Any]) -> list[TableType]:
 def fill_in(matrix: Array, columns: Sequence[Column], types: Sequence[TableType], what: str) -> None:
     """Replace missing values of columns that an imputer fills in the column's own type (`Column.fill`)."""
     for j, (column, type_) in enumerate(zip(columns, types, strict=True)):
-        if column.fill is None or type_ == "float64":
+        if column.fill is None:
             continue
         missing = np.isnan(matrix[:, j]) | column.stands_for_missing(matrix[:, j])
         if not missing.any():
+            continue
+        if type_ == "float64":
+            _warn_of_integers(matrix[~missing, j], column, what)
             continue
         number = column.fill_as(type_)
         if number is None:
@@ -256,6 +259,18 @@ def fill_in(matrix: Array, columns: Sequence[Column], types: Sequence[TableType]
                 "the column to double before the pipeline is fitted and predicts."
             )
         matrix[missing, j] = number
+
+
+def _warn_of_integers(present: Array, column: Column, what: str) -> None:
+    """Warn where float64 may be what a conversion has made of integers with missing values, as pandas does."""
+    whole = column.fill_as("integer")
+    if whole is not None and whole != column.fill and len(present) and (present == np.trunc(present)).all():
+        warn(
+            f"{what} has whole numbers and missing values in column {column.name!r}, as float64, so they are filled "
+            f"with {column.fill:.6g}. If the model reads a column of integers, its Imputer fills them with "
+            f"{whole:g}: pass integers then (Int64 in pandas, or a pyarrow table).",
+            ColumnWarning,
+        )
 
 
 def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:

@@ -302,9 +302,7 @@ def _broadcast(operator: Operator, values: Sequence[Value]) -> tuple[list[NDArra
         if any(s != first for s in shapes) or any(v.array.size != 1 for v in values if isinstance(v, Fixed)):
             return None, None
         every = np.arange(first.size)
-        return [
-            np.broadcast_to(v.array.ravel(), every.shape) if isinstance(v, Fixed) else every for v in values
-        ], first
+        return [np.broadcast_to(v.array.ravel(), every.shape) if isinstance(v, Fixed) else every for v in values], first
     if len({(s.axis, s.rank) for s in shapes}) > 1:
         return None, None
     tensors = [v.numbers() if isinstance(v, Fixed) else shape_of(v).numbered(operator.kind) for v in values
