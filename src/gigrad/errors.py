@@ -88,7 +88,7 @@ class IdWarning(UserWarning):
 
 
 class ColumnWarning(UserWarning):
-    """Columns may be of another type than the table says: 0 and 1 alone, or integers as float64; the message names them."""
+    """Columns may be of another type than the table says: flags of 0 and 1, or integers as float64; it names them."""
 
 
 class CostWarning(UserWarning):

@@ -57,7 +57,7 @@ def test_probabilities_of_two_classes(table: Any) -> None:
 
 def test_probabilities_of_three_classes_are_refused(table: Any) -> None:
     model = SVC(probability=True, random_state=0).fit(table, np.digitize(table[:, 0], [-0.5, 0.5]))
-    with pytest.raises(gig.UnsupportedModelError, match="probabilities of 3 classes.*CalibratedClassifierCV"):
+    with pytest.raises(gig.UnsupportedModelError, match=r"probabilities of 3 classes.*CalibratedClassifierCV"):
         gig.import_model(skl2onnx.to_onnx(model, table[:1]))
 
 

@@ -331,7 +331,7 @@ def _applied(operator: Operator, operands: Sequence[Pieces], type_: str, place: 
     if kind == "IsNaN":
         return are_nan(operands[0])
     if kind == "Where":
-        return chosen(*operands, type_)
+        return chosen(operands[0], operands[1], operands[2], type_)
     if kind == "Pow":
         return power(operands[0], float(operands[1].values[0]), type_) if len(operands[1].terms) == 1 else _no()
     if kind == "Log":
