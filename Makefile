@@ -145,7 +145,7 @@ models: $(STAMPS)/test
 
 # Every claim about speed, as ratios in one run on this machine.
 bench: $(STAMPS)/test
-	cd benchmarks && ../$(PY) run.py && ../$(PY) mixed.py && ../$(PY) corners.py && ../$(PY) history.py
+	cd benchmarks && ../$(PY) run.py && ../$(PY) mixed.py && ../$(PY) corners.py && ../$(PY) settling.py && ../$(PY) history.py
 
 # The pages, in docs/_build/html. A warning is an error; nothing on them is fetched when they are read.
 docs: $(STAMPS)/docs

@@ -64,6 +64,16 @@ def test_the_benchmarks_of_corners_run(tmp_path: Path) -> None:
     assert "| ms a pair |" in (tmp_path / "corners.md").read_text()
 
 
+def test_the_benchmark_of_settling_runs(tmp_path: Path) -> None:
+    command: list[str | Path] = [sys.executable, BENCHMARKS / "settling.py", "--quick", "--folder", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (line,) = json.loads((tmp_path / "settling.json").read_text())["lines"]
+    assert line["references"] < 500
+    assert line["wrong"] == 0
+    assert "| faster |" in (tmp_path / "settling.md").read_text()
+
+
 @pytest.mark.slow
 def test_the_benchmark_of_the_service_runs(tmp_path: Path) -> None:
     """A few hundred requests, every answer compared; memory is watched in the long run that results/ has."""

@@ -35,19 +35,26 @@ STEPS = 2
 
 class Schedule(NamedTuple):
     """The smallest sample, its growth between looks, and the largest share of the references in the certainty stratum
-    for one feature."""
+    for one feature; and of how many more references, as a multiple of the sample, margin credits alone are computed."""
 
     first: int
     growth: float
     rare: float
+    beside: float = 0.0
 
 
 class Estimate(NamedTuple):
-    """Mean credits over all references (p,), and the covariance of their errors (p, p) with its degrees of freedom."""
+    """Of some rows, mean credits over all references (n, p), and the covariances of their errors (n, p, p) with their
+    degrees of freedom."""
 
     mean: Array
     covariance: Array
     freedom: int
+
+    @property
+    def variance(self) -> Array:
+        """(n, p)"""
+        return np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2), 0.0)
 
 
 @dataclass(frozen=True)
@@ -87,28 +94,44 @@ class Plan:
         """The same for another number of references to be drawn from."""
         return Plan.of(self.confidence, self.top, self.tie, self.features, references, self.schedule)
 
+    @property
+    def beside(self) -> tuple[int, ...]:
+        """How many of the references at the end of the order are known by their margin credits alone, at each look.
+
+        In the end all that were not drawn.
+        """
+        wanted = [int(self.schedule.beside * n) for n in self.looks]
+        all_ = [n + m > LAST * self.references for n, m in zip(self.looks, wanted, strict=True)]
+        if not any(all_):
+            return tuple(wanted)
+        first = all_.index(True)
+        return (*wanted[:first], *[self.references - self.looks[first]] * (len(wanted) - first))
+
     def quantile(self, freedom: int) -> float:
         """The half-width of the interval of a credit, in standard errors."""
-        return student(-NormalDist().inv_cdf(self._miss * (1.0 - PAIRS) / (2 * self.features)), freedom)
+        z = -NormalDist().inv_cdf(self._miss * (1.0 - PAIRS) / (2 * self.features))
+        return float(student(np.array(z), freedom))
 
     @property
     def _miss(self) -> float:
         return (1.0 - self.confidence) / len(self.looks)
 
     def far(self, guess: Array) -> Ints:
-        """How far each feature lies from the cut between reasons and others, in steps of `STEP` up to `STEPS`, (p,).
+        """How far each feature lies from the cut between reasons and others, in steps of `STEP` up to `STEPS`, (n, p).
 
-        By a guess of the adverse credits that was made before anything was drawn.
+        By a guess of the adverse credits of rows, (n, p), that does not depend on what is drawn.
         """
-        largest = float(guess.max(initial=0.0))
-        if largest <= 0.0 or self.features <= self.top:
-            return np.zeros(self.features, np.int64)
-        order = -np.sort(-guess)
-        cut = max(float(order[self.top - 1] + order[self.top]) / 2.0, 0.0)
-        return np.asarray(np.minimum(np.rint(np.abs(guess - cut) / (STEP * largest)), STEPS), np.int64)
+        if self.features <= self.top:
+            return np.zeros(guess.shape, np.int64)
+        largest = guess.max(axis=1, keepdims=True)
+        order = -np.sort(-guess, axis=1)
+        cut = np.maximum((order[:, [self.top - 1]] + order[:, [self.top]]) / 2.0, 0.0)
+        steps = np.rint(np.abs(guess - cut) / (STEP * np.where(largest > 0.0, largest, 1.0)))
+        return np.where(largest > 0.0, np.minimum(steps, STEPS), 0).astype(np.int64)
 
-    def pair_quantiles(self, far: Ints, freedom: int) -> Array:
-        """The half-width of the interval of a difference of two credits, in standard errors, by the sum of their `far`.
+    def pair_quantiles(self, far: Ints) -> Array:
+        """The half-width of the interval of a difference of two credits, for known variances in standard errors, by the
+        sum of their `far`, (n, 2 * STEPS + 1).
 
         If a wrong reason is given in place of a right one, the omitted one belongs to the true reasons, a set of at
         most `top` features, and the given one does not: only comparisons between that set and the others can be wrong.
@@ -116,25 +139,32 @@ class Plan:
         for a set of weight t add up to t * (all - t); the sum of the `top` largest weights bounds t for every set.
         """
         weight = 8.0**-far
-        whole, most = float(weight.sum()), float(np.sort(weight)[::-1][: self.top].sum())
-        sets = most * (whole - most) if most < whole / 2.0 else whole**2 / 4.0
-        miss = self._miss * PAIRS / sets
-        return np.array([student(-NormalDist().inv_cdf(miss * 8.0**-k), freedom) for k in range(2 * STEPS + 1)])
+        whole, most = weight.sum(axis=1), -np.sort(-weight, axis=1)[:, : self.top].sum(axis=1)
+        sets = np.where(most < whole / 2.0, most * (whole - most), whole**2 / 4.0)
+        miss = (self._miss * PAIRS / sets)[:, None] * 8.0 ** -np.arange(2 * STEPS + 1)
+        return np.array([[-NormalDist().inv_cdf(x) for x in one] for one in miss.tolist()])
 
-    def settled(self, found: Estimate, far: Ints) -> bool:
-        """Whether the reasons by these estimated adverse credits are, with confidence, those of all references."""
-        variance = np.maximum(np.diag(found.covariance), 0.0)
+    def settled(self, found: Estimate, far: Ints, widths: Array) -> NDArray[np.bool_]:
+        """Whether the reasons by these estimated adverse credits are, with confidence, those of all references, (n,).
+
+        With the `far` of the rows, and their `pair_quantiles`.
+        """
+        top = min(self.top, self.features)
+        order = np.argsort(-found.mean, axis=1, kind="stable")
+        mean, variance, far = (np.take_along_axis(x, order, axis=1) for x in (found.mean, found.variance, far))
         half = self.quantile(found.freedom) * np.sqrt(variance)
-        tie = self.tie * max(float((found.mean - half).max()), 0.0)
-        given, left = named(found.mean, self.top)
-        if (found.mean[given] - half[given] < -tie).any():
-            return False
-        if len(given) < self.top:
-            return bool((found.mean[left] + half[left] <= tie).all())
-        apart = found.mean[given][:, None] - found.mean[left]
-        spread = variance[given][:, None] + variance[left] - 2.0 * found.covariance[np.ix_(given, left)]
-        width = self.pair_quantiles(far, found.freedom)[far[given][:, None] + far[left]]
-        return bool((apart + tie >= width * np.sqrt(np.maximum(spread, 0.0))).all())
+        tie = self.tie * np.maximum((mean - half).max(axis=1, keepdims=True), 0.0)
+        count = (mean[:, :top] > 0).sum(axis=1)
+        given = np.arange(self.features) < count[:, None]
+        adverse = (~given | (mean - half >= -tie)).all(axis=1)
+        no_other = (given | (mean + half <= tie)).all(axis=1)
+        apart = mean[:, :top, None] - mean[:, None, top:]
+        row = np.arange(len(mean))[:, None, None]
+        both = found.covariance[row, order[:, :top, None], order[:, None, top:]]
+        spread = np.maximum(variance[:, :top, None] + variance[:, None, top:] - 2.0 * both, 0.0)
+        width = student(widths, found.freedom)[row, far[:, :top, None] + far[:, None, top:]]
+        separate = (apart + tie[:, :, None] >= width * np.sqrt(spread)).all(axis=(1, 2))
+        return np.asarray(adverse & np.where(count < top, no_other, separate))
 
 
 def named(adverse: Array, top: int) -> tuple[Ints, Ints]:
@@ -144,9 +174,9 @@ def named(adverse: Array, top: int) -> tuple[Ints, Ints]:
     return order[:count], order[count:]
 
 
-def student(z: float, freedom: int) -> float:
-    """The quantile of Student's distribution at the level of a normal one, z (Abramowitz and Stegun, 26.7.5)."""
+def student(z: Array, freedom: int) -> Array:
+    """Quantiles of Student's distribution at the levels of normal ones, z (Abramowitz and Stegun, 26.7.5)."""
     first = (z**3 + z) / 4.0
     second = (5.0 * z**5 + 16.0 * z**3 + 3.0 * z) / 96.0
     third = (3.0 * z**7 + 19.0 * z**5 + 17.0 * z**3 - 15.0 * z) / 384.0
-    return z + first / freedom + second / freedom**2 + third / freedom**3
+    return np.asarray(z + first / freedom + second / freedom**2 + third / freedom**3)
