@@ -151,7 +151,8 @@ class Plan:
         """
         top = min(self.top, self.features)
         order = np.argsort(-found.mean, axis=1, kind="stable")
-        mean, variance, far = (np.take_along_axis(x, order, axis=1) for x in (found.mean, found.variance, far))
+        mean, variance = (np.take_along_axis(x, order, axis=1) for x in (found.mean, found.variance))
+        far = np.take_along_axis(far, order, axis=1)
         half = self.quantile(found.freedom) * np.sqrt(variance)
         tie = self.tie * np.maximum((mean - half).max(axis=1, keepdims=True), 0.0)
         count = (mean[:, :top] > 0).sum(axis=1)

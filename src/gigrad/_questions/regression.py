@@ -183,7 +183,7 @@ def _products(rest: Array) -> Array:
 def _inflated(covariance: Array, unseen: Array) -> Array:
     """Covariances (rows, p, p) with standard deviations times `unseen`, 0 where that is infinite."""
     seen = np.where(np.isinf(unseen), 0.0, unseen)
-    return covariance * np.outer(seen, seen)
+    return np.asarray(covariance * np.outer(seen, seen))
 
 
 def _held_to_sum(mean: Array, covariance: Array, total: Array) -> tuple[Array, Array]:

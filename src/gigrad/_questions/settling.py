@@ -160,7 +160,8 @@ class _Seen(NamedTuple):
     beside: Array  # (rows, p): the sum of margin credits over the references at the end of the order
 
     def only(self, some: NDArray[np.bool_]) -> _Seen:
-        aim, drawn = (type(x)(*(part[some] for part in x)) for x in (self.aim, self.drawn))
+        aim = Aim(self.aim.total[some], self.aim.far[some], self.aim.widths[some])
+        drawn = Drawn(*(part[some] for part in self.drawn))
         return _Seen(self.row[some], aim, drawn, self.beside[some])
 
 
