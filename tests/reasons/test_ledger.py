@@ -189,7 +189,7 @@ def test_the_command_line_verifies_folders(office: Path, tmp_path: Path, monkeyp
     assert done.stdout.count("records, unchanged, and reproduced by the model") == 2
     assert "its signature was not checked (--key-file)" in done.stdout
     done = called(f"{verify}/a.jsonl.gz --key-file {tmp_path}/key", office, monkeypatch)
-    assert (done.exit_code, "whole, signed by this key" in done.stdout) == (0, True), done.stderr
+    assert (done.exit_code, "unchanged, signed by this key" in done.stdout) == (0, True), done.stderr
     done = called(f"{verify} --key-file {tmp_path}/key", office, monkeypatch)
     assert (done.exit_code, "not signed" in done.stderr) == (9, True)
     called(f"gigrad save model.json {how} -q -o {tmp_path}/e.gig", office, monkeypatch)

@@ -271,7 +271,7 @@ def test_the_command_line_with_spark(
     assert sorted(p.name for p in tmp_path.iterdir()) == left, "nothing is written before every row was looked at"
     done = testing.CliRunner().invoke(app, [*line, "new", "--on-error", "skip"])
     assert done.exit_code == 0, done.stderr
-    assert "1 rows could not be explained; new.rejects says which and why" in done.stderr
+    assert "1 rows could not be explained; new.rejects lists them with the reasons" in done.stderr
     assert pq.read_table(tmp_path / "new").num_rows == 299
     assert pq.read_table(tmp_path / "new.rejects").to_pylist()[0]["loan"] == 0
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*left, "new", "new.rejects"])
