@@ -52,7 +52,7 @@ def office(tmp_path_factory: Any) -> Path:
         ("gigrad explain model.json new.csv --reference past.csv --on-error maybe -o x.csv", 3, "fail, skip or null"),
         ("gigrad explain model.json new.csv --reference past.csv --tol 7 -o x.csv", 3, "tol must lie between"),
         ("gigrad explain model.json new.csv --reference past.csv --threads 0 -o x.csv", 3, "n_threads must be"),
-        ("gigrad explain model.json new.csv --reference past.csv --cutoff 0.5 -o x.csv", 3, "which says who passes"),
+        ("gigrad explain model.json new.csv --reference past.csv --cutoff 0.5 -o x.csv", 3, "which decides who passes"),
         ("gigrad explain model.json new.csv --reference past.csv --weights nobody -o x.csv", 3, "'nobody'"),
         (
             "gigrad explain new.csv new.csv --reference past.csv -o x.csv",
