@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -97,6 +98,7 @@ def walks(
     With `loosely` set a loose tolerance may be met by asking wide layers at a few times: corners are not told then. The
     other arguments are those of `attribute`.
     """
+    _keep_freed_memory()
     players = np.arange(roles.source.width) if settings.players is None else settings.players
     ends = EndValues.of(roles, paths)
     table = Table.of(roles, ends)
@@ -126,6 +128,17 @@ def walks(
     alone = replace(settings, n_threads=1) if threads > 1 else settings
     for parts in in_order(lambda block: walked(block, alone), itertools.chain(begun, blocks), threads):
         yield from parts
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Free one large, untouched block of memory, once in a process, which raises glibc's mmap threshold.
+
+    Until it has freed a block this large, glibc returns the memory of freed arrays to the system and faults it in again
+    page by page: without this the paper's ensemble takes 1.35 times as long (`benchmarks/results/limits.md`). The
+    threshold adapts up to 32 MB; other allocators ignore it.
+    """
+    np.empty(31 << 17)
 
 
 def _block_size(roles: Roles, settings: Settings, pieces: int) -> int:
