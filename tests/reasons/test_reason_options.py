@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import fields
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -41,5 +42,6 @@ def test_commands_have_every_option_but_groups_which_a_configuration_has() -> No
 def test_an_unknown_option_is_an_error_that_names_the_nearest_one() -> None:
     model = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
     explainer = gig.Explainer(model, [[0.0]])
+    wrong: dict[str, Any] = {"everybody": True, "min_shares": 0.1}
     with pytest.raises(TypeError, match="'min_shares'; did you mean 'min_share'"):
-        reason_task(explainer, pa.schema([("x0", pa.float64())]), everybody=True, min_shares=0.1)
+        reason_task(explainer, pa.schema([("x0", pa.float64())]), **wrong)
