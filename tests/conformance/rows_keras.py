@@ -192,7 +192,7 @@ KNOWN = (
     row("Functional", "regression", "one embedding of several columns", several_codes),
     Row("Keras", "tensorflow", "Functional", "binary", "StringLookup, IntegerLookup on text and numbers", lookups),
 )  # fmt: skip
-ON_TORCH = (
+AUTOGRAD = (
     sequential("Conv1D, pooling", "any", lambda nn: [
         nn.Reshape((4, 1)), nn.Conv1D(3, 2, activation="tanh"), nn.AveragePooling1D(2), nn.Flatten(), nn.Dense(1)]),
     sequential("LSTM", "binary", lambda nn: [nn.Reshape((2, 2)), nn.LSTM(3), nn.Dense(1, activation="sigmoid")]),
@@ -205,6 +205,6 @@ ON_TORCH = (
     row("Functional", "regression", "an embedding with a mask before a recurrent layer", masked),
     row("Model", "any", "a class of its own, through autograd", own_model),
 )  # fmt: skip
-"""Layers that are explained through autograd, which is exact on the torch backend alone."""
+"""Layers that are explained through the backend's autograd."""
 
-ROWS = (*KNOWN, *(ON_TORCH if os.environ.get("KERAS_BACKEND", "torch") == "torch" else ()))
+ROWS = (*KNOWN, *AUTOGRAD)

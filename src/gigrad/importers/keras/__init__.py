@@ -31,7 +31,7 @@ from ...graph.witness import LOW_PRECISION
 from ..common.codes import coded, on_codes, with_codes
 from ..common.links import SINGLE, plain_outputs
 from ..common.rounding import NodeScale, sum_units
-from ..torch.call import InHalves, Largest, TorchValue
+from ..torch.call import InHalves, Largest
 from .inputs import Given, are_named, as_taken, column_names, shape_without_rows
 from .network import Read, read_network
 from .values import Weights
@@ -57,7 +57,7 @@ def import_keras(model: Any) -> Graph:
         return read.with_witness(_witness_of_nodes(model, read))
     if read.masks:  # they pass from layer to layer beside the numbers
         return replace(_whole(model), output_names=read.graph.output_names)
-    return read.with_witness(_witness_of_functions(model, read.graph, read.inputs))
+    return read.with_witness(_witness_of_functions(model, read))
 
 
 def is_keras(model: Any) -> bool:
@@ -149,7 +149,7 @@ def function_of(model: Any, columns: tuple[Column, ...], named: bool = False) ->
     source = Input(len(columns))
     node = opaque(call, label, with_codes(source, columns), sum(int(np.prod(shape)) for shape in found.shapes))
     graph = Graph(columns, source, node, node, plain_outputs(node.width), named=named, label=str(model.name))
-    return replace(graph, witnesses=(_witness_of_functions(model, graph, inputs),))
+    return replace(graph, witnesses=(_witness_of_functions(model, Read(graph, inputs), call),))
 
 
 def _inputs(model: Any, width: int | None = None) -> tuple[Given, ...]:
@@ -182,7 +182,8 @@ def _call(model: Any, inputs: tuple[Given, ...]) -> Any:
     from .autograd import Place, call_of
 
     places = [Place(i) for i in range(len(inputs))]
-    return call_of(model, [_asked(model, inputs, places)], {}, [g.shape for g in inputs], [g.whole for g in inputs])
+    shapes, whole = [g.shape for g in inputs], [g.whole for g in inputs]
+    return call_of(model, [_asked(model, inputs, places)], {}, shapes, whole, type(model).__name__)
 
 
 def _asked(model: Any, inputs: tuple[Given, ...], parts: list[Any]) -> Any:
@@ -206,15 +207,35 @@ def _witness_of_nodes(model: Any, read: Read) -> Witness:
 _SINGLE_UNITS = SINGLE / 2.0**-53
 
 
-def _witness_of_functions(model: Any, graph: Graph, inputs: tuple[Given, ...]) -> Witness:
-    """The model's own predictions, and those of the whole of it in float64, which the graph must reproduce."""
+def _witness_of_functions(model: Any, read: Read, call: Any = None) -> Witness:
+    """The model's own predictions, and those of the whole of it in float64, which the graph must reproduce.
+
+    `call` is that of the whole model, if the graph is that function.
+    """
+    graph, inputs = read.graph, read.inputs
     own, node, label = _Own(model, inputs, graph.columns), graph.score, graph.label
-    if any(isinstance(n, TreeEnsemble) for n in topological(node)):  # bins of numbers in float32 are others in float64
+    if read.labels or any(isinstance(n, TreeEnsemble) for n in topological(node)):
+        # labels are no numbers, and bins of numbers in float32 are others in float64
         return Witness(node, own, label, rtol=LOW_PRECISION, scale=_LargestOwn(own))
-    # The model as it is when it is asked: one that was trained on in the meantime is not the one of the graph.
-    value = TorchValue(lambda x: _call(model, inputs)(x), label)
+    rtol = 1e-9 if call is not None or _constants_are_exact() else 16 * SINGLE
+    call = call or _call(model, inputs)
+
+    def value(x: Array) -> Any:
+        # The model as it is when it is asked: one that was trained on in the meantime is not the one of the graph.
+        return call.now().value(x)
+
     exact, scale = (on_codes(ask, graph.columns) for ask in (InHalves(value, label), Largest(value)))
-    return Witness(node, own, label, scale=scale, exact=exact)
+    return Witness(node, own, label, rtol=rtol, scale=scale, exact=exact)
+
+
+def _constants_are_exact() -> bool:
+    """Whether constants in the code of layers are the same numbers in the whole model as in nodes.
+
+    On TensorFlow and JAX the whole model has them in float32, as it computes with them (`traced.py`).
+    """
+    import keras
+
+    return bool(keras.config.backend() == "torch")
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import UnsupportedModelError
-from ...graph import Column, Input, Node, Opaque, Select, value_of
+from ...errors import GigradError, UnsupportedModelError
+from ...graph import Array, Column, Input, Node, Opaque, Select, value_of
 from ..common.codes import with_codes
-from ..torch.call import TorchGradient, TorchValue
 from ..torch.embedding import columns_asked
-from .doubled import Asked, in_double
 from .values import Value, side_by_side
 from .walk import Walk
 
 Shape = tuple[int, ...]
+Asked = list[tuple[int, Any]]  # the number of rows of a table, and the rows that were asked for
 State = tuple[tuple[NDArray[Any], ...], tuple[NDArray[Any], ...]]
 
 
@@ -32,7 +31,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a layer, an operation or a whole model as a function of float64 tensors, (n, width) -> (n, outputs).
+    """A call of a layer, an operation or a whole model as a function of float64 numbers, (n, width) -> (n, outputs).
 
     Attributes
     ----------
@@ -53,34 +52,54 @@ class Call:
     shapes: tuple[Shape, ...]
     whole: tuple[bool, ...]
 
-    def __call__(self, x: Any) -> Any:
-        import torch
-
-        return torch.cat([out.reshape(len(x), -1).to(x.device).double() for out in self.outputs(x)], dim=1)
-
-    def outputs(self, x: Any, asked: Asked | None = None) -> list[Any]:
-        """The tensors that the call gives, in their shapes."""
-        import torch
-
+    def split(self, x: Any) -> list[Any]:
+        """The tensors that stand side by side in rows of numbers, all of them as numbers."""
         edges = np.cumsum([0, *(_size(shape) for shape in self.shapes)]).tolist()
-        given = [
-            x[:, begin:end].reshape(len(x), *shape)
-            for begin, end, shape in zip(edges, edges[1:], self.shapes, strict=False)
-        ]
-        given = [part.int() if whole else part for part, whole in zip(given, self.whole, strict=True)]
-        with in_double(asked):
-            args, kwargs = self.arguments(given)
-            if self.state is None:
-                out = self.layer(*args, **kwargs)
-            else:
-                variables = [[torch.from_numpy(v) for v in part] for part in self.state]
-                out, _ = self.layer.stateless_call(*variables, *args, **kwargs)
+        parts = zip(edges, edges[1:], self.shapes, strict=False)
+        return [x[:, begin:end].reshape(len(x), *shape) for begin, end, shape in parts]
+
+    def outputs(self, variables: Any, tensors: Sequence[Any]) -> list[Any]:
+        """What Keras gives for tensors of its backend, with these values of its variables."""
+        args, kwargs = self.arguments(tensors)
+        if self.state is None:
+            return list(_flat(self.layer(*args, **kwargs)))
+        out, _ = self.layer.stateless_call(*variables, *args, **kwargs)
         return list(_flat(out))
 
+    def now(self) -> Call:
+        """The same with the weights that the layer has now: it may have been trained on."""
+        return replace(self, state=_state(self.layer))
 
-def call_of(layer: Any, args: Sequence[Any], kwargs: Mapping[str, Any], shapes: Any, whole: Any) -> Call:
-    """A call of a layer of a model on the torch backend, with the weights that it has now."""
-    _refuse_backend(layer)
+
+class Asks(Protocol):
+    """How a backend evaluates a call, in float64.
+
+    `value` gives an Opaque's values for arrays, `gradient` its pullback, and `show` what a few rows show of it; `now`
+    is the same with the weights of now.
+    """
+
+    @property
+    def value(self) -> Callable[[Array], Array]: ...
+
+    @property
+    def gradient(self) -> Callable[[Array, Array], Array]: ...
+
+    def show(self, rows: Array) -> Shown: ...
+
+    def now(self) -> Asks: ...
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The shapes of the outputs for some rows, the lookups in tables on the way, and whether a mask goes with them."""
+
+    shapes: list[Shape]
+    asked: Asked
+    masks: bool
+
+
+def call_of(layer: Any, args: Sequence[Any], kwargs: Mapping[str, Any], shapes: Any, whole: Any, label: str) -> Asks:
+    """A call of a layer of a model, with the weights that it has now, as its backend evaluates it."""
     if getattr(layer, "stateful", False):
         raise UnsupportedModelError(
             f"The layer {layer.name!r} ({type(layer).__name__}) of this Keras model remembers rows that it was asked "
@@ -94,27 +113,43 @@ def call_of(layer: Any, args: Sequence[Any], kwargs: Mapping[str, Any], shapes: 
     def arguments(tensors: Sequence[Any]) -> Any:
         return _filled(template, tensors)
 
-    return Call(layer, _state(layer), arguments, tuple(shapes), tuple(whole))
+    return _on_backend(Call(layer, _state(layer), arguments, tuple(shapes), tuple(whole)), label)
 
 
-def _refuse_backend(layer: Any) -> None:
+def _on_backend(call: Call, label: str) -> Asks:
     import keras
 
-    if keras.config.backend() != "torch":
-        raise UnsupportedModelError(
-            f"{type(layer).__name__} {layer.name!r} of this Keras model is explained through its gradient, which must "
-            f"be in float64 to be exact. That can be had on the torch backend; this process has "
-            f"{keras.config.backend()}. Save the model, and load it where KERAS_BACKEND=torch is set."
-        )
+    backend = keras.config.backend()
+    if backend == "torch":
+        from .doubled import OnTorch
+
+        return OnTorch(call, label)
+    from .traced import Traced
+
+    if backend == "tensorflow":
+        from .on_tensorflow import TensorFlowProgram
+
+        return Traced(call, label, TensorFlowProgram(call))
+    if backend == "jax":
+        from .on_jax import JaxProgram
+
+        return Traced(call, label, JaxProgram(call))
+    raise UnsupportedModelError(
+        f"{label} of this Keras model is explained through its gradient, which can be had on the backends torch, "
+        f"tensorflow and jax; this process has {backend}. Save the model, and load it where KERAS_BACKEND is torch."
+    )
 
 
 def _state(layer: Any) -> State | None:
     if not hasattr(layer, "stateless_call"):
         return None
 
+    from keras import backend, ops
+
     def copied(variable: Any) -> NDArray[Any]:
-        value = variable.value.detach().cpu()
-        return np.array((value.double() if value.is_floating_point() else value).numpy())
+        if not backend.is_float_dtype(variable.dtype):
+            return np.array(ops.convert_to_numpy(variable))
+        return np.array(ops.convert_to_numpy(variable), np.float64)
 
     trainable, others = layer.trainable_variables, layer.non_trainable_variables
     return tuple(copied(v) for v in trainable), tuple(copied(v) for v in others)
@@ -147,7 +182,7 @@ def _size(shape: Shape) -> int:
 # ---------------------------------------------------------------- as a node
 
 
-def by_autograd(call: Call, label: str, values: Sequence[Value], walk: Walk) -> list[Value]:
+def by_autograd(call: Asks, label: str, values: Sequence[Value], walk: Walk) -> list[Value]:
     """What a call gives for the values it reads: one opaque function, taken apart into its outputs."""
     source = side_by_side([walk.numbers(v) for v in values])
     found = _probed(call, label, source, walk.source)
@@ -162,9 +197,8 @@ def by_autograd(call: Call, label: str, values: Sequence[Value], walk: Walk) -> 
     return [Value(shape, Select(node, tuple(range(a, b)))) for shape, a, b in parts]
 
 
-def opaque(call: Call, label: str, source: Node, width: int) -> Opaque:
-    value = TorchValue(call, label)
-    return Opaque(source, width, value, TorchGradient(value), label)
+def opaque(call: Asks, label: str, source: Node, width: int) -> Opaque:
+    return Opaque(source, width, call.value, call.gradient, label)
 
 
 @dataclass(frozen=True)
@@ -184,33 +218,30 @@ class Probed:
     masks: bool
 
 
-def probed(call: Call, label: str, columns: Sequence[Column]) -> Probed:
+def probed(call: Asks, label: str, columns: Sequence[Column]) -> Probed:
     """The same for a call that reads all columns."""
     source = Input(len(columns))
     return _probed(call, label, with_codes(source, columns), source)
 
 
-def _probed(call: Call, label: str, node: Node, source: Input) -> Probed:
+def _probed(call: Asks, label: str, node: Node, source: Input) -> Probed:
     """Ask a call for a row of zeros, and for one with a 1 in each column; `node` is what it reads of them."""
-    import torch
-
     rows = np.concatenate([np.zeros((1, source.width)), np.eye(source.width)])
     read = value_of(node, {source: rows})
     read = np.where(np.isnan(read), read[:1], read)  # a category without a second code
-    asked: Asked = []
     try:
-        with torch.no_grad():
-            outputs = call.outputs(torch.from_numpy(read), asked)
-    except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError) as error:
+        shown = call.show(read)
+    except (RuntimeError, LookupError, ValueError, TypeError, AttributeError) as error:
+        if isinstance(error, GigradError):
+            raise
         raise UnsupportedModelError(
             f"{label} must take a row of zeros, which shows what it gives; it fails on one ({type(error).__name__}: "
             f"{' '.join(str(error).split()):.200}). If it reads a column as codes that do not begin with 0, declare "
             'them: gigrad.function(model, "autograd", columns, categories={column: [1, 2, 3]}).'
         ) from None
-    if not outputs or any(out.ndim == 0 or len(out) != len(rows) for out in outputs):
-        got = ", ".join(str(tuple(out.shape)) for out in outputs) or "nothing"
+    if not shown.shapes or any(not shape or shape[0] != len(rows) for shape in shown.shapes):
+        got = ", ".join(map(str, shown.shapes)) or "nothing"
         raise UnsupportedModelError(
             f"{label} must score every row by itself; for {len(rows)} rows it gave the shape {got}."
         )
-    masks = any(getattr(out, "_keras_mask", None) is not None for out in outputs)
-    return Probed([tuple(out.shape[1:]) for out in outputs], columns_asked(asked, source.width), masks)
+    return Probed([shape[1:] for shape in shown.shapes], columns_asked(shown.asked, source.width), shown.masks)

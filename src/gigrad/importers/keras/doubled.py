@@ -9,11 +9,63 @@ of layers gave the same numbers to the last bit, and LSTM to 6e-17.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-Asked = list[tuple[int, Any]]  # the number of rows of a table, and the rows that were asked for
+from ...graph import Array
+from ..torch.call import TorchGradient, TorchValue
+from .autograd import Asked, Call, Shown
+
+
+@dataclass(frozen=True)
+class TorchCall:
+    """A call as a function of float64 torch tensors."""
+
+    call: Call
+
+    def __call__(self, x: Any) -> Any:
+        import torch
+
+        return torch.cat([out.reshape(len(x), -1).to(x.device).double() for out in self.outputs(x)], dim=1)
+
+    def outputs(self, x: Any, asked: Asked | None = None) -> list[Any]:
+        """The tensors that the call gives, in their shapes."""
+        import torch
+
+        given = [part.int() if whole else part for part, whole in zip(self.call.split(x), self.call.whole, strict=True)]
+        with in_double(asked):
+            variables = [[torch.from_numpy(v) for v in part] for part in self.call.state or ()]
+            return self.call.outputs(variables, given)
+
+
+@dataclass(frozen=True)
+class OnTorch:
+    """How the torch backend evaluates a call."""
+
+    call: Call
+    label: str
+
+    @property
+    def value(self) -> TorchValue:
+        return TorchValue(TorchCall(self.call), self.label)
+
+    @property
+    def gradient(self) -> Callable[[Array, Array], Array]:
+        return TorchGradient(self.value)
+
+    def show(self, rows: Array) -> Shown:
+        import torch
+
+        asked: Asked = []
+        with torch.no_grad():
+            outputs = TorchCall(self.call).outputs(torch.from_numpy(rows), asked)
+        masks = any(getattr(out, "_keras_mask", None) is not None for out in outputs)
+        return Shown([tuple(out.shape) for out in outputs], asked, masks)
+
+    def now(self) -> OnTorch:
+        return replace(self, call=self.call.now())
 
 
 def in_double(asked: Asked | None = None) -> Any:

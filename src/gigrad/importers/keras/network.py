@@ -33,11 +33,15 @@ _DTYPES = (
 
 @dataclass(frozen=True)
 class Read:
-    """The result of reading a model: its graph without a witness, its inputs, and whether layers pass masks on."""
+    """The result of reading a model: its graph without a witness, and its inputs.
+
+    `masks` says whether layers pass masks on, `labels` whether they look labels up.
+    """
 
     graph: Graph
     inputs: tuple[Given, ...]
-    masks: bool
+    masks: bool = False
+    labels: bool = False
 
     def with_witness(self, witness: Witness) -> Graph:
         return replace(self.graph, witnesses=(witness,))
@@ -75,7 +79,7 @@ def _read(kind: str, config: Mapping[str, Any], weights: Weights) -> Read:
     graph = Graph(
         columns, source, score, _margin(score), _output_names(config, nodes), named=are_named(inputs), label=label
     )
-    return Read(graph, inputs, walk.masks)
+    return Read(graph, inputs, walk.masks, bool(walk.lookups))
 
 
 def _known(walk: Walk, texts: Sequence[int], names: Sequence[str]) -> Known:
@@ -222,7 +226,7 @@ def _run(
 
 
 _HAND_OVER = (
-    "Files are read without Keras: load the model with keras.saving.load_model on the torch backend and hand over the "
+    "Files are read without Keras: load the model with keras.saving.load_model and hand over the "
     "object, whose other layers are explained through autograd."
 )
 
@@ -258,8 +262,8 @@ def _by_gradient(live: Any, values: Sequence[Value], walk: Walk, node: Any) -> l
     if not values:
         raise UnsupportedModelError(f"The operation {live.name!r} of this Keras model reads no other; it is constant.")
     whole = [bool(v.raw) and all(j in walk.whole for j in v.raw) for v in values]
-    call = call_of(live, args, kwargs, [v.shape for v in values], whole)
-    return by_autograd(call, f"{type(live).__name__} {live.name!r}", values, walk)
+    label = f"{type(live).__name__} {live.name!r}"
+    return by_autograd(call_of(live, args, kwargs, [v.shape for v in values], whole, label), label, values, walk)
 
 
 def _template(given: Any, order: Mapping[tuple[str, int, int], Any]) -> Any:
