@@ -396,6 +396,17 @@ def test_a_model_that_was_trained_on_is_another() -> None:
         explainer(ENDS)
 
 
+def test_a_model_that_is_frozen_is_the_same() -> None:
+    """Freezing a layer puts its variables in another order, and changes nothing else."""
+    model = net(layers.EinsumDense("ab,bc->ac", 4), layers.BatchNormalization(), layers.Reshape((2, 2)), layers.GRU(2))
+    model.set_weights([RNG.uniform(0.5, 1.5, np.shape(w)) for w in model.get_weights()])
+    explainer = gig.Explainer(model, STARTS, target=1)
+    before = explainer(ENDS).values
+    model.trainable = False
+    np.testing.assert_array_equal(explainer(ENDS).values, before)
+    np.testing.assert_array_equal(gig.explain(model, ENDS, STARTS, target=1).values, before)
+
+
 def test_the_fingerprint_holds_the_weights() -> None:
     model = net(layers.EinsumDense("ab,bc->ac", 2), layers.Dense(1))
     first = gig.explain(model, ENDS, STARTS).provenance["model"]["fingerprint"]

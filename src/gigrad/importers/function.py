@@ -39,7 +39,7 @@ def function(
         model may be given too.
     gradient : callable or "autograd"
         Takes rows (n, p), gives the derivatives (n, p), or (n, outputs, p) for several outputs. "autograd" for a
-        `value` that works on torch tensors in float64, for a torch module and for a Keras model on the torch backend.
+        `value` that works on torch tensors in float64, for a torch module and for a Keras model of any backend.
     columns : int or sequence of str
         How many columns it reads, or their names.
     outputs : int or sequence of str

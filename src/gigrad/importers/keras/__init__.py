@@ -4,12 +4,13 @@
     inputs.py     the inputs of a model, and rows in the form that it takes
     network.py    a Sequential or functional model, traversed from its inputs to its outputs
     layers.py     the node of each kind of layer; lookups.py: of those that read labels
-    autograd.py   other layers, and subclassed models, as functions with a gradient; doubled.py: in float64
+    autograd.py   other layers, and subclassed models, as functions with a gradient
+    doubled.py    those in float64 on torch; traced.py, on_tensorflow.py, on_jax.py: on TensorFlow and JAX
     walk.py       the state of one traversal, and the layer that is being applied
     values.py     the values between layers: numbers, or columns that are read as codes
 
 Keras computes in float32, and on torch and JAX it has no true float64; nodes built from the weights do, and so do
-functions evaluated through autograd (`doubled.py`). A graph of nodes alone is compared with the model's own predictions
+functions evaluated through autograd. A graph of nodes alone is compared with the model's own predictions
 up to float32 rounding, which is propagated through the net layer by layer; one with functions, with the whole model in
 float64.
 """

@@ -19,7 +19,7 @@ from .walk import Walk
 
 Shape = tuple[int, ...]
 Asked = list[tuple[int, Any]]  # the number of rows of a table, and the rows that were asked for
-State = tuple[tuple[NDArray[Any], ...], tuple[NDArray[Any], ...]]
+State = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True)
@@ -29,15 +29,40 @@ class Place:
     index: int
 
 
+class Evaluated:
+    """A layer, an operation or a model, evaluated with any values of its variables."""
+
+    def __init__(self, layer: Any) -> None:
+        self.layer = layer
+        self.is_layer = hasattr(layer, "stateless_call")
+        self.variables = [*layer.trainable_variables, *layer.non_trainable_variables] if self.is_layer else []
+
+    def __call__(self, values: Sequence[Any], args: Any, kwargs: Any) -> Any:
+        import keras
+
+        if not self.is_layer:
+            return self.layer(*args, **kwargs)
+        # As `stateless_call` does, which would take the values in another order once a layer is frozen.
+        with keras.StatelessScope(list(zip(self.variables, values, strict=True))):
+            return self.layer.call(*args, **kwargs)
+
+    def state(self) -> State:
+        """The values that the variables have now, in float64; whole numbers as they are."""
+        from keras import backend, ops
+
+        arrays = [(v, ops.convert_to_numpy(v)) for v in self.variables]
+        return tuple(np.array(a, np.float64 if backend.is_float_dtype(v.dtype) else None) for v, a in arrays)
+
+
 @dataclass(frozen=True)
 class Call:
     """A call of a layer, an operation or a whole model as a function of float64 numbers, (n, width) -> (n, outputs).
 
     Attributes
     ----------
-    layer : keras Operation
-    state : two tuples of arrays, or None
-        Its trainable and other variables, in float64; None for what has none.
+    evaluated : Evaluated
+    state : tuple of arrays
+        The values of its variables, in float64.
     arguments : callable
         What it is called with, args and kwargs, for the tensors that it reads.
     shapes : tuple of tuple of int
@@ -46,8 +71,8 @@ class Call:
         Which of them are whole numbers.
     """
 
-    layer: Any
-    state: State | None
+    evaluated: Evaluated
+    state: State
     arguments: Callable[[Sequence[Any]], tuple[Any, Any]]
     shapes: tuple[Shape, ...]
     whole: tuple[bool, ...]
@@ -61,14 +86,11 @@ class Call:
     def outputs(self, variables: Any, tensors: Sequence[Any]) -> list[Any]:
         """What Keras gives for tensors of its backend, with these values of its variables."""
         args, kwargs = self.arguments(tensors)
-        if self.state is None:
-            return list(_flat(self.layer(*args, **kwargs)))
-        out, _ = self.layer.stateless_call(*variables, *args, **kwargs)
-        return list(_flat(out))
+        return list(_flat(self.evaluated(variables, args, kwargs)))
 
     def now(self) -> Call:
         """The same with the weights that the layer has now: it may have been trained on."""
-        return replace(self, state=_state(self.layer))
+        return replace(self, state=self.evaluated.state())
 
 
 class Asks(Protocol):
@@ -113,7 +135,8 @@ def call_of(layer: Any, args: Sequence[Any], kwargs: Mapping[str, Any], shapes: 
     def arguments(tensors: Sequence[Any]) -> Any:
         return _filled(template, tensors)
 
-    return _on_backend(Call(layer, _state(layer), arguments, tuple(shapes), tuple(whole)), label)
+    evaluated = Evaluated(layer)
+    return _on_backend(Call(evaluated, evaluated.state(), arguments, tuple(shapes), tuple(whole)), label)
 
 
 def _on_backend(call: Call, label: str) -> Asks:
@@ -138,21 +161,6 @@ def _on_backend(call: Call, label: str) -> Asks:
         f"{label} of this Keras model is explained through its gradient, which can be had on the backends torch, "
         f"tensorflow and jax; this process has {backend}. Save the model, and load it where KERAS_BACKEND is torch."
     )
-
-
-def _state(layer: Any) -> State | None:
-    if not hasattr(layer, "stateless_call"):
-        return None
-
-    from keras import backend, ops
-
-    def copied(variable: Any) -> NDArray[Any]:
-        if not backend.is_float_dtype(variable.dtype):
-            return np.array(ops.convert_to_numpy(variable))
-        return np.array(ops.convert_to_numpy(variable), np.float64)
-
-    trainable, others = layer.trainable_variables, layer.non_trainable_variables
-    return tuple(copied(v) for v in trainable), tuple(copied(v) for v in others)
 
 
 def _filled(given: Any, tensors: Sequence[Any]) -> Any:

@@ -36,8 +36,7 @@ class TorchCall:
 
         given = [part.int() if whole else part for part, whole in zip(self.call.split(x), self.call.whole, strict=True)]
         with in_double(asked):
-            variables = [[torch.from_numpy(v) for v in part] for part in self.call.state or ()]
-            return self.call.outputs(variables, given)
+            return self.call.outputs([torch.from_numpy(v) for v in self.call.state], given)
 
 
 @dataclass(frozen=True)

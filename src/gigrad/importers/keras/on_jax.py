@@ -22,7 +22,7 @@ _SHORT = ("float32", "float16", "bfloat16")
 
 
 class JaxProgram:
-    """The program of a call: compiled for 16, 32, 64... rows when it is first asked for so many."""
+    """The program of a call: compiled for 16, 64, 256... rows when it is first asked for so many."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
@@ -56,18 +56,23 @@ class JaxProgram:
         asked = list(zip(sizes, map(np.asarray, codes), strict=True))
         return Shown([tuple(out.shape) for out in outputs], asked, self.masks)
 
-    def variables(self, state: State | None) -> Any:
+    def variables(self, state: State) -> Any:
         import jax
 
         with in_double():
-            return [[jax.numpy.asarray(v) for v in part] for part in state or ()]
+            return [jax.numpy.asarray(v) for v in state]
 
     def _ask(self, kind: str, function: Callable[..., Any], variables: Any, *groups: Any) -> list[Any]:
-        """The outputs of a function of the rows; the last row is repeated up to the next power of two."""
+        """The outputs of a function of the rows; the last row is repeated up to the next power of four.
+
+        JAX compiles for every number of rows anew, which takes longer than to compute a few rows too many.
+        """
         import jax
 
         rows = len(groups[0][0])
-        size = max(16, 1 << (rows - 1).bit_length())
+        size = 16
+        while size < rows:
+            size *= 4
         with in_double():
             padded = [[jax.numpy.asarray(_padded(t, size)) for t in group] for group in groups]
         key = (kind, size)
@@ -82,9 +87,7 @@ class JaxProgram:
         """The jaxpr of a function as the model computes it, in the dtypes of its own variables."""
         import jax
 
-        layer = self.call.layer
-        parts = (layer.trainable_variables, layer.non_trainable_variables) if self.call.state is not None else ()
-        own = [[jax.ShapeDtypeStruct(v.shape, v.dtype) for v in part] for part in parts]
+        own = [jax.ShapeDtypeStruct(v.shape, v.dtype) for v in self.call.evaluated.variables]
         given = [[jax.ShapeDtypeStruct(t.shape, "int32" if _is_whole(t) else "float32") for t in g] for g in groups]
         return jax.make_jaxpr(function)(own, *given)
 
@@ -116,7 +119,8 @@ def _is_whole(tensor: Any) -> bool:
 
 
 def _padded(tensor: NDArray[Any], size: int) -> NDArray[Any]:
-    return np.concatenate([tensor, np.repeat(tensor[-1:], size - len(tensor), axis=0)])
+    last = tensor[-1:] if len(tensor) else np.zeros((1, *tensor.shape[1:]), tensor.dtype)
+    return np.concatenate([tensor, np.repeat(last, size - len(tensor), axis=0)])
 
 
 def in_double() -> Any:
@@ -166,8 +170,7 @@ def _applied(equation: Any, values: list[Any], asked: Asked | None) -> Sequence[
         raise no_double(f"the operation {name}")
     if name == "gather" and asked is not None:
         _note_lookup(params, *values, asked)
-    functions, given = equation.primitive.get_bind_params({key: _wide_type(v) for key, v in params.items()})
-    answer = equation.primitive.bind(*functions, *values, **given)
+    answer = equation.primitive.bind(*values, **{key: _wide_type(v) for key, v in params.items()})
     outputs = answer if equation.primitive.multiple_results else [answer]
     if any(str(out.dtype) in _SHORT for out in outputs):
         raise no_double(f"the operation {name}")

@@ -42,10 +42,10 @@ class TensorFlowProgram:
         asked: Asked = list(zip(sizes, outputs[first:], strict=True))
         return Shown([out.shape for out in outputs[:first]], asked, self.masks)
 
-    def variables(self, state: State | None) -> Any:
+    def variables(self, state: State) -> Any:
         import tensorflow as tf
 
-        return [tf.constant(v) for part in state or () for v in part]
+        return [tf.constant(v) for v in state]
 
     def _program(self, kind: str, cotangents: Any = ()) -> Any:
         with self._lock, _plain_errors():
@@ -57,9 +57,7 @@ class TensorFlowProgram:
     def _traced(self, function: Callable[..., Any], more: Iterable[Any] = ()) -> Any:
         import tensorflow as tf
 
-        layer = self.call.layer
-        parts = (layer.trainable_variables, layer.non_trainable_variables) if self.call.state is not None else ()
-        variables = [[tf.TensorSpec(v.shape, v.dtype) for v in part] for part in parts]
+        variables = [tf.TensorSpec(v.shape, v.dtype) for v in self.call.evaluated.variables]
         kinds = [tf.int32 if whole else tf.float32 for whole in self.call.whole]
         tensors = [tf.TensorSpec((None, *s), kind) for s, kind in zip(self.call.shapes, kinds, strict=True)]
         others = [tf.TensorSpec((None, *shape), tf.float32) for shape in more]

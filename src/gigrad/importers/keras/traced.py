@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ...errors import UnsupportedModelError
 from ...graph import Array
-from .autograd import Asked, Call, Shape, Shown, State
+from .autograd import Call, Shape, Shown, State
 
 
 class Program(Protocol):
@@ -38,7 +38,7 @@ class Program(Protocol):
     def show(self, variables: Any, tensors: Sequence[NDArray[Any]]) -> Shown:
         """What some rows show of it."""
 
-    def variables(self, state: State | None) -> Any:
+    def variables(self, state: State) -> Any:
         """Values of its variables as the program takes them."""
 
 
@@ -123,6 +123,3 @@ def no_double(operation: str) -> UnsupportedModelError:
         f"This Keras model computes {operation} on its way, which cannot be done in float64 on this backend, and "
         "gradients must be in float64 to be exact. Load the model where KERAS_BACKEND=torch is set, if it runs there."
     )
-
-
-__all__ = ["Asked", "Program", "Traced", "TracedGradient", "TracedValue", "no_double"]
