@@ -125,7 +125,7 @@ class Config:
     )  # fmt: skip
     model: str | None = _opt(
         "XGBoost .json/.ubj, LightGBM .txt, CatBoost .cbm/.json, Keras .keras, ONNX .onnx, scikit-learn .skops, "
-        "gigrad .gig",
+        "scorecards .csv/.toml/.pmml, gigrad .gig",
         (*BUILD, "check", "verify"), metavar="MODEL", argument=(*BUILD, "check"), file="read", called="the model",
     )  # fmt: skip
     data: str | None = _opt(
