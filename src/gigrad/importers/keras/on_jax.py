@@ -163,13 +163,13 @@ def _applied(equation: Any, values: list[Any], asked: Asked | None) -> Sequence[
         inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if key in params)
         return _inside(inner, asked)(*values)
     if name in _LOOPS:
-        return _LOOPS[name](params, values)
+        return list(_LOOPS[name](params, values))
     if name == "reduce_precision":
         return values
     if name == "bitcast_convert_type" or name.endswith("callback") or any(map(_has_jaxpr, params.values())):
         raise no_double(f"the operation {name}")
     if name == "gather" and asked is not None:
-        _note_lookup(params, *values, asked)
+        _note_lookup(params, values[0], values[1], asked)
     answer = equation.primitive.bind(*values, **{key: _wide_type(v) for key, v in params.items()})
     outputs = answer if equation.primitive.multiple_results else [answer]
     if any(str(out.dtype) in _SHORT for out in outputs):

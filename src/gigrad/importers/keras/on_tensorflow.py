@@ -28,6 +28,7 @@ class TensorFlowProgram:
         self._made: dict[str, Any] = {}
 
     def __call__(self, variables: Any, tensors: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        outputs: list[NDArray[Any]]
         outputs, lookups = self._program("value")(variables, tensors)
         return outputs[: len(outputs) - len(lookups)]
 
