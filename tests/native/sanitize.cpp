@@ -11,7 +11,7 @@
 #include "core/reading.hpp"
 #include "smooth/interval_kinks.hpp"
 #include "smooth/line_net.hpp"
-#include "smooth/units.hpp"
+#include "smooth/rows.hpp"
 
 #include "forests.hpp"
 #include "heads.hpp"
@@ -278,8 +278,8 @@ void find_interval_kinks() {
                   late.data());
 }
 
-// Layers along a line: rows of `columns` units on a coarse grid of `points`, bent at a kink in the middle of every piece,
-// asked at nodes and pulled back. Arrays are exactly as long as they need to be.
+// Layers along a line: rows of `columns` units on a coarse grid of `points`, bent at a kink in the middle of every piece.
+// Arrays are exactly as long as they need to be.
 void follow_layers() {
     const size_t points = 2 + static_cast<size_t>(below(4)), columns = 1 + static_cast<size_t>(below(20)),
                  fine = 2 * points - 1;
@@ -302,24 +302,6 @@ void follow_layers() {
     passed_rows(bent.data(), columns, first.data(), first.size(), 1.0, piece, column);
     must(piece.size() == column.size() && largest_step(bent.data(), bent.data() + columns, columns) >= 0.0,
          "levels passed");
-
-    const size_t panels = fine - 1, nodes = 1 + static_cast<size_t>(below(5)),
-                 width = 1 + static_cast<size_t>(below(3));
-    const size_t degrees = std::min(nodes, MAX_TOPS), n = panels * nodes;
-    std::vector<int64_t> left(n), begin(panels);
-    std::vector<double> part(n), units(n * columns), out(n * width), line(panels * columns), total(degrees * panels),
-        squares(degrees * panels);
-    for (size_t p = 0; p < panels; ++p) begin[p] = static_cast<int64_t>(p);
-    for (size_t i = 0; i < n; ++i) left[i] = begin[i / nodes], part[i] = uniform();
-    const std::vector<double> weight = some_values(width * columns), node_weight = some_values(n),
-                              top = some_values(degrees * nodes), share = some_values(panels);
-    for (const Unit kind : {Unit::tanh, Unit::sigmoid}) {
-        units_at(kind, bent.data(), columns, left.data(), part.data(), n, weight.data(), width, units.data(),
-                 out.data());
-        units_back(kind, units.data(), columns, panels, nodes, out.data(), weight.data(), width, node_weight.data(),
-                   top.data(), degrees, bent.data(), begin.data(), share.data(),
-                   {line.data(), total.data(), squares.data()});
-    }
 }
 
 // A net of units with kinks over straight columns: two layers, one of which something else reads too, joined with what is
