@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 1_500_000  # bytes; pictures of the documentation are the largest files
-BINARY = {".png", ".parquet", ".gig", ".keras", ".onnx", ".pdf", ".ico", ".gz", ".ubj", ".cbm", ".skops"}
+BINARY = {".png", ".parquet", ".gig", ".keras", ".onnx", ".pdf", ".ico", ".gz", ".ubj", ".cbm", ".skops", ".zip"}
 # files of old releases, and what fuzzing found: kept to the byte
 AS_FOUND = {ROOT / "tests" / "golden" / "models", ROOT / "tests" / "fuzz" / "corpus"}
 CONFLICT = re.compile(r"^(<<<<<<< |=======$|>>>>>>> )")
