@@ -53,6 +53,6 @@ def test_what_converters_write(library: str) -> None:
         f"{f.row.name}: {f.step}: {f.why}"
         for f in counted
         if not (f.step == "agrees" or (f.step == "refused" and REFUSED.get(f.row.name, "\0") in f.why))
-        and not (f.step == "differs" and f.row.name in LAST_BIT and "must reproduce" in f.why)
+        and not (f.step == "differs" and f.row.name in LAST_BIT and "may fall on either side" in f.why)
     ]
     assert not wrong, "\n".join(wrong)

@@ -52,6 +52,8 @@ class Witness:
     exact : callable or None
         The same prediction in float64, for a library that predicts in float32: the graph is compared with this one,
         tightly, while `predict` is what the model itself gives. It may return None if the two are the same.
+    advice : str
+        What a user can do where the predictions differ.
     """
 
     node: Node
@@ -64,6 +66,7 @@ class Witness:
     columns: tuple[Column, ...] = ()
     exact: Predict | None = None
     lower: bool = False
+    advice: str = "Please report this model."
 
     def check(self, rows: Rows, values: dict[Node, Array]) -> Array:
         """The model's own predictions (n, width); raises ModelMismatchError where the graph's differ."""
@@ -85,7 +88,7 @@ class Witness:
             raise ModelMismatchError(
                 f"The graph imported from {self.label} must reproduce its predictions; row {row} differs most: "
                 f"the model says {right[row, column]!r}, the graph {graph[row, column]!r} "
-                f"({int((excess.max(axis=1) > 1).sum())} of {len(right)} rows differ). Please report this model."
+                f"({int((excess.max(axis=1) > 1).sum())} of {len(right)} rows differ). {self.advice}"
             )
         if right is not own:
             self._warn_of_rounding(own, right)

@@ -44,6 +44,12 @@ SIGMOID = 4.0
 """The error of onnxruntime's Sigmoid, in units of roundoff of 1: it is one half plus a quotient of polynomials, so that
 small probabilities have as large an error as others (2.8 units at most on 2,000,001 numbers from -30 to 30)."""
 
+AT_A_THRESHOLD = (
+    "Where trees read a score, one that lies at a threshold in float32 may fall on either side of it, by the order in "
+    "which it is summed up: leave such rows out, or explain the model that the file was converted from. If most rows "
+    "differ, please report this model."
+)
+
 
 def import_onnx(model: Any) -> Graph:
     """The graph of an onnx.ModelProto; the score is a classifier's probabilities, or a regressor's or net's output."""
@@ -64,6 +70,9 @@ def import_onnx(model: Any) -> Graph:
         error += SIGMOID * unit
     own = OwnAnswer(read.asked, content, read.score_name, read.picked, read.axis)
     witness = Witness(graph.score, own, graph.label, rtol=units, atol=units * 1e-3 + error, scale=scale)
+    below = [m for n in inner if isinstance(n, TreeEnsemble) for m in topological(n.source)]
+    if any(isinstance(m, (Affine, TreeEnsemble)) for m in below):
+        witness = replace(witness, advice=AT_A_THRESHOLD)
     return replace(graph, witnesses=(witness,))
 
 
