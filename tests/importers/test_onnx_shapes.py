@@ -80,6 +80,13 @@ def test_columns_stay_columns_in_other_shapes() -> None:
     assert not credits[:, 1:].any()
 
 
+def test_an_output_with_its_columns_in_front_is_read() -> None:
+    """As skl2onnx stacks the labels of a MultiOutputClassifier."""
+    made = model([node("Transpose", "X", "Y", perm=[1, 0])])
+    check_importer(made, X)
+    np.testing.assert_allclose(gig.explain(made, X[:9], X[20:], target=1).predictions, X[:9, 1], rtol=1e-6)
+
+
 REFUSED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
     "rows mixed by Reshape": ([node("Reshape", "X s", "Y")], {"s": ints(3, 3, -1)}, "mixes rows"),
     "rows added up": ([node("ReduceSum", "X zero", "Y")], {"zero": ints(0)}, "over the rows"),
@@ -90,7 +97,6 @@ REFUSED: dict[str, tuple[list[Any], dict[str, Any], str]] = {
     "a constant for each of 40 rows": ([node("Add", "X w", "Y")], {"w": single(40, 3)}, "mix rows"),
     "a layer of three axes": ([node("Reshape", "X s", "r"), node("MatMul", "r C", "Y")],
                               {"s": ints(1, -1, 3), "C": single(3, 1)}, "rows and columns"),
-    "columns in front": ([node("Transpose", "X", "Y", perm=[1, 0])], {}, "begin with its rows"),
     "an axis that is none": ([node("Gather", "X zero", "Y", axis=7)], {"zero": ints(0)}, "axis 7"),
     "a column that is none": ([node("Gather", "X far", "Y", axis=1)], {"far": ints(9)}, "reads column 9 of 3"),
     "a wrong order of axes": ([node("Transpose", "X", "Y", perm=[0, 0])], {}, "must order"),

@@ -237,11 +237,11 @@ def test_steps_that_are_not_read_are_named(what: str) -> None:
     assert str(said.value).endswith(".")
 
 
-def test_probabilities_of_support_vectors_are_refused() -> None:
+def test_probabilities_of_support_vectors_of_three_classes_are_refused() -> None:
     machine = helper.make_node(
-        "SVMClassifier", ["X"], ["label", "Y"], domain="ai.onnx.ml", classlabels_ints=[0, 1], kernel_type="LINEAR",
-        kernel_params=[0.1, 0.0, 3.0], vectors_per_class=[1, 1], coefficients=[1.0, -1.0], prob_a=[-1.0], prob_b=[0.1],
-        support_vectors=[0.0] * 6, rho=[0.1],
+        "SVMClassifier", ["X"], ["label", "Y"], domain="ai.onnx.ml", classlabels_ints=[0, 1, 2], kernel_type="LINEAR",
+        kernel_params=[0.1, 0.0, 3.0], vectors_per_class=[1, 1, 1], coefficients=[1.0, -1.0] * 3, prob_a=[-1.0] * 3,
+        prob_b=[0.1] * 3, support_vectors=[0.0] * 9, rho=[0.1] * 3,
     )  # fmt: skip
-    with pytest.raises(gig.UnsupportedModelError, match="iteratively"):
+    with pytest.raises(gig.UnsupportedModelError, match="probabilities of 3 classes is not read"):
         gig.import_model(model([machine]))
