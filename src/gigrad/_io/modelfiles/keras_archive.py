@@ -95,7 +95,7 @@ def _weights(path: Path, members: Mapping[str, bytes], config: Mapping[str, Any]
     try:
         with h5py.File(io.BytesIO(data), "r") as file:
             return _of_model(file, config, _Reader(h5py, len(data)), members, "assets")
-    except (OSError, KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+    except (OSError, LookupError, ArithmeticError, ValueError, TypeError, AttributeError, RuntimeError) as error:
         if isinstance(error, CorruptModelError):
             raise
         raise CorruptModelError(f"The weights in {path} cannot be read ({type(error).__name__}: {error}).") from None
