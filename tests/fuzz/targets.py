@@ -106,8 +106,14 @@ def scorecard(data: bytes) -> None:
 
 
 def keras(data: bytes) -> None:
-    """Edits of a .keras file, which is read without Keras."""
-    walk(in_file(zipped(edited(KERAS, data)), ".keras", load_keras))
+    """Edits of a .keras file, which is read without Keras.
+
+    Its weights are left as they are: on some damaged ones the HDF5 library does not return. `load_model` reads files in
+    a child process first, with a limit of time.
+    """
+    members = edited(KERAS, data)
+    weights = {name: KERAS[0][name] for name in members if name.endswith(".h5")}
+    walk(in_file(zipped(members | weights), ".keras", load_keras))
 
 
 def spark(data: bytes) -> None:

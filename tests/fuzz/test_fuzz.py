@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 import targets
 
+from gigrad import CorruptModelError
+from gigrad._io.modelfiles.keras_archive import load_keras
+
 CORPUS = Path(__file__).parent / "corpus"
 KNOWN = [(name, path) for name in targets.TARGETS for path in sorted((CORPUS / name).glob("*"))]
 
@@ -39,3 +42,11 @@ def test_good_model_files_are_read_and_explained(name: str) -> None:
     assert seeds
     for seed in seeds:
         targets.TARGETS[name](seed)  # raises nothing, not even a GigradError
+
+
+def test_weights_beyond_all_sizes_are_refused() -> None:
+    """An address that h5py cannot turn into a size, once an OverflowError."""
+    pytest.importorskip(targets.NEEDED["keras"])
+    damaged = targets.zipped(targets.edited(targets.KERAS, b"\xfb\x02\x000s"))
+    with pytest.raises(CorruptModelError, match="cannot be read"):
+        targets.in_file(damaged, ".keras", load_keras)
