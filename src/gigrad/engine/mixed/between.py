@@ -213,7 +213,7 @@ def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: 
         found = credit_by_head(head, corners, inputs.sides, inputs.line_parts, allowed, plan.settings)
         allowed = totals.floor(inputs, path, found.tallest)
     else:
-        found = credit_alone(patch, check=inputs.careful or inputs.lines.straight)
+        found = credit_alone(patch, inputs.line_parts, check=inputs.careful or inputs.lines.straight)
     bad = _too_far_off(inputs, panels, (found.error / allowed).max(axis=1))
     # The share of a short panel may lie below rounding. Halving only makes that worse: slopes are differences of
     # values at nodes, over ever shorter distances.

@@ -21,6 +21,8 @@ from .moments import Moments
 from .patch import PanelCurves
 from .slopes import pulled
 
+_TINY = float(np.finfo(np.float64).tiny)
+
 
 @dataclass(frozen=True, eq=False)
 class PanelCredit:
@@ -117,7 +119,7 @@ def _interpolation_error(tail: Array, moments: Array) -> Array:
     return np.asarray((missing + mistaken).max(axis=1))
 
 
-def credit_alone(patch: PanelCurves, check: bool) -> PanelCredit:
+def credit_alone(patch: PanelCurves, line_parts: LineParts, check: bool) -> PanelCredit:
     """The credit of panels if the output is a line or a curve itself: plain Gauss quadrature.
 
     With `check` set, the error is measured by the output's own change over a panel, to which its derivatives must add
@@ -139,12 +141,28 @@ def credit_alone(patch: PanelCurves, check: bool) -> PanelCredit:
             if ends is not None:
                 first, last = (values[output][:, j] for values in ends)
                 means = {line: sums[line][j] / panels.length[:, None] for line in parts}
-                error[:, j] = np.maximum(error[:, j], np.abs(last - first - _gained(patch, means)))
+                missing = np.abs(last - first - _gained(patch, means))
                 # Halving does not reduce rounding errors; the gap of the path still shows them.
-                error[:, j] -= limits.ROUNDING * (np.abs(first) + np.abs(last) + _sizes(patch, means))
+                rounding = limits.ROUNDING * (np.abs(first) + np.abs(last) + _sizes(patch, means))
+                opposed = _opposed(patch, line_parts, means)
+                error[:, j] = np.maximum(error[:, j] - rounding, opposed * (missing - rounding))
         np.maximum(error, 0.0, out=error)
     zero = np.zeros_like(error)
     return PanelCredit(sums, limits.CAUTION * error, zero, zero, zero, patch.unsure)
+
+
+def _opposed(patch: PanelCurves, line_parts: LineParts, means: dict[Node, Array]) -> Array:
+    """How many times as large one column's part of the speed of a line is as that speed, (panels,), at least 1.
+
+    Where columns move a line in opposite directions, the error of one column's credit is as many times that of the
+    score's change. A mean over lines, weighted by mean derivatives with respect to them, (panels, width).
+    """
+    parts, speeds = np.zeros((2, len(patch.panels)))
+    for line, mean in means.items():
+        largest, speed = line_parts.on(line, patch.panels)
+        parts += (np.abs(mean) * largest).sum(axis=1)
+        speeds += np.abs(mean * speed).sum(axis=1)
+    return np.asarray(np.clip(parts / np.maximum(speeds, _TINY), 1.0, 1.0 / limits.SLOWEST_JOINT))
 
 
 def _gained(patch: PanelCurves, means: dict[Node, Array]) -> Array:
