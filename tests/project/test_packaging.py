@@ -146,3 +146,15 @@ def test_the_targets_of_make_fuzz_are_those_that_exist() -> None:
     assert said[1].split() == targets[1].split(", ")
     assert len(said[1].split()) + 1 == 11
     assert "eleven targets" in (ROOT / "docs" / "security.md").read_text()
+
+
+def test_lists_of_tests_for_wheels_name_files_that_exist() -> None:
+    for path in (ROOT / "tests" / "wheel").glob("tests-*.txt"):
+        named = [line.partition("#")[0].strip() for line in path.read_text().splitlines()]
+        assert [name for name in named if name and not (ROOT / name.partition("::")[0]).exists()] == [], path.name
+
+
+def test_actions_are_pinned_by_hash_with_their_version_beside() -> None:
+    for path in (ROOT / ".github" / "workflows").glob("*.yml"):
+        used = re.findall(r"uses: (?!\./)(.+)", path.read_text())
+        assert [one for one in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v[\d.]+", one)] == [], path.name
