@@ -53,6 +53,7 @@ from gigrad.graph import (
     evaluate,
 )
 from gigrad.testing import brute_force
+from gigrad.testing.segments import LONGEST
 
 TOLERANCES = (1e-3, 1e-6, 1e-9)
 ROUNDING = 1e-9
@@ -339,15 +340,31 @@ def explained(case: Composition, scorer: Scorer, tol: float) -> tuple[gig.Explan
     return e, any(issubclass(w.category, gig.AccuracyWarning) for w in said)
 
 
+SECOND_LOOK = 1 / 480
+"""The pieces that the definition starts from where something did not hold: twice in 100,000 cases it had overlooked a
+dip of the score under an isotonic step."""
+
+
 def judge(number: int) -> Verdict:
     """Hold one composition to the definition and to its own word."""
-    found = Verdict()
     try:
         case = composition(number)  # an ECDF cannot be fitted to scores that overflow
-        want = np.stack([brute_force(case.graph, s, e)[:, 0] for s, e in zip(case.starts, case.ends, strict=True)])
+        found = compared(number, case, LONGEST)
     except gig.InputError as error:
-        found.skipped[str(error)[:60]] += 1
+        return Verdict(skipped=Counter([str(error)[:60]]))
+    if not found.broken:
         return found
+    try:
+        return compared(number, case, SECOND_LOOK)
+    except gig.InputError:  # too steep for so many pieces: what was found stands
+        return found
+
+
+def compared(number: int, case: Composition, longest: float) -> Verdict:
+    """One composition beside the definition, whose integration starts from pieces of that length."""
+    found = Verdict()
+    both = zip(case.starts, case.ends, strict=True)
+    want = np.stack([brute_force(case.graph, start, end, longest=longest)[:, 0] for start, end in both])
     if not np.isfinite(want).all():
         found.skipped["the score is no finite number"] += 1
         return found
@@ -355,7 +372,9 @@ def judge(number: int) -> Verdict:
     for tol in TOLERANCES:
         e, warned = explained(case, scorer, tol)
         size = np.maximum(np.maximum(np.abs(e.predictions), np.abs(e.base_values)), np.abs(want).max(axis=1))
-        noise = ROUNDING * np.maximum(size, 1.0)
+        # The definition's credits do not add up either where a steep link magnifies the rounding of scores.
+        lacks = np.abs(want.sum(axis=1) - (e.predictions - e.base_values))
+        noise = ROUNDING * np.maximum(size, 1.0) + lacks
         scale = np.maximum(np.abs(e.predictions), np.abs(e.base_values))
         found.rows[tol] += len(want)
         found.warned[tol] += warned

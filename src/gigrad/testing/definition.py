@@ -22,7 +22,7 @@ from ..importers import import_model
 from .blackbox import representatives
 from .crossings import crossing_credit, find_crossings, has_gradient, numeric_splits, reads_scores
 from .path import Choice, Path
-from .segments import segment_credit
+from .segments import LONGEST, segment_credit
 from .times import UNITS
 
 Score = Callable[[Array], Array]
@@ -51,6 +51,7 @@ def brute_force(
     groups: Mapping[str, Sequence[str]] | None = None,
     score: Score | None = None,
     until: float = 1.0,
+    longest: float = LONGEST,
 ) -> Array:
     """Credit of one pair by the definition itself: (p, k), or (features, k) with groups.
 
@@ -72,6 +73,9 @@ def brute_force(
         the graph. Only if trees alone read the rows: nets and linear models need values in between.
     until : float
         Return the credit up to this time of the path, jumps at that time included.
+    longest : float
+        The largest length, in time, of the pieces that the integration of a continuous part starts from. A rise and
+        fall of the score on a shorter part of the path may be overlooked.
 
     Examples
     --------
@@ -106,7 +110,7 @@ def brute_force(
     if smooth:
         times = np.unique([t for t in edges if t <= until * UNITS])
         long = np.diff(times) >= 1  # crossings of smooth scores may be closer; what lies between is negligible
-        moved += segment_credit(path, node, times[:-1][long], times[1:][long])
+        moved += segment_credit(path, node, times[:-1][long], times[1:][long], longest)
     np.add.at(credit, player, moved)
     if over_scores and until == 1.0:
         _check_complete(credit, path.values(node, path.ends)[node])

@@ -16,15 +16,15 @@ from .times import UNITS
 
 _MOST_PIECES = 1 << 16
 
-_LONGEST = 1 / 24
-"""The largest length of a piece, in time."""
+LONGEST = 1 / 24
+"""The largest length of a piece, in time: a dip of the score that is shorter may lie between two nodes."""
 
 _PARTS = 4
 """The number of parts that an unconverged piece is cut into: a kink is located in few rounds. With more parts, those
 without a kink dominate the cost."""
 
 
-def segment_credit(path: Path, node: Node, low: Array, high: Array) -> Array:
+def segment_credit(path: Path, node: Node, low: Array, high: Array, longest: float = LONGEST) -> Array:
     """Integrated gradients (p, k) over segments, from times to times of neighbouring jumps, in units of 2^-30.
 
     A piece is cut until its parts agree with it; until the slopes beside its ends lie on the polynomial through the
@@ -32,7 +32,7 @@ def segment_credit(path: Path, node: Node, low: Array, high: Array) -> Array:
     of the score, since a steep part may lie between two nodes. All pieces are evaluated in one call.
     """
     total = np.zeros((len(path.start), node.width))
-    a, b = _cut(low / UNITS, high / UNITS)
+    a, b = _cut(low / UNITS, high / UNITS, longest)
     found = _pieces(path, node, a, b)
     asked, parts = 0, 2
     while len(a):
@@ -56,9 +56,9 @@ def segment_credit(path: Path, node: Node, low: Array, high: Array) -> Array:
     return total
 
 
-def _cut(low: Array, high: Array) -> tuple[Array, Array]:
-    """Segments cut into parts of at most `_LONGEST`, so that a short dip cannot lie between nodes unnoticed."""
-    parts = np.maximum(np.ceil((high - low) / _LONGEST), 1).astype(np.int64)
+def _cut(low: Array, high: Array, longest: float) -> tuple[Array, Array]:
+    """Segments cut into parts that are not longer than `longest`."""
+    parts = np.maximum(np.ceil((high - low) / longest), 1).astype(np.int64)
     segment = np.repeat(np.arange(len(parts)), parts)
     number = np.arange(len(segment)) - np.repeat(np.cumsum(parts) - parts, parts)
     step = ((high - low) / parts)[segment]

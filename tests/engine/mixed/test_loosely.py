@@ -149,7 +149,7 @@ def test_error_holds(sampled: Asked, kind: int) -> None:
         X = table(rng, 300, columns)
         widths = rng.integers(50, 300, size=len(functions)).tolist()
         f = ensemble(rng, X, net(rng, columns, functions, widths), kind)
-        truth = gig.explain_pairs(f, X[:10], X[10:20], tol=1e-10).values
+        truth = gig.explain_pairs(f, X[:10], X[10:20], tol=1e-9).values
         for tol in (1e-2, 1e-3, 1e-4):
             e = gig.explain_pairs(f, X[:10], X[10:20], tol=tol)
             off = np.abs(e.values - truth).max(axis=1)

@@ -26,6 +26,7 @@ from .lines import Legs, Lines
 from .panel_credit import PanelCredit, credit_alone, credit_by_head
 from .panels import Panels, first_orders, first_panels
 from .patch import PanelCurves
+from .slopes import opposed
 from .traced import lines_of
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def between_corners(
     credit = np.zeros((len(legs), roles.source.width, k))
     for output in range(k):
         credit[:, :, output] = lines.pull_back({n: s[output] for n, s in totals.sums.items()})
-    kernels.add_rows(totals.error, legs.path, totals.lost * _to_and_fro(inputs, totals, credit))
+    kernels.add_rows(totals.error, legs.path, _lost(inputs, totals, credit))
     return ContinuousCredit(legs, credit, sides, totals.error, totals.tallest)
 
 
@@ -313,14 +314,14 @@ def _broken(inputs: Inputs, totals: Totals, patch: PanelCurves, bad: Bools, allo
     return parts.with_order(np.full(len(parts), limits.NODES_BETWEEN_KINKS)), bad & _all_but(found.panel, len(bad))
 
 
-def _to_and_fro(inputs: Inputs, totals: Totals, credit: Array) -> Array:
-    """A bound on the ratio of one column's loss to the score's loss on a leg, (legs, k).
+def _lost(inputs: Inputs, totals: Totals, credit: Array) -> Array:
+    """A bound on the error of one column's credit on each leg from the head's quadrature, (legs, k).
 
     Where lines have kinks, their speed was not split by columns. The credits of the columns show by how much the sum of
     their sizes exceeds the size of their sum.
     """
     if inputs.lines.straight:
-        return np.ones_like(totals.lost)
-    largest = np.abs(credit).max(axis=1, initial=0.0)
-    moved = np.maximum(totals.moved, np.finfo(np.float64).tiny)
-    return np.asarray(np.clip(largest / moved, 1.0, 1.0 / limits.SLOWEST_JOINT))
+        return totals.lost
+    return np.asarray(
+        limits.KINKED_CAUTION * totals.lost * opposed(np.abs(credit).max(axis=1, initial=0.0), totals.moved)
+    )

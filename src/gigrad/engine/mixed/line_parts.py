@@ -23,7 +23,7 @@ class LineParts:
         grid, ends = self.lines.grid, self.lines.ends[node]
         left = grid.left[panels.piece]
         speed = (ends[left + 1] - ends[left]) / (grid.time[left + 1] - grid.time[left])[:, None]
-        if not self.lines.straight or node.width > limits.WIDEST_LINE:
+        if not self.lines.straight_below(node) or node.width > limits.WIDEST_LINE:
             return np.abs(speed), speed
         if node not in self.known:
             legs = np.arange(len(self.lines.legs))

@@ -320,6 +320,10 @@ class Lines:
         """Whether no line has a kink on any leg."""
         return len(self.grids) == 1
 
+    def straight_below(self, node: Node) -> bool:
+        """Whether neither a line nor any that it reads has a kink on any leg, so that `pull_rows` takes it."""
+        return self.level.get(node) == 0
+
     def _coarser(self, sums: Array, level: int, to: int) -> Array:
         for grid in self.grids[to + 1 : level + 1][::-1]:
             sums = kernels.sum_groups(sums, grid.first_pieces)

@@ -19,9 +19,7 @@ from .line_parts import LineParts
 from .losses import ErrorTerms
 from .moments import Moments
 from .patch import PanelCurves
-from .slopes import pulled
-
-_TINY = float(np.finfo(np.float64).tiny)
+from .slopes import opposed, pulled
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +98,8 @@ def _from_moments(
             off += np.einsum("opk,op->pk", moments.off[:, :, column], rates.largest_seen)
             tail = tails(rates.last, order, patch.rough)  # degrees order .. 2 order
             error += _interpolation_error(tail, np.abs(moment))
-            error += patch.doubt[:, column, None] * np.sqrt(moments.sway[:, column])
+            # An error of the curve moves the times of the head's kinks, by that error over the curve's speed.
+            error += (patch.doubt[:, column] * rates.opposed)[:, None] * np.sqrt(moments.sway[:, column])
             error += (patch.astray[:, column] / patch.panels.length)[:, None] * np.abs(moment[:, :, 0]).T
             column += 1
     losses.off += off
@@ -144,8 +143,8 @@ def credit_alone(patch: PanelCurves, line_parts: LineParts, check: bool) -> Pane
                 missing = np.abs(last - first - _gained(patch, means))
                 # Halving does not reduce rounding errors; the gap of the path still shows them.
                 rounding = limits.ROUNDING * (np.abs(first) + np.abs(last) + _sizes(patch, means))
-                opposed = _opposed(patch, line_parts, means)
-                error[:, j] = np.maximum(error[:, j] - rounding, opposed * (missing - rounding))
+                against = _opposed(patch, line_parts, means)
+                error[:, j] = np.maximum(error[:, j] - rounding, against * (missing - rounding))
         np.maximum(error, 0.0, out=error)
     zero = np.zeros_like(error)
     return PanelCredit(sums, limits.CAUTION * error, zero, zero, zero, patch.unsure)
@@ -162,7 +161,7 @@ def _opposed(patch: PanelCurves, line_parts: LineParts, means: dict[Node, Array]
         largest, speed = line_parts.on(line, patch.panels)
         parts += (np.abs(mean) * largest).sum(axis=1)
         speeds += np.abs(mean * speed).sum(axis=1)
-    return np.asarray(np.clip(parts / np.maximum(speeds, _TINY), 1.0, 1.0 / limits.SLOWEST_JOINT))
+    return opposed(parts, speeds)
 
 
 def _gained(patch: PanelCurves, means: dict[Node, Array]) -> Array:

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from .patch import PanelCurves
 
 
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def opposed(largest: Array, total: Array) -> Array:
+    """How many times as large the largest part of a speed is as the speed, at least 1: parts may cancel each other."""
+    return np.asarray(np.clip(largest / np.maximum(total, _TINY), 1.0, 1.0 / limits.SLOWEST_JOINT))
+
+
 @dataclass(frozen=True, eq=False)
 class SpeedParts:
     """The contributions (parts) of the columns of the rows to the speed of one column of a curve on panels.
@@ -42,6 +50,11 @@ class SpeedParts:
     largest_turn: Array
     total_turn: Array
     largest_seen: Array
+
+    @property
+    def opposed(self) -> Array:
+        """See `opposed`, (panels,)."""
+        return opposed(self.largest, np.abs(self.total).sum(axis=0))
 
     @classmethod
     def of(cls, parts: Array, total: Array) -> SpeedParts:
