@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -267,7 +268,31 @@ def tree_fields(**changes: str) -> dict[str, str]:
 def test_damaged_lightgbm_trees_are_refused(changes: dict[str, str], message: str) -> None:
     columns = (Column("a"), Column("b"))
     with pytest.raises(CorruptModelError, match=message):
-        graph_of(read_tree(tree_fields(**changes), columns).tree(0))
+        graph_of(read_tree(tree_fields(**changes), columns).tree)
+
+
+def lightgbm_goes_left(x: float, t: float, default_left: bool, missing: int) -> bool:
+    """`Tree::NumericalDecision` of LightGBM, after its predictor has read numbers close to zero as zero."""
+    zero = float(np.float32(1e-35))
+    x = 0.0 if abs(x) <= zero or (math.isnan(x) and missing != 2) else x
+    if (missing == 1 and x == 0.0) or (missing == 2 and math.isnan(x)):
+        return default_left
+    return x <= t
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+@pytest.mark.parametrize("default_left", [False, True])
+def test_lightgbm_splits_about_zero_take_its_own_sides(default_left: bool, missing: int) -> None:
+    zero = float(np.float32(1e-35))
+    edges = [1.0, 1e-40, zero, float(np.nextafter(zero, 1)), float(np.nextafter(zero, 0)), 2e-35]
+    numbers = np.array([*edges, *(-v for v in edges), 0.0, math.nan])
+    kind = 2 * default_left + 4 * missing
+    for t in numbers[:-1].tolist():
+        fields = tree_fields(threshold=f"{t!r} 1.5", decision_type=f"{kind} 2", right_child="-2 -3", left_child="-1 -2")
+        trees = assemble(Input(2), [read_tree(fields, (Column("a"), Column("b"))).tree], np.zeros(1))
+        found = trees.forward(np.stack([numbers, np.zeros(len(numbers))], axis=1))[:, 0]
+        expected = [lightgbm_goes_left(x, t, default_left, missing) for x in numbers.tolist()]
+        assert np.array_equal(found == 1.0, expected), t
 
 
 def test_lightgbm_names_that_lost_their_spaces_find_their_columns() -> None:

@@ -16,6 +16,11 @@ def pack(codes: NDArray[Any]) -> NDArray[np.uint32]:
     return out
 
 
+def unpack(words: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """The codes of a set, in ascending order."""
+    return np.flatnonzero(np.unpackbits(np.ascontiguousarray(words).view(np.uint8), bitorder="little"))
+
+
 def contains(words: NDArray[np.uint32], codes: NDArray[Any]) -> NDArray[np.bool_]:
     """Whether each code belongs to the set; negative codes and those beyond its words do not."""
     codes = np.asarray(codes, np.int64)

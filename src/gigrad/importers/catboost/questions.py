@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CorruptModelError
+from ...graph.growing import EVERY_NUMBER, Edge
 from ..common.thresholds import at_most_in_float32
 from .statistics import Combinations, Hashes, Ints, label_values, only_category
 
@@ -31,10 +32,8 @@ class Test:
     Attributes
     ----------
     column : int
-    threshold : float
+    edge : Edge
         Numbers up to it go left; unused for categories.
-    equal : (float, float)
-        The least and the largest number that CatBoost cannot tell from the border.
     missing_left : bool
     left : (codes,) or None
         Categories: the codes that go left, or right where `turned` (the side that unknown labels do not take).
@@ -42,8 +41,7 @@ class Test:
     """
 
     column: int
-    threshold: float = 0.0
-    equal: tuple[float, float] = (0.0, 0.0)
+    edge: Edge = EVERY_NUMBER
     missing_left: bool = False
     left: NDArray[np.int64] | None = None
     turned: bool = False
@@ -133,12 +131,8 @@ def _one(make: Callable[..., Test], *given: Any) -> Callable[[], Question]:
 def _number(feature: dict[str, Any], border: float) -> Test:
     folded = at_most_in_float32(np.array([np.float32(border)], np.float64))
     low, high = folded.equal
-    return Test(
-        feature["flat_feature_index"],
-        float(folded.threshold[0]),
-        (float(low[0]), float(high[0])),
-        feature["nan_value_treatment"] != "AsTrue",
-    )
+    edge = Edge(float(folded.threshold[0]), (float(low[0]), float(high[0])), single=True)
+    return Test(feature["flat_feature_index"], edge, feature["nan_value_treatment"] != "AsTrue")
 
 
 # ---------------------------------------------------------------- combinations

@@ -6,13 +6,15 @@ Symmetric trees have the same question on a whole level; others are nested.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...errors import CorruptModelError
-from ...graph import Array, Tree
-from .questions import LEFT, Question, Questions, Test
+from ...graph import Tree
+from ...graph.growing import Nodes
+from .questions import LEFT, Question, Questions
 from .statistics import Hashes
 
 
@@ -25,57 +27,31 @@ def read_trees(dump: dict[str, Any], hashes: Hashes, outputs: int) -> Iterator[T
 
 
 class _Growing:
-    """Nodes of a tree, children before their parents: the last one is the root."""
+    """A tree in the making, children before their parents."""
 
     def __init__(self, outputs: int) -> None:
         self.outputs = outputs
-        self.tests: list[Test | None] = []
-        self.children: list[tuple[int, int]] = []
-        self.values: list[Array] = []
+        self.nodes = Nodes()
 
     def split(self, question: Question, left: int, right: int) -> int:
         """Add the tests of a question with the exits `left` and `right`; returns the node of its first test."""
-        base = len(self.tests)
+        base = len(self.nodes)
 
         def to(step: int) -> int:
             return base + step if step >= 0 else left if step == LEFT else right
 
         for test, a, b in zip(question.tests, question.left, question.right, strict=True):
-            self._add(test, (to(b), to(a)) if test.turned else (to(a), to(b)), np.zeros(self.outputs))
+            below = (to(b), to(a)) if test.turned else (to(a), to(b))
+            self.nodes.split(test.column, *below, test.edge, test.left, test.missing_left)
         return to(question.root)
 
     def leaf(self, values: Any) -> int:
-        self._add(None, (0, 0), np.broadcast_to(np.asarray(values, np.float64), (self.outputs,)))
-        return len(self.tests) - 1
-
-    def _add(self, test: Test | None, children: tuple[int, int], values: Array) -> None:
-        self.tests.append(test)
-        self.children.append(children)
-        self.values.append(values)
+        numbers = np.broadcast_to(np.asarray(values, np.float64), (self.outputs,))
+        return self.nodes.leaf(numbers[0] if self.outputs == 1 else numbers)
 
     def tree(self, root: int) -> Tree:
         """The tree below a node, which becomes its root."""
-        tests = [t or _LEAF for t in self.tests[root::-1]]
-        sides = root - np.array(self.children[root::-1], np.int64).reshape(-1, 2)
-        one = self.outputs == 1
-        values = np.array(self.values[root::-1])
-        low, high = np.array([t.equal for t in tests]).T
-        return Tree(
-            feature=np.array([t.column for t in tests]),
-            threshold=np.array([t.threshold for t in tests]),
-            left=sides[:, 0],
-            right=sides[:, 1],
-            missing_left=np.array([t.missing_left for t in tests]),
-            values=values[:, 0] if one else values,
-            output=0 if one else -1,
-            categories={i: t.left for i, t in enumerate(tests) if t.left is not None},
-            equal=(low, high),
-            single=True,
-            midpoints=True,
-        )
-
-
-_LEAF = Test(-1)
+        return replace(self.nodes.tree(0 if self.outputs == 1 else -1, root), midpoints=True)
 
 
 def _symmetric(dump: dict[str, Any], questions: Questions, outputs: int) -> Tree:

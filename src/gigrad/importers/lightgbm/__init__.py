@@ -6,7 +6,7 @@ a set left and everything else right, and adds up in float64. The initial score 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -52,7 +52,9 @@ def import_lightgbm(model: Any) -> Graph:
     if any(t.linear for t in trees):
         margin, own_margin, error = linear_margin(source, trees, per_round, predict.margin, predict.label)
     else:
-        margin = assemble(source, [t.tree(i % per_round) for i, t in enumerate(trees)], np.zeros(per_round))
+        margin = assemble(
+            source, [replace(t.tree, output=i % per_round) for i, t in enumerate(trees)], np.zeros(per_round)
+        )
         error = sum_error(margin, DOUBLE)
         own_margin = witness(margin, predict.margin, predict.label, DOUBLE, error)
     # A forest's raw score is the sum of its trees, its prediction is computed from their mean.

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..._io.tables import Rows
 from ...graph import Affine, Array, Concat, Fill, Input, Node, Product, Select, Tree, Witness, assemble
+from ...graph.growing import Nodes
 from ...graph.witness import Predict
 from ..common.links import DOUBLE, bound
 from .trees import LinearLeaf, TextTree
@@ -48,26 +49,19 @@ def linear_margin(
     return margin, Witness(margin, predict, label, rtol=rounding, scale=scale), None
 
 
-def _vector_tree(tree: TextTree, output: int, outputs: int, place: dict[int, int]) -> Tree:
+def _vector_tree(read: TextTree, output: int, outputs: int, place: dict[int, int]) -> Tree:
     """A tree whose leaves hold constants for all outputs, then the coefficients of all outputs' used columns."""
-    nodes, width = tree.nodes, outputs * (1 + len(place))
-    values: dict[int, Array] = {}
-    for node in range(len(nodes.leaf)):
-        which = nodes.leaf[node]
-        if which < 0:
+    nodes, width = Nodes.of(read.tree), outputs * (1 + len(place))
+    for i, node in enumerate(list(nodes.values)):  # the leaves, in their order
+        if not read.linear:
+            nodes.leaf(_row(width, output, float(read.tree.values[node])), at=node)
             continue
-        if not tree.linear:
-            values[node] = _row(width, output, float(tree.leaf_values[which]))
-            continue
-        leaf = tree.linear[which]
+        leaf = read.linear[i]
         row = _row(width, output, leaf.constant)
         at = [outputs + output * len(place) + place[int(c)] for c in leaf.columns]
         np.add.at(row, at, leaf.coefficients)
-        _split_on_missing(tree, node, leaf, row, _row(width, output, leaf.fallback), values)
-    table = np.zeros((len(nodes.leaf), width))
-    for node, row in values.items():
-        table[node] = row
-    return tree.packed(table, -1)
+        _split_on_missing(nodes, node, leaf, row, _row(width, output, leaf.fallback))
+    return nodes.tree(-1)
 
 
 def _row(width: int, output: int, constant: float) -> Array:
@@ -76,19 +70,14 @@ def _row(width: int, output: int, constant: float) -> Array:
     return row
 
 
-def _split_on_missing(
-    tree: TextTree, node: int, leaf: LinearLeaf, linear: Array, fallback: Array, values: dict[int, Array]
-) -> None:
+def _split_on_missing(nodes: Nodes, node: int, leaf: LinearLeaf, linear: Array, fallback: Array) -> None:
     """Turn a leaf into a chain of splits: to the fallback if any of its columns is missing, else to the linear leaf."""
-    nodes = tree.nodes
     if not len(leaf.columns):
-        values[node] = linear
+        nodes.leaf(linear, at=node)
         return
-    missing = nodes.add(-1, leaf=-1)
-    values[missing] = fallback
-    target = nodes.add(-1, leaf=-1)
-    values[target] = linear
-    for column in leaf.columns[:0:-1].tolist():
-        target = nodes.add(column, np.inf, target, missing, False)
-    nodes.feature[node], nodes.threshold[node], nodes.leaf[node] = int(leaf.columns[0]), np.inf, -1
-    nodes.left[node], nodes.right[node], nodes.missing_left[node] = target, missing, False
+    missing = nodes.leaf(fallback)
+    target = nodes.leaf(linear)
+    first, *others = leaf.columns.tolist()
+    for column in reversed(others):
+        target = nodes.split(column, target, missing)
+    nodes.split(first, target, missing, at=node)

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from ...errors import CorruptModelError, UnsupportedModelError
 from ...graph import Array, Column, Tree
+from ...graph.growing import Edge, Nodes
+from ...graph.sets import unpack
 
 # Numbers this close to zero are zero to LightGBM (its kZeroThreshold, a float32 constant).
 _ZERO = float(np.float32(1e-35))
@@ -33,64 +35,12 @@ class LinearLeaf:
     fallback: float
 
 
-@dataclass
-class Nodes:
-    """A tree built by appending nodes; a leaf has no column (-1), and `leaf` is its number in the model."""
-
-    feature: list[int]
-    threshold: list[float]
-    left: list[int]
-    right: list[int]
-    missing_left: list[bool]
-    leaf: list[int]
-    categories: dict[int, NDArray[np.int64]]
-
-    @classmethod
-    def empty(cls) -> Nodes:
-        return cls([], [], [], [], [], [], {})
-
-    def add(
-        self, feature: int, threshold: float = 0.0, left: int = -1, right: int = -1, missing_left: bool = False,
-        leaf: int = -1,
-    ) -> int:  # fmt: skip
-        self.feature.append(feature)
-        self.threshold.append(threshold)
-        self.left.append(left)
-        self.right.append(right)
-        self.missing_left.append(missing_left)
-        self.leaf.append(leaf)
-        return len(self.feature) - 1
-
-
 @dataclass(frozen=True)
 class TextTree:
-    """A tree as read: its nodes, and the leaves' numbers."""
+    """A tree as read, and its linear leaves, one for each leaf; none for a tree of constants."""
 
-    nodes: Nodes
-    leaf_values: Array  # (leaves,)
-    linear: tuple[LinearLeaf, ...]  # one a leaf; empty for a tree of constants
-
-    def tree(self, output: int) -> Tree:
-        """The tree of a model without linear leaves."""
-        leaf = np.asarray(self.nodes.leaf)
-        return self.packed(np.where(leaf >= 0, self.leaf_values[leaf], 0.0), output)
-
-    def packed(self, values: Array, output: int) -> Tree:
-        """The tree with the given numbers, (nodes,) or (nodes, outputs)."""
-        n = self.nodes
-        threshold = np.asarray(n.threshold, np.float64)
-        about_zero = (threshold >= _BELOW_ZERO) & (threshold <= _ZERO)  # all of this band is zero to LightGBM
-        return Tree(
-            feature=np.asarray(n.feature, np.int64),
-            threshold=threshold,
-            left=np.asarray(n.left, np.int64),
-            right=np.asarray(n.right, np.int64),
-            missing_left=np.asarray(n.missing_left, bool),
-            values=values,
-            output=output,
-            categories=dict(n.categories),
-            equal=(np.where(about_zero, -_ZERO, threshold), np.where(about_zero, _ZERO, threshold)),
-        )
+    tree: Tree
+    linear: tuple[LinearLeaf, ...]
 
 
 def read_tree(fields: dict[str, str], columns: Sequence[Column]) -> TextTree:
@@ -110,39 +60,43 @@ def read_tree(fields: dict[str, str], columns: Sequence[Column]) -> TextTree:
                 f"Tree {fields['number']} must have {wanted} numbers of {name}; it has {len(found)}."
             )
     sets = _category_sets(fields, threshold, kind)
-    nodes = Nodes.empty()
-    # Splits keep their numbers and leaf i becomes node splits + i; added nodes come after them.
-    sides = [np.where(child < 0, splits + ~child, child).tolist() for child in (left, right)]
-    for i in range(splits):
-        nodes.add(int(feature[i]), float(threshold[i]), sides[0][i], sides[1][i])
-    for i in range(leaves):
-        nodes.add(-1, leaf=i)
-    for i in range(splits):
-        if kind[i] & 1:
-            nodes.categories[i] = sets[i]  # NaN, and a code the set does not hold, go right
-        else:
-            _number_split(nodes, i, bool(kind[i] & 2), int(kind[i] >> 2) & 3)
-            _refuse_number_split_of_category(nodes, i, columns)
-    if len(nodes.feature) > splits + leaves:
-        _refuse_too_many_ways(nodes, fields["number"])
-    return TextTree(nodes, values, _linear_leaves(fields, values))
+    _refuse_number_splits_of_categories(feature[kind & 1 == 0], columns)
+    edge, missing_left = _number_splits(threshold, kind & 2 != 0, kind >> 2 & 3)
+    threshold = np.where(kind & 1, threshold, edge)
+    about_zero = (threshold >= _BELOW_ZERO) & (threshold <= _ZERO)  # all of this band is zero to LightGBM
+    equal = np.where(about_zero, -_ZERO, threshold), np.where(about_zero, _ZERO, threshold)
+    none, zeros = np.full(leaves, -1), np.zeros(leaves)
+    tree = Tree(  # splits keep their numbers, and leaf i becomes node splits + i
+        feature=np.append(feature, none),
+        threshold=np.append(threshold, zeros),
+        left=np.append(np.where(left < 0, splits + ~left, left), none),
+        right=np.append(np.where(right < 0, splits + ~right, right), none),
+        missing_left=np.append(missing_left & (kind & 1 == 0), zeros != 0),  # NaN goes right of a category set
+        values=np.append(np.zeros(splits), values),
+        categories=sets,
+        equal=(np.append(equal[0], zeros), np.append(equal[1], zeros)),
+    )
+    zero = np.flatnonzero((kind & 1 == 0) & (kind >> 2 & 3 == _ZERO_IS_MISSING)).tolist()
+    if zero:
+        tree = _split_off_zeros(tree, zero, fields["number"])
+    return TextTree(tree, _linear_leaves(fields, values))
 
 
 def _refuse_too_many_ways(nodes: Nodes, number: str) -> None:
     """Raise if there are too many paths from root to leaves: splits that share children multiply them."""
-    size = len(nodes.feature)
-    if not all(0 <= c < size for i in range(size) if nodes.feature[i] >= 0 for c in (nodes.left[i], nodes.right[i])):
+    size = len(nodes)
+    below = [() if column < 0 else pair for column, pair in zip(nodes.column, nodes.children, strict=True)]
+    if not all(0 <= c < size for pair in below for c in pair):
         return  # damaged: `assemble` raises for it, and for a cycle
     ways = [0.0] * size
     open_ = [0]
     while open_ and len(open_) <= 2 * size:
         i = open_[-1]
-        children = [] if nodes.feature[i] < 0 else [nodes.left[i], nodes.right[i]]
-        waiting = [c for c in children if ways[c] == 0.0]
+        waiting = [c for c in below[i] if ways[c] == 0.0]
         if waiting:
             open_ += waiting
             continue
-        ways[i] = sum(ways[c] for c in children) if children else 1.0
+        ways[i] = sum(ways[c] for c in below[i]) if below[i] else 1.0
         open_.pop()
     if ways[0] > _MOST_WAYS:
         raise UnsupportedModelError(
@@ -156,31 +110,44 @@ def _numbers(fields: dict[str, str], name: str, dtype: Any = np.float64) -> NDAr
     return np.array(fields.get(name, "").split(), dtype=dtype)
 
 
-def _number_split(nodes: Nodes, i: int, default_left: bool, missing: int) -> None:
-    """Rewrite split i by the rule for its kind of missing values."""
-    t = nodes.threshold[i]
-    if missing != _ZERO_IS_MISSING:
-        if -_ZERO <= t < _ZERO:  # everything about zero is read as zero
-            t = nodes.threshold[i] = _ZERO if t >= 0 else _BELOW_ZERO
-        # Where NaN is not expected it is read as zero.
-        nodes.missing_left[i] = default_left if missing == _NAN_IS_MISSING else t >= 0
-        return
-    nodes.missing_left[i] = default_left
-    left, right, feature = nodes.left[i], nodes.right[i], nodes.feature[i]
-    if -_ZERO <= t < _ZERO:
-        nodes.threshold[i] = _ZERO if default_left else _BELOW_ZERO
-    elif default_left and t < 0:  # left up to t, right up to zero, left at zero, right beyond
-        above = nodes.add(feature, _ZERO, left, right, True)
-        nodes.right[i] = nodes.add(feature, _BELOW_ZERO, right, above, False)
-    elif not default_left and t > 0:  # left below zero, right at zero, left up to t, right beyond
-        nodes.threshold[i] = _BELOW_ZERO
-        above = nodes.add(feature, t, left, right, False)
-        nodes.right[i] = nodes.add(feature, _ZERO, right, above, False)
+def _number_splits(
+    t: Array, default_left: NDArray[np.bool_], missing: NDArray[np.int64]
+) -> tuple[Array, NDArray[np.bool_]]:
+    """The thresholds of splits `x <= t` and whether NaN goes left, by the rules for their kinds of missing values."""
+    # Everything about zero is read as zero; where that is missing, it goes the way of missing values.
+    zero_left = np.where(missing == _ZERO_IS_MISSING, default_left, t >= 0)
+    threshold = np.where((t >= -_ZERO) & (t < _ZERO), np.where(zero_left, _ZERO, _BELOW_ZERO), t)
+    # Where NaN is not expected it is read as zero.
+    return threshold, np.where(missing == _NO_MISSING, threshold >= 0, default_left)
 
 
-def _refuse_number_split_of_category(nodes: Nodes, i: int, columns: Sequence[Column]) -> None:
-    if 0 <= nodes.feature[i] < len(columns) and columns[nodes.feature[i]].kind == "category":
-        raise CorruptModelError(f"Split {i} compares category column {columns[nodes.feature[i]].name!r} with a number.")
+def _split_off_zeros(tree: Tree, splits: Sequence[int], number: str) -> Tree:
+    """The tree with zero, trained as missing, on the side of missing values in the given splits.
+
+    Splits are added where that side changes at zero.
+    """
+    nodes = Nodes.of(tree)
+    zero, below_zero = (Edge(edge, (-_ZERO, _ZERO)) for edge in (_ZERO, _BELOW_ZERO))
+    for i in splits:
+        column, (left, right), edge = nodes.column[i], nodes.children[i], nodes.edge[i]
+        default_left = nodes.missing_left[i]
+        if default_left and edge.threshold <= _BELOW_ZERO:  # left up to t, right up to zero, left at zero, right beyond
+            above = nodes.split(column, left, right, zero, missing_left=True)
+            rest = nodes.split(column, right, above, below_zero)
+            nodes.split(column, left, rest, edge, missing_left=True, at=i)
+        elif not default_left and edge.threshold >= _ZERO:  # left below zero, right at zero, left up to t, right beyond
+            above = nodes.split(column, left, right, edge)
+            rest = nodes.split(column, right, above, zero)
+            nodes.split(column, left, rest, below_zero, at=i)
+    if len(nodes) > len(tree.feature):
+        _refuse_too_many_ways(nodes, number)
+    return nodes.tree()
+
+
+def _refuse_number_splits_of_categories(feature: NDArray[np.int64], columns: Sequence[Column]) -> None:
+    for j in np.unique(feature).tolist():
+        if 0 <= j < len(columns) and columns[j].kind == "category":
+            raise CorruptModelError(f"A split compares category column {columns[j].name!r} with a number.")
 
 
 def _category_sets(fields: dict[str, str], threshold: Array, kind: NDArray[np.int64]) -> dict[int, NDArray[np.int64]]:
@@ -191,8 +158,7 @@ def _category_sets(fields: dict[str, str], threshold: Array, kind: NDArray[np.in
         which = int(threshold[i])
         if not 0 <= which < len(edges) - 1 or not 0 <= edges[which] <= edges[which + 1] <= len(words):
             raise CorruptModelError(f"Tree {fields['number']} has a category split without its set.")
-        bits = np.unpackbits(words[edges[which] : edges[which + 1]].view(np.uint8), bitorder="little")
-        out[i] = np.nonzero(bits)[0]
+        out[i] = unpack(words[edges[which] : edges[which + 1]])
     return out
 
 

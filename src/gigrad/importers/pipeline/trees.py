@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...errors import UnsupportedModelError
 from ...graph import Array, Column, Node, TreeEnsemble
 from ...graph.assembly import DTYPES
-from ...graph.forests import more_sets
+from ...graph.forests import more_sets, words_of
 from ...graph.sets import contains
 from .edges import NO_EDGES, ONLY_MISSING, Edges, pulled_back, stands
 from .pieces import changes
@@ -61,8 +61,7 @@ class Splits:
         for one in np.unique(self.category_set[which]):
             if one >= 0:
                 chosen = self.category_set[which] == one
-                words = self.trees.set_words[self.trees.set_start[one] : self.trees.set_start[one + 1]]
-                answer[chosen] = contains(words, np.nan_to_num(z[chosen], nan=-1.0))
+                answer[chosen] = contains(words_of(self.trees, one), np.nan_to_num(z[chosen], nan=-1.0))
         return np.where(np.isnan(z), self.missing_left[which], answer)
 
 

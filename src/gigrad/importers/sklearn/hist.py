@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..._io.tables import Rows
 from ...graph import Column, Graph, Input, Tree, assemble
+from ...graph.sets import unpack
 from ..common.estimator import Ask, names_of, number_columns, require_fitted
 from ..common.frames import as_pandas, has_labels
 from .trees import boosted_graph, loss_link
@@ -56,7 +57,7 @@ def _read_tree(predictor: Any, order: NDArray[np.int64], output: int) -> Tree:
     nodes = predictor.nodes
     leaf = nodes["is_leaf"].astype(bool)
     sets = {
-        int(i): _codes(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][i]])
+        int(i): unpack(predictor.raw_left_cat_bitsets[nodes["bitset_idx"][i]])
         for i in np.flatnonzero(nodes["is_categorical"].astype(bool) & ~leaf)
     }
     return Tree(
@@ -69,10 +70,6 @@ def _read_tree(predictor: Any, order: NDArray[np.int64], output: int) -> Tree:
         output=output,
         categories=sets,
     )
-
-
-def _codes(words: NDArray[np.uint32]) -> NDArray[np.int64]:
-    return np.flatnonzero(np.unpackbits(np.ascontiguousarray(words).view(np.uint8), bitorder="little"))
 
 
 @dataclass(frozen=True)
