@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._io.tables import Rows
 from ...errors import NotFittedError
-from ...graph import Array, Column
+from ...graph import Array, Column, Graph, Input, Node, Opposite, Witness
 
 
 def require_fitted(model: Any) -> None:
@@ -50,6 +50,31 @@ def takes_missing(model: Any) -> bool:
     except ImportError:  # before 1.6
         return bool(model._get_tags()["allow_nan"])
     return bool(get_tags(model).input_tags.allow_nan)
+
+
+def estimator_graph(
+    model: Any,
+    source: Input,
+    score: Node,
+    margin: Node,
+    names: tuple[str, ...],
+    *witnesses: Witness,
+    no_score: str = "",
+    opposite: Opposite | None = None,
+) -> Graph:
+    """The graph of an estimator whose columns are numbers that must not be missing."""
+    return Graph(
+        columns=number_columns(model),
+        input=source,
+        score=score,
+        margin=margin,
+        output_names=names,
+        witnesses=witnesses,
+        named=names_of(model) is not None,
+        label=label_of(model),
+        no_score=no_score,
+        opposite=opposite,
+    )
 
 
 @dataclass(frozen=True)

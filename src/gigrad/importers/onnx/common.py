@@ -150,11 +150,18 @@ def combined(node: Node, matrix: Array) -> Node:
 
 
 def post(operator: Operator, node: Node) -> Node:
-    name = operator.get("post_transform", "NONE")
+    """The post_transform of an operator, applied to its scores."""
+    return post_transformed(operator.get("post_transform", "NONE"), node, operator.kind)
+
+
+def post_transformed(name: str, node: Node, kind: str) -> Node:
+    """The post_transform of a given name, applied to the scores of an operator of some kind."""
     if name == "NONE":
         return node
     if name == "LOGISTIC":
         return Elementwise(node, "sigmoid")
     if name == "SOFTMAX":
         return Softmax(node)
-    raise UnsupportedModelError(f"The post_transform {name} of {operator.kind} is not read.")
+    raise UnsupportedModelError(
+        f"The post_transform {name} of {kind} is not read; NONE, LOGISTIC and SOFTMAX are. Explain the model itself."
+    )

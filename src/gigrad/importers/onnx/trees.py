@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import CorruptModelError, UnsupportedModelError
-from ...graph import Affine, Array, Concat, Elementwise, Node, Softmax, Tree, TreeEnsemble, assemble
+from ...graph import Affine, Array, Concat, Elementwise, Node, Tree, TreeEnsemble, assemble
 from ..common.thresholds import at_most_in_float32, less_in_float32
-from .common import AS_A_STEP
+from .common import AS_A_STEP, post, post_transformed
 from .proto import Operator
 from .values import Numbers
 
@@ -42,7 +42,7 @@ def regressor(operator: Operator, source: Node, single: Sequence[bool]) -> Numbe
             "TreeEnsembleRegressor must have leaves for each target that has base_values. onnxmltools writes XGBoost "
             "models of several targets so, with all trees in the first: explain the XGBoost model itself."
         )
-    return Numbers(_transformed(_sum(operator, nodes, source, single, outputs), operator))
+    return Numbers(post(operator, _sum(operator, nodes, source, single, outputs)))
 
 
 def classifier(operator: Operator, source: Node, single: Sequence[bool]) -> Numbers:
@@ -69,7 +69,7 @@ def classifier(operator: Operator, source: Node, single: Sequence[bool]) -> Numb
             raise UnsupportedModelError(
                 "TreeEnsembleClassifier must have one of base_values for each class with leaves."
             )
-        return Numbers(_transformed(_sum(operator, nodes, source, single, len(labels)), operator), labels)
+        return Numbers(post(operator, _sum(operator, nodes, source, single, len(labels))), labels)
     margin = _sum(operator, _nodes(operator, "class", 1), source, single, 1)
     if operator.get("post_transform", "NONE") == "LOGISTIC":
         score: Node = Elementwise(margin, "sigmoid")
@@ -89,7 +89,7 @@ def ensemble(operator: Operator, source: Node, single: Sequence[bool]) -> Number
     nodes = _version_5(operator, outputs)
     share = 1.0 / len(operator.get("tree_roots")) if how == 0 else 1.0
     trees = assemble(source, _trees(nodes, share, single, outputs), np.zeros(outputs))
-    return Numbers(_linked(trees, ("NONE", "LOGISTIC", "SOFTMAX")[link]))
+    return Numbers(post_transformed(("NONE", "LOGISTIC", "SOFTMAX")[link], trees, operator.kind))
 
 
 TREES = {"TreeEnsembleRegressor": regressor, "TreeEnsembleClassifier": classifier, "TreeEnsemble": ensemble}
@@ -109,20 +109,6 @@ def _sum(operator: Operator, nodes: Nodes, source: Node, single: Sequence[bool],
     if len(base) not in (0, outputs):
         raise CorruptModelError(f"base_values must be one for each of the {outputs} outputs; there are {len(base)}.")
     return assemble(source, _trees(nodes, share, single, outputs), base if len(base) else np.zeros(outputs))
-
-
-def _transformed(trees: TreeEnsemble, operator: Operator) -> Node:
-    return _linked(trees, operator.get("post_transform", "NONE"))
-
-
-def _linked(trees: TreeEnsemble, name: str) -> Node:
-    if name == "NONE":
-        return trees
-    if name == "LOGISTIC":
-        return Elementwise(trees, "sigmoid")
-    if name == "SOFTMAX":
-        return Softmax(trees)
-    raise UnsupportedModelError(f"The post_transform {name} of trees is not read; NONE, LOGISTIC and SOFTMAX are.")
 
 
 def _numbers(operator: Operator, name: str) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from ...graph import Affine, Array, Elementwise, Graph, Input, Lookup, Node, Softmax, Sum, assemble
 from ...graph.growing import stump
 from ..common.codes import coded, on_codes
-from ..common.estimator import Ask, label_of, names_of, number_columns, require_fitted
+from ..common.estimator import Ask, estimator_graph, label_of, number_columns, require_fitted
 from ..common.links import class_left_out, class_outputs
 from ..common.rounding import Layer, LayerScale, held
 
@@ -117,14 +117,5 @@ def _classifier(model: Any, source: Input, margin: Node, scale: LayerScale, meth
     witnesses = [held(score, Ask(model, "predict_proba", positive=True), label_of(model), scale)]
     if method is not None:
         witnesses.append(held(margin, Ask(model, method), label_of(model), scale))
-    return Graph(
-        columns=number_columns(model),
-        input=source,
-        score=score,
-        margin=margin,
-        output_names=class_outputs(model.classes_),
-        opposite=class_left_out(model.classes_),
-        witnesses=tuple(witnesses),
-        named=names_of(model) is not None,
-        label=label_of(model),
-    )
+    names, opposite = class_outputs(model.classes_), class_left_out(model.classes_)
+    return estimator_graph(model, source, score, margin, names, *witnesses, opposite=opposite)

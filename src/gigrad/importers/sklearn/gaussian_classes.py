@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...graph import Affine, Elementwise, Graph, Input, KernelMachine, Node, Product, Sum, Witness
-from ..common.estimator import Ask, label_of, names_of, number_columns, require_fitted
+from ..common.estimator import Ask, estimator_graph, label_of, require_fitted
 from ..common.links import class_left_out, class_outputs
 from ..common.meta import normalised
 from .kernel import gp_terms
@@ -32,17 +32,8 @@ def import_gaussian_classifier(model: Any) -> Graph:
         )
     ask = Ask(model, "predict_proba", positive=True)
     own = Witness(score, ask, label_of(model), rtol=ROUNDING, atol=ROUNDING)
-    return Graph(
-        columns=number_columns(model),
-        input=source,
-        score=score,
-        margin=score,
-        output_names=class_outputs(model.classes_),
-        opposite=class_left_out(model.classes_, margin_total=1.0),
-        witnesses=(own,),
-        named=names_of(model) is not None,
-        label=label_of(model),
-    )
+    names, opposite = class_outputs(model.classes_), class_left_out(model.classes_, margin_total=1.0)
+    return estimator_graph(model, source, score, score, names, own, opposite=opposite)
 
 
 def _probability(one: Any, source: Input) -> Node:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import NotFittedError, UnsupportedModelError
 from ...graph import Affine, Array, Factor, Graph, Input, KernelMachine, Node, Sum
-from ..common.estimator import Ask, label_of, names_of, number_columns, require_fitted
+from ..common.estimator import Ask, estimator_graph, label_of, require_fitted
 from ..common.links import class_left_out, class_outputs, plain_outputs
 from ..common.rounding import KernelScale, held
 from ..common.votes import counted
@@ -210,14 +210,5 @@ def _graph(
     machines: tuple[KernelMachine, ...],
     no_score: str = "",
 ) -> Graph:
-    return Graph(
-        columns=number_columns(model),
-        input=source,
-        score=node,
-        margin=node,
-        output_names=names,
-        witnesses=(held(node, predict, label_of(model), KernelScale(machines)),),
-        named=names_of(model) is not None,
-        label=label_of(model),
-        no_score=no_score,
-    )
+    own = held(node, predict, label_of(model), KernelScale(machines))
+    return estimator_graph(model, source, node, node, names, own, no_score=no_score)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import Affine, Array, Elementwise, Graph, Input, Node, Opposite, PiecewiseLinear, Product, Softmax
-from ..common.estimator import Ask, label_of, names_of, number_columns, require_fitted
+from ...graph import Affine, Array, Elementwise, Graph, Input, Node, PiecewiseLinear, Product, Softmax
+from ..common.estimator import Ask, estimator_graph, label_of, require_fitted
 from ..common.links import class_left_out, class_outputs, plain_outputs
 from ..common.rounding import Layer, LayerScale, held
 
@@ -24,7 +24,7 @@ def import_linear_regressor(model: Any) -> Graph:
     source = Input(weight.shape[1])
     node = Affine(source, weight, bias)
     own = held(node, Ask(model, "predict"), label_of(model), LayerScale(((weight, bias),)))
-    return _graph(model, source, node, node, plain_outputs(node.width), own)
+    return estimator_graph(model, source, node, node, plain_outputs(node.width), own)
 
 
 def import_pls(model: Any) -> Graph:
@@ -35,7 +35,7 @@ def import_pls(model: Any) -> Graph:
     source = Input(weight.shape[1])
     node = Affine(source, weight, bias)
     own = held(node, Ask(model, "predict"), label_of(model), LayerScale(((weight, bias),)))
-    return _graph(model, source, node, node, plain_outputs(node.width), own)
+    return estimator_graph(model, source, node, node, plain_outputs(node.width), own)
 
 
 def import_glm(model: Any) -> Graph:
@@ -49,7 +49,7 @@ def import_glm(model: Any) -> Graph:
     score: Node = Elementwise(margin, "exp") if logarithmic else margin
     scale = LayerScale(((weight, bias),), exponent=(source, margin) if logarithmic else None)
     own = held(score, Ask(model, "predict"), label_of(model), scale)
-    return _graph(model, source, score, margin, plain_outputs(1), own)
+    return estimator_graph(model, source, score, margin, plain_outputs(1), own)
 
 
 def import_linear_classifier(model: Any) -> Graph:
@@ -72,7 +72,7 @@ def import_linear_classifier(model: Any) -> Graph:
         names = plain_outputs(margin.width)
     no_score = _NO_STEADY_SCORE if link == "no steady score" else ""
     opposite = class_left_out(model.classes_, 0.0 if score is margin else 1.0) if margin.width == 1 else None
-    return _graph(model, source, score, margin, names, *witnesses, no_score=no_score, opposite=opposite)
+    return estimator_graph(model, source, score, margin, names, *witnesses, no_score=no_score, opposite=opposite)
 
 
 def import_one_class_sgd(model: Any) -> Graph:
@@ -82,7 +82,7 @@ def import_one_class_sgd(model: Any) -> Graph:
     source = Input(weight.shape[1])
     node = Affine(source, weight, bias)
     own = held(node, Ask(model, "decision_function"), label_of(model), LayerScale(((weight, bias),)))
-    return _graph(model, source, node, node, ("decision",), own)
+    return estimator_graph(model, source, node, node, ("decision",), own)
 
 
 # ---------------------------------------------------------------- parts
@@ -132,27 +132,3 @@ def _with_link(margin: Node, link: str) -> Node:
         total = Affine(each, np.ones((1, each.width)), np.zeros(1))
         return Product(each, Elementwise(total, "reciprocal"))
     return margin
-
-
-def _graph(
-    model: Any,
-    source: Input,
-    score: Node,
-    margin: Node,
-    names: tuple[str, ...],
-    *witnesses: Any,
-    no_score: str = "",
-    opposite: Opposite | None = None,
-) -> Graph:
-    return Graph(
-        columns=number_columns(model),
-        input=source,
-        score=score,
-        margin=margin,
-        output_names=names,
-        witnesses=witnesses,
-        named=names_of(model) is not None,
-        label=label_of(model),
-        no_score=no_score,
-        opposite=opposite,
-    )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...graph import Affine, Elementwise, Graph, Input, Node, Softmax
-from ..common.estimator import Ask, label_of, names_of, number_columns, require_fitted
+from ..common.estimator import Ask, estimator_graph, label_of, require_fitted
 from ..common.links import class_left_out, class_outputs, plain_outputs
 from ..common.rounding import LayerScale, held, layers_of
 
@@ -34,17 +34,9 @@ def import_mlp(model: Any) -> Graph:
     predict = Ask(model, "predict_proba" if classifier else "predict", positive=margin.width == 1)
     scale = LayerScale(layers, exponent=(source, margin) if last == "exp" else None)
     names = _names(model, margin.width) if classifier else plain_outputs(margin.width)
-    return Graph(
-        columns=number_columns(model),
-        input=source,
-        score=score,
-        margin=margin,
-        output_names=names,
-        opposite=class_left_out(model.classes_) if classifier and margin.width == 1 else None,
-        witnesses=(held(score, predict, label_of(model), scale),),
-        named=names_of(model) is not None,
-        label=label_of(model),
-    )
+    opposite = class_left_out(model.classes_) if classifier and margin.width == 1 else None
+    own = held(score, predict, label_of(model), scale)
+    return estimator_graph(model, source, score, margin, names, own, opposite=opposite)
 
 
 def _names(model: Any, width: int) -> tuple[str, ...]:
