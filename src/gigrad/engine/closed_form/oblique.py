@@ -18,11 +18,11 @@ from ...graph import Array, Input, Node, TreeEnsemble, evaluate, needed
 from ...graph.unranked import PlainTrees, unranked
 from ...kernels import Stage
 from .. import limits
-from ..paths import Block, Bools, Ints, Paths
+from ..paths import Block, Bools, Chosen, Ints, Paths
 from ..roles import columns_read, pull_back
 from ..settings import Credits, Settings
 from .links import chain_over_trees
-from .rest import Rest
+from .rest import Rest, Totals
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -95,21 +95,14 @@ def credits(
     from .. import mixed
 
     players = np.arange(source.width) if settings.players is None else settings.players
-    values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, term.width))
-    error, finest, sampled = (np.zeros((len(paths.ends), term.width)) for _ in range(3))
-    most = np.zeros(len(paths.ends), np.int64)
+    totals = Totals.zero(len(paths.ends), players, term.width)
     walk = _Walk(oblique, source, players, settings)
     starts, ends = (walk.widened(rows) for rows in (paths.starts, paths.ends))
     rest = Rest(paths.ends)
 
-    def chosen_walks() -> None:
-        nonlocal error, finest, sampled
-        if not len(chosen.row):
-            return
-        walked = mixed.attribute(term, source, chosen, categories, allowed, settings)
-        values[...] += walked.values
-        error, finest, sampled = error + walked.error, finest + walked.finest, sampled + walked.sampled
-        most[...] = np.maximum(most, walked.players)
+    def walk_paths(chosen: Chosen) -> None:
+        if len(chosen.row):
+            totals.add(mixed.attribute(term, source, chosen, categories, allowed, settings))
 
     size = max(limits.SCORE_BLOCK // max((source.width + len(oblique.weight)) * term.width, 1), 1)
     for block in paths.blocks(size, categories):
@@ -119,13 +112,11 @@ def credits(
         if len(some):
             part, lost, large = walk.credit(block[some], starts[block.start[some]], ends[block.row[some]])
             left[some[large]] = True
-            np.add.at(values, block.row[some], part)
-            np.add.at(error, block.row[some], lost)
-        chosen = rest.add(block, left)
-        chosen_walks()
-    chosen = rest.last()
-    chosen_walks()
-    return Credits(values, error, finest, sampled, most)
+            np.add.at(totals.values, block.row[some], part)
+            np.add.at(totals.error, block.row[some], lost)
+        walk_paths(rest.add(block, left))
+    walk_paths(rest.last())
+    return totals.credits()
 
 
 class _Walk:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ...graph import Array
-from ..paths import Block, Bools, Chosen
+from ..paths import Block, Bools, Chosen, Ints
+from ..settings import Credits
 
 
 class Rest:
@@ -25,3 +28,31 @@ class Rest:
     def last(self) -> Chosen:
         """The paths that still wait, when there are no more blocks."""
         return Chosen.of(self.ends, self._waiting)
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Credits of every end, to which those of closed forms and of walks are added in place; fields as of `Credits`."""
+
+    values: Array
+    error: Array
+    finest: Array
+    sampled: Array
+    players: Ints
+
+    @classmethod
+    def zero(cls, ends: int, players: Ints, outputs: int) -> Totals:
+        values = np.zeros((ends, int(players.max(initial=-1)) + 1, outputs))
+        error, finest, sampled = (np.zeros((ends, outputs)) for _ in range(3))
+        return cls(values, error, finest, sampled, np.zeros(ends, np.int64))
+
+    def add(self, more: Credits) -> None:
+        """Add credits that the mixed engine computed for some of the paths."""
+        self.values[...] += more.values
+        self.error[...] += more.error
+        self.finest[...] += more.finest
+        self.sampled[...] += more.sampled
+        np.maximum(self.players, more.players, out=self.players)
+
+    def credits(self) -> Credits:
+        return Credits(self.values, self.error, self.finest, self.sampled, self.players)

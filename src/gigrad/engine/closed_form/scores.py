@@ -25,7 +25,7 @@ from ..paths import Block, Bools, Chosen, Ints, Paths
 from ..quadrature import gauss
 from ..roles import columns_read, levels_of, pull_back
 from ..settings import Credits, Settings
-from .rest import Rest
+from .rest import Rest, Totals
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -47,9 +47,7 @@ def attribute(
 ) -> Credits:
     """Credit of every end for `term`, a function of `score` alone; arguments as of `mixed.attribute`."""
     players = np.arange(source.width) if settings.players is None else settings.players
-    values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, term.width))
-    error, finest, sampled = (np.zeros((len(paths.ends), term.width)) for _ in range(3))
-    most = np.zeros(len(paths.ends), np.int64)
+    totals = Totals.zero(len(paths.ends), players, term.width)
     curve = Chord(term, score)
     at_starts, at_ends = (value_of(score, {source: rows})[:, 0] for rows in (paths.starts, paths.ends))
     start_noise = curve.noise(at_starts, _rounding(score, source, paths.starts))
@@ -60,12 +58,7 @@ def attribute(
 
     def walk(chosen: Chosen) -> None:
         if len(chosen.row):
-            walked = mixed.attribute(term, source, chosen, categories, allowed, settings)
-            values[...] += walked.values
-            error[...] += walked.error
-            finest[...] += walked.finest
-            sampled[...] += walked.sampled
-            most[...] = np.maximum(most, walked.players)
+            totals.add(mixed.attribute(term, source, chosen, categories, allowed, settings))
 
     for block in paths.blocks(max(limits.SCORE_BLOCK // max(source.width, 1), 1), categories):
         rest = np.asarray((block.jumping & read).any(axis=1))
@@ -75,11 +68,12 @@ def attribute(
         parts = slopes[block.row[some]] * block.move[some]
         noise = start_noise[block.start[some]] + end_noise[block.row[some]]
         steep, doubt = curve.mean_slope(at_starts[block.start[some]], at_ends[block.row[some]], noise)
-        _add(values, players, block, some, parts, steep)
-        np.add.at(error, block.row[some], doubt * (block.weight[some] * np.abs(parts).max(axis=1, initial=0))[:, None])
+        _add(totals.values, players, block, some, parts, steep)
+        size = block.weight[some] * np.abs(parts).max(axis=1, initial=0)
+        np.add.at(totals.error, block.row[some], doubt * size[:, None])
         walk(left_over.add(block, rest))
     walk(left_over.last())
-    return Credits(values, error, finest, sampled, most)
+    return totals.credits()
 
 
 def _slopes(score: Node, source: Input, rows: Array) -> Array:
