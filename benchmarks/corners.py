@@ -8,14 +8,10 @@ one run.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +19,7 @@ import pandas as pd
 import shap
 import xgboost
 from people import people
-from run import HERE, ONE_THREAD, machine
+from run import HERE, machine, options_on_one_thread
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier, StackingClassifier
 from sklearn.linear_model import LogisticRegression
@@ -309,12 +305,7 @@ def page(parts: dict[str, list[Line]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--folder", type=Path, default=HERE / "results")
-    options = parser.parse_args()
-    if os.environ.get("OMP_NUM_THREADS") != "1":  # libraries read these when they load, so begin again with them set
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})
+    options = options_on_one_thread(__doc__)
     parts: dict[str, list[Line]] = {}
     measured = {"continuous": against_continuous, "curve": curve, "linked": linked, "tables": tables, "stacks": stacks}
     for key, lines in measured.items():

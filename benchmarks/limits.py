@@ -10,8 +10,6 @@ time without it is more than 1.3 times the time with it. Results go to results/l
 
 from __future__ import annotations
 
-import argparse
-import os
 import subprocess
 import sys
 import time
@@ -25,7 +23,7 @@ import numpy as np
 import torch
 import workloads
 from mixed import net
-from run import HERE, ONE_THREAD, machine
+from run import HERE, machine, options_on_one_thread
 from sklearn.ensemble import ExtraTreesClassifier
 from torch import nn
 
@@ -145,13 +143,7 @@ def write(folder: Path, lines: Sequence[tuple[str, str, str, float]]) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    for flag in ("--quick", "--one", "--without"):
-        parser.add_argument(flag, action="store_true")
-    parser.add_argument("--folder", type=Path, default=HERE / "results")
-    options = parser.parse_args()
-    if os.environ.get("OMP_NUM_THREADS") != "1":  # libraries read these when they load, so begin again with them set
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})
+    options = options_on_one_thread(__doc__, {flag: {"action": "store_true"} for flag in ("--one", "--without")})
     torch.set_num_threads(1)
     if options.one:
         print(one(options.quick, options.without))

@@ -8,10 +8,7 @@ benchmarks cannot rot unnoticed.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +20,7 @@ import shap
 import torch
 import workloads
 from captum.attr import IntegratedGradients
-from run import HERE, ONE_THREAD, machine
+from run import machine, options_on_one_thread
 from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF
@@ -294,12 +291,7 @@ def write(folder: Path, first: list[list[str]], second: list[list[str]], others:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--folder", type=Path, default=HERE / "results")
-    options = parser.parse_args()
-    if os.environ.get("OMP_NUM_THREADS") != "1":  # libraries read these when they load, so begin again with them set
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})
+    options = options_on_one_thread(__doc__)
     torch.set_num_threads(1)
     first = []
     for kind, rows in (("tanh", 1), ("tanh", 10), ("relu", 1), ("relu", 10)):

@@ -14,7 +14,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from importlib.metadata import distributions
@@ -210,14 +210,28 @@ def again(rows: list[str], folder: Path) -> None:
     pages.write(folder, record, HERE.parent / "README.md")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def options_on_one_thread(
+    description: str | None, more: Mapping[str, Mapping[str, Any]] | None = None
+) -> argparse.Namespace:
+    """The options of a benchmark, in a process whose libraries use one thread: --quick, --folder and those of `more`.
+
+    `more` maps a flag to the keywords of `add_argument`. Libraries read the number of threads when they load, so the
+    process replaces itself by one where it is set.
+    """
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--folder", type=Path, default=HERE / "results")
-    parser.add_argument("--again", action="append", default=[], choices=[*(row.name for row in ROWS), PAIRS])
+    for flag, settings in (more or {}).items():
+        parser.add_argument(flag, **settings)
     options = parser.parse_args()
-    if os.environ.get("OMP_NUM_THREADS") != "1":  # libraries read these when they load, so begin again with them set
+    if os.environ.get("OMP_NUM_THREADS") != "1":
         os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})
+    return options
+
+
+def main() -> None:
+    names = [*(row.name for row in ROWS), PAIRS]
+    options = options_on_one_thread(__doc__, {"--again": {"action": "append", "default": [], "choices": names}})
     if options.again:
         again(options.again, options.folder)
         return

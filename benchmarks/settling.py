@@ -7,19 +7,16 @@ table lies in ../../shared/data; `--quick` runs a made one instead, so that the 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import xgboost
-from run import HERE, ONE_THREAD, machine
+from run import HERE, machine, options_on_one_thread
 from workloads import table
 
 import gigrad as gig
@@ -92,12 +89,7 @@ def page(lines: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--folder", type=Path, default=HERE / "results")
-    options = parser.parse_args()
-    if os.environ.get("OMP_NUM_THREADS") != "1":  # libraries read these when they load, so begin again with them set
-        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **ONE_THREAD})
+    options = options_on_one_thread(__doc__)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     lines = []
