@@ -55,7 +55,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str | dict[str, str]]] = {
     "random numbers": (lambda: net(Random(), layers.Dense(1)), "must score every row by itself"),
     "memory": (
         lambda: keras.Sequential([keras.Input((2, 2), batch_size=2), layers.LSTM(2, stateful=True), layers.Dense(1)]),
-        "remembers rows that it was asked before",
+        "keeps its state from one call to the next",
     ),
     "a mask of numbers": (
         lambda: net(layers.Reshape((2, 2)), layers.Masking(), layers.LSTM(2)), "equal a number exactly, a jump",
@@ -64,7 +64,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str | dict[str, str]]] = {
         lambda: net(layers.Lambda(lambda x: ops.take(ops.ones((3, 2)), ops.cast(x[:, 0], "int32") + 7, axis=0))),
         "must take a row of zeros",
     ),
-    "columns that cannot be told": (lambda: two_inputs(), "How many columns a Two reads cannot be told"),
+    "an unknown number of columns": (lambda: two_inputs(), "The number of columns of a Two cannot be inferred"),
 }  # fmt: skip
 
 

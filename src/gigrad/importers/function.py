@@ -94,8 +94,8 @@ def function(
 
 
 def _witness(node: Node, value: Callable[[Any], Any], columns: tuple[Column, ...], label: str) -> Witness:
-    asked = (_OnRows(value), Largest(value), InHalves(value, label))
-    own, scale, exact = (on_codes(ask, columns) for ask in asked)
+    functions = (_OnRows(value), Largest(value), InHalves(value, label))
+    own, scale, exact = (on_codes(f, columns) for f in functions)
     return Witness(node, own, label, rtol=1e-9, scale=scale, exact=exact)
 
 

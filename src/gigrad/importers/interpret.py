@@ -17,7 +17,7 @@ from .._io.tables import Rows
 from ..errors import UnsupportedModelError
 from ..graph import Array, Column, Graph, Input, Tree, assemble
 from ..graph.growing import Branch, Edge, Part, chained, grown, halved
-from .common.estimator import Ask, label_of, require_fitted
+from .common.estimator import OwnPrediction, label_of, require_fitted
 from .common.frames import as_given
 from .common.links import (
     DOUBLE,
@@ -69,7 +69,7 @@ def import_ebm(model: Any) -> Graph:
 
 
 @dataclass(frozen=True)
-class _AskTable(Ask):
+class _AskTable(OwnPrediction):
     columns: tuple[Column, ...] = ()
 
     def data(self, rows: Rows) -> Any:

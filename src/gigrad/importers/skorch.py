@@ -25,9 +25,9 @@ def import_skorch(net: Any) -> Graph:
     score, margin = _linked(graph.score, link, net)
     label, inner = type(net).__name__, graph.witnesses[0]
     module = double_copy(net.module_)
-    witnesses = [replace(inner, predict=_Ask(net, "forward", graph.score.width), label=label)]
+    witnesses = [replace(inner, predict=_Own(net, "forward", graph.score.width), label=label)]
     if score is not graph.score:
-        own, exact = _Ask(net, "predict_proba", score.width), _Exact(net, module, score.width)
+        own, exact = _Own(net, "predict_proba", score.width), _Exact(net, module, score.width)
         witnesses.append(replace(inner, node=score, predict=own, exact=exact, label=label))
     classifier = _is(net, "Classifier") or link != "identity"
     names = _names(net, score.width) if classifier else plain_outputs(score.width)
@@ -104,7 +104,7 @@ def _positive(out: Array, width: int) -> Array:
 
 
 @dataclass(frozen=True)
-class _Ask:
+class _Own:
     """The net's own output, in its own precision: "forward" for the module's output, or "predict_proba"."""
 
     net: Any

@@ -156,7 +156,7 @@ class _Diagram:
         self.asked: dict[tuple[Any, ...], int] = {}
 
     def question(self, listed: Ints) -> Question:
-        """The question whether a combination is in a list (n, elements), whose answer is then not the usual one."""
+        """The question whether a combination is in a list, (n, elements), with the answers `inside` and `outside`."""
         values = [len(np.unique(codes)) for codes in listed.T]
         order = sorted(range(len(values)), key=lambda i: (isinstance(self.elements[i], int), values[i]))
         self.elements, self.frequency = [self.elements[i] for i in order], [self.frequency[i] for i in order]
@@ -182,7 +182,7 @@ class _Diagram:
         return self.known[key]
 
     def _among(self, column: int, leads: dict[int, int], level: int) -> int:
-        """Tests that separate the labels of a column by the sub-diagrams they lead to; others get the usual answer."""
+        """Tests that separate the labels of a column by the sub-diagrams they lead to; others lead to `outside`."""
         codes: dict[int, list[int]] = {}
         for code, to in leads.items():
             if to != self.outside:

@@ -1,4 +1,4 @@
-"""The statistics (CTRs) of a CatBoost model: the number of each label, or combination of values.
+"""The statistics (CTRs) of a CatBoost model: the numbers that replace labels, or combinations of values.
 
 A table is indexed by hashes alone. The hash of a combination is `sum of value * M^(k - i + 2)` modulo 2^64 over its k
 elements: labels by their own hashes (as signed 32-bit numbers), tests (`x > border`, "is this label") as 0 or 1. The

@@ -14,12 +14,12 @@ from ...graph.witness import Predict
 
 
 def coded(column: Column, codes: Sequence[float]) -> Column:
-    """A column that holds one of these codes."""
+    """The column as a category whose labels are these codes."""
     return replace(column, kind="category", labels=tuple(codes), unknown="refuse", missing=False)
 
 
 def with_codes(source: Input, columns: Sequence[Column]) -> Node:
-    """The rows as the function reads them: numbers as they are, and the codes themselves of categories."""
+    """The rows as the function reads them: encoded categories, 0, 1, 2..., are replaced by the codes they stand for."""
     if not _categories(columns):
         return source
     parts: list[Node] = []
@@ -38,7 +38,7 @@ def with_codes(source: Input, columns: Sequence[Column]) -> Node:
 
 @dataclass(frozen=True)
 class OnCodes:
-    """A function's prediction, called with the codes themselves in place of their positions."""
+    """A prediction called with the model's own codes in place of the encoded categories 0, 1, 2... of the rows."""
 
     predict: Predict
     columns: tuple[Column, ...]
@@ -51,7 +51,7 @@ class OnCodes:
 
 
 def on_codes(predict: Predict, columns: tuple[Column, ...]) -> Predict:
-    """The prediction with codes in place of positions; unchanged if no column is a category."""
+    """The prediction wrapped in `OnCodes`; unchanged if no column is a category."""
     return OnCodes(predict, columns) if _categories(columns) else predict
 
 

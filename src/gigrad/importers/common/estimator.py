@@ -78,7 +78,7 @@ def estimator_graph(
 
 
 @dataclass(frozen=True)
-class Ask:
+class OwnPrediction:
     """The estimator's own prediction for rows of numbers, (n,) or (n, k).
 
     Attributes

@@ -27,6 +27,7 @@ class Link:
     slope : float
         A Lipschitz constant of the link. For a `relative` link, relative to the score.
     relative : bool
+        Whether an absolute error of the margin is a relative error of the score, as for an exponential.
     """
 
     apply: Callable[[Node], Node]

@@ -34,7 +34,7 @@ from ...graph.forests import weighted_sum
 from ...graph.growing import stump
 from .. import import_model
 from ..pipeline.asking import as_fitted, reads_categories
-from .estimator import Ask, label_of, names_of
+from .estimator import OwnPrediction, label_of, names_of
 
 
 def joined(model: Any, estimators: Sequence[Any]) -> tuple[Graph, ...]:
@@ -53,7 +53,7 @@ def joined(model: Any, estimators: Sequence[Any]) -> tuple[Graph, ...]:
 
 
 @dataclass(frozen=True)
-class AskTable(Ask):
+class OwnTablePrediction(OwnPrediction):
     """The estimator's own prediction for rows in the form in which it was fitted: a frame, or an array.
 
     `several`: it returns one array for each target, of which the positive class is kept if there are two.
@@ -93,9 +93,9 @@ def built(
     # Some meta-models compute in the precision of their input.
     rtol = max([1e-9, *(w.rtol for w in below)])
     witnesses = [*below]
-    for node, ask in ((score, method), (margin, margin_method)):
-        if node is not None and ask:
-            own = AskTable(model, ask, node.width == 1, over.columns, over.named, several)
+    for node, name in ((score, method), (margin, margin_method)):
+        if node is not None and name:
+            own = OwnTablePrediction(model, name, node.width == 1, over.columns, over.named, several)
             witnesses.append(Witness(node, own, label, rtol=rtol, atol=rtol * 1e-3, lower=True))
     return replace(
         over,
@@ -113,7 +113,7 @@ def built(
 # ---------------------------------------------------------------- outputs of parts
 
 
-def answer(estimator: Any, graph: Graph, method: str) -> Node:
+def output_of(estimator: Any, graph: Graph, method: str) -> Node:
     """The node for the output of a part's `method`; for two classes, predict_proba is the positive one alone."""
     if method == "decision_function":
         return graph.output("margin")[0]
@@ -131,7 +131,7 @@ def is_classifier(estimator: Any) -> bool:
     return bool(classifies(estimator))
 
 
-def gives(estimator: Any, method: str) -> bool:
+def has_method(estimator: Any, method: str) -> bool:
     """Whether an estimator has a method, which for many depends on their settings."""
     return getattr(estimator, method, None) is not None
 

@@ -72,9 +72,9 @@ def _is_read(model: Any) -> bool:
 
 
 def _config(model: Any) -> Mapping[str, Any]:
-    """The configuration of a model, in which every layer has its name; NotByLayers where Keras cannot tell it."""
+    """The configuration of a model, in which every layer has a name; raises NotByLayers if Keras cannot give it."""
     try:
-        with warnings.catch_warnings():  # that a lambda is unsafe in a file
+        with warnings.catch_warnings():  # Keras warns that a lambda is unsafe in a file; none is written
             warnings.filterwarnings("ignore", message="The object being serialized includes a `lambda`")
             config = model.get_config()
     except (NotImplementedError, TypeError, ValueError) as error:
@@ -84,7 +84,7 @@ def _config(model: Any) -> Mapping[str, Any]:
 
 
 def _named(model: Any, config: Mapping[str, Any]) -> dict[str, Any]:
-    """The same configuration with the names of layers that do not tell theirs, also in models inside."""
+    """The configuration with the names of layers whose own configuration lacks them, also in nested models."""
     live = {layer.name: layer for layer in model.layers}
     listed = list(config["layers"])
     if type(model).__name__ == "Sequential":  # without its InputLayer
@@ -154,7 +154,7 @@ def function_of(model: Any, columns: tuple[Column, ...], named: bool = False) ->
 
 
 def _inputs(model: Any, width: int | None = None) -> tuple[Given, ...]:
-    """The inputs of a model; `width` is the number of columns, if the caller says so."""
+    """The inputs of a model; `width` is the number of columns, if the caller gives it."""
     if not _is_read(model):
         return (Given("x", (_own_width(model) if width is None else width,)),)
     inputs = tuple(Given(str(t.name), shape_without_rows(t.shape), str(t.dtype)) for t in model.inputs)
@@ -171,9 +171,8 @@ def _own_width(model: Any) -> int:
         (width,) = shape_without_rows(shape)
     except (TypeError, ValueError):
         raise UnsupportedModelError(
-            f"How many columns a {type(model).__name__} reads cannot be told, for its call method is its own, and it "
-            f'was built for {shape}; say so: gigrad.function(model, "autograd", columns=...), with their number or '
-            "names."
+            f"The number of columns of a {type(model).__name__} cannot be inferred: it has its own call method and was "
+            f'built for {shape}. Give it: gigrad.function(model, "autograd", columns=...), with their number or names.'
         ) from None
     return width
 
@@ -184,11 +183,11 @@ def _call(model: Any, inputs: tuple[Given, ...]) -> Any:
 
     places = [Place(i) for i in range(len(inputs))]
     shapes, whole = [g.shape for g in inputs], [g.whole for g in inputs]
-    return call_of(model, [_asked(model, inputs, places)], {}, shapes, whole, type(model).__name__)
+    return call_of(model, [_argument(model, inputs, places)], {}, shapes, whole, type(model).__name__)
 
 
-def _asked(model: Any, inputs: tuple[Given, ...], parts: list[Any]) -> Any:
-    """What a model with these inputs is called with: one thing, a list, or a dict."""
+def _argument(model: Any, inputs: tuple[Given, ...], parts: list[Any]) -> Any:
+    """The argument of a call of a model with these inputs: one tensor, a list, or a dict by name."""
     if isinstance(getattr(model, "input", None) if _is_read(model) else None, dict):
         return dict(zip((g.name for g in inputs), parts, strict=True))
     return parts[0] if len(parts) == 1 else parts
@@ -216,16 +215,16 @@ def _witness_of_functions(model: Any, read: Read, call: Any = None) -> Witness:
     graph, inputs = read.graph, read.inputs
     own, node, label = _Own(model, inputs, graph.columns), graph.score, graph.label
     if read.labels or any(isinstance(n, TreeEnsemble) for n in topological(node)):
-        # labels are no numbers, and bins of numbers in float32 are others in float64
+        # labels are not numbers, and a number may fall into another bin in float64 than in float32
         return Witness(node, own, label, rtol=LOW_PRECISION, scale=_LargestOwn(own))
     rtol = 1e-9 if call is not None or _constants_are_exact() else 16 * SINGLE
     call = call or _call(model, inputs)
 
     def value(x: Array) -> Any:
-        # The model as it is when it is asked: one that was trained on in the meantime is not the one of the graph.
+        # With the weights of now, so that a model trained further since the import is noticed.
         return call.now().value(x)
 
-    exact, scale = (on_codes(ask, graph.columns) for ask in (InHalves(value, label), Largest(value)))
+    exact, scale = (on_codes(predict, graph.columns) for predict in (InHalves(value, label), Largest(value)))
     return Witness(node, own, label, rtol=rtol, scale=scale, exact=exact)
 
 
@@ -252,7 +251,7 @@ class _Own:
 
         parts: list[Any] = [*as_taken(rows.matrix, self.columns, self.inputs)]
         given = {"training": False} if "training" in signature(self.model.call).parameters else {}
-        out = self.model(_asked(self.model, self.inputs, parts), **given)
+        out = self.model(_argument(self.model, self.inputs, parts), **given)
         several = list(out.values()) if isinstance(out, Mapping) else out if isinstance(out, (list, tuple)) else [out]
         flat = [np.asarray(ops.convert_to_numpy(o), np.float64).reshape(len(rows), -1) for o in several]
         return np.concatenate(flat, axis=1)

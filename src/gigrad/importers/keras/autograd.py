@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from ...errors import GigradError, UnsupportedModelError
 from ...graph import Array, Column, Input, Node, Opaque, Select, value_of
 from ..common.codes import with_codes
-from ..torch.embedding import columns_asked
+from ..torch.embedding import columns_looked_up_in
 from .values import Value, side_by_side
 from .walk import Walk
 
 Shape = tuple[int, ...]
-Asked = list[tuple[int, Any]]  # the number of rows of a table, and the rows that were asked for
+Lookups = list[tuple[int, Any]]  # for each lookup, the number of rows of the table and the indices
 State = tuple[NDArray[Any], ...]
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a tensor stands among the arguments of a call: the number of it."""
+    """A placeholder for a tensor among the arguments of a call, by the index of the tensor."""
 
     index: int
 
@@ -42,12 +42,12 @@ class Evaluated:
 
         if not self.is_layer:
             return self.layer(*args, **kwargs)
-        # As `stateless_call` does, which would take the values in another order once a layer is frozen.
+        # Like `stateless_call`, but with a fixed order of the values: freezing a layer changes the order it expects.
         with keras.StatelessScope(list(zip(self.variables, values, strict=True))):
             return self.layer.call(*args, **kwargs)
 
     def state(self) -> State:
-        """The values that the variables have now, in float64; whole numbers as they are."""
+        """The values that the variables have now, in float64; integers as they are."""
         from keras import backend, ops
 
         arrays = [(v, ops.convert_to_numpy(v)) for v in self.variables]
@@ -64,11 +64,11 @@ class Call:
     state : tuple of arrays
         The values of its variables, in float64.
     arguments : callable
-        What it is called with, args and kwargs, for the tensors that it reads.
+        From the tensors that it reads to the args and kwargs of the call.
     shapes : tuple of tuple of int
-        Of the tensors, without the rows; their numbers stand side by side in a row.
+        Of the tensors, without the rows; a row of numbers holds them flattened, one after the other.
     whole : tuple of bool
-        Which of them are whole numbers.
+        Which of the tensors hold integers.
     """
 
     evaluated: Evaluated
@@ -78,26 +78,26 @@ class Call:
     whole: tuple[bool, ...]
 
     def split(self, x: Any) -> list[Any]:
-        """The tensors that stand side by side in rows of numbers, all of them as numbers."""
+        """The tensors that rows of numbers hold, in their shapes; integers too are still floats."""
         edges = np.cumsum([0, *(_size(shape) for shape in self.shapes)]).tolist()
         parts = zip(edges, edges[1:], self.shapes, strict=False)
         return [x[:, begin:end].reshape(len(x), *shape) for begin, end, shape in parts]
 
     def outputs(self, variables: Any, tensors: Sequence[Any]) -> list[Any]:
-        """What Keras gives for tensors of its backend, with these values of its variables."""
+        """The outputs of the call for tensors of the backend, with these values of its variables."""
         args, kwargs = self.arguments(tensors)
         return list(_flat(self.evaluated(variables, args, kwargs)))
 
     def now(self) -> Call:
-        """The same with the weights that the layer has now: it may have been trained on."""
+        """The same call with the current weights of the layer, which may have been trained further."""
         return replace(self, state=self.evaluated.state())
 
 
-class Asks(Protocol):
-    """How a backend evaluates a call, in float64.
+class Evaluator(Protocol):
+    """A call as its backend evaluates it, in float64.
 
-    `value` gives an Opaque's values for arrays, `gradient` its pullback, and `show` what a few rows show of it; `now`
-    is the same with the weights of now.
+    `value` and `gradient` are the functions of an Opaque node; `show` evaluates a few rows and reports shapes, lookups
+    and masks; `now` is the same call with the current weights.
     """
 
     @property
@@ -108,27 +108,30 @@ class Asks(Protocol):
 
     def show(self, rows: Array) -> Shown: ...
 
-    def now(self) -> Asks: ...
+    def now(self) -> Evaluator: ...
 
 
 @dataclass(frozen=True)
 class Shown:
-    """The shapes of the outputs for some rows, the lookups in tables on the way, and whether a mask goes with them."""
+    """The shapes of the outputs for some rows, the table lookups made meanwhile, and whether they carry a mask."""
 
     shapes: list[Shape]
-    asked: Asked
+    lookups: Lookups
     masks: bool
 
 
-def call_of(layer: Any, args: Sequence[Any], kwargs: Mapping[str, Any], shapes: Any, whole: Any, label: str) -> Asks:
-    """A call of a layer of a model, with the weights that it has now, as its backend evaluates it."""
+def call_of(
+    layer: Any, args: Sequence[Any], kwargs: Mapping[str, Any], shapes: Any, whole: Any, label: str
+) -> Evaluator:
+    """A call of a layer of a model with its current weights, for the backend of this process."""
     if getattr(layer, "stateful", False):
         raise UnsupportedModelError(
-            f"The layer {layer.name!r} ({type(layer).__name__}) of this Keras model remembers rows that it was asked "
-            "before (stateful=True), so that no row has a score of its own. Load its weights into a layer without."
+            f"The layer {layer.name!r} ({type(layer).__name__}) of this Keras model keeps its state from one call "
+            "to the next (stateful=True), so the score of a row depends on earlier rows. Load its weights into a layer "
+            "with stateful=False."
         )
     kwargs = {key: value for key, value in kwargs.items() if key != "training"}
-    if "training" in signature(layer.call).parameters:  # layers inside follow the one that is called
+    if "training" in signature(layer.call).parameters:  # nested layers take the mode of the one that is called
         kwargs["training"] = False
     template = (list(args), kwargs)
 
@@ -139,7 +142,7 @@ def call_of(layer: Any, args: Sequence[Any], kwargs: Mapping[str, Any], shapes: 
     return _on_backend(Call(evaluated, evaluated.state(), arguments, tuple(shapes), tuple(whole)), label)
 
 
-def _on_backend(call: Call, label: str) -> Asks:
+def _on_backend(call: Call, label: str) -> Evaluator:
     import keras
 
     backend = keras.config.backend()
@@ -158,8 +161,8 @@ def _on_backend(call: Call, label: str) -> Asks:
 
         return Traced(call, label, JaxProgram(call))
     raise UnsupportedModelError(
-        f"{label} of this Keras model is explained through its gradient, which can be had on the backends torch, "
-        f"tensorflow and jax; this process has {backend}. Save the model, and load it where KERAS_BACKEND is torch."
+        f"{label} of this Keras model is explained through its gradient, which needs the backend torch, tensorflow "
+        f"or jax; this process has {backend}. Save the model, and load it where KERAS_BACKEND is torch."
     )
 
 
@@ -190,8 +193,8 @@ def _size(shape: Shape) -> int:
 # ---------------------------------------------------------------- as a node
 
 
-def by_autograd(call: Asks, label: str, values: Sequence[Value], walk: Walk) -> list[Value]:
-    """What a call gives for the values it reads: one opaque function, taken apart into its outputs."""
+def by_autograd(call: Evaluator, label: str, values: Sequence[Value], walk: Walk) -> list[Value]:
+    """The outputs of a call for the values that it reads, as columns of one opaque function."""
     source = side_by_side([walk.numbers(v) for v in values])
     found = _probed(call, label, source, walk.source)
     for j, size in found.sizes.items() if any(v.raw for v in values) else ():
@@ -205,20 +208,20 @@ def by_autograd(call: Asks, label: str, values: Sequence[Value], walk: Walk) -> 
     return [Value(shape, Select(node, tuple(range(a, b)))) for shape, a, b in parts]
 
 
-def opaque(call: Asks, label: str, source: Node, width: int) -> Opaque:
+def opaque(call: Evaluator, label: str, source: Node, width: int) -> Opaque:
     return Opaque(source, width, call.value, call.gradient, label)
 
 
 @dataclass(frozen=True)
 class Probed:
-    """What a few rows show of a call: the shapes it gives, without the rows, and the columns that are looked up.
+    """What evaluating a few rows shows about a call: the shapes of its outputs, and which columns are looked up.
 
     Attributes
     ----------
     sizes : dict of int to int
-        Columns that reach a table as they are, and how many rows it has.
+        Columns that index a table directly, and the number of its rows.
     masks : bool
-        Whether a mask goes with what it gives.
+        Whether an output carries a mask.
     """
 
     shapes: list[Shape]
@@ -226,14 +229,14 @@ class Probed:
     masks: bool
 
 
-def probed(call: Asks, label: str, columns: Sequence[Column]) -> Probed:
-    """The same for a call that reads all columns."""
+def probed(call: Evaluator, label: str, columns: Sequence[Column]) -> Probed:
+    """What evaluating a few rows shows about a call that reads all columns."""
     source = Input(len(columns))
     return _probed(call, label, with_codes(source, columns), source)
 
 
-def _probed(call: Asks, label: str, node: Node, source: Input) -> Probed:
-    """Ask a call for a row of zeros, and for one with a 1 in each column; `node` is what it reads of them."""
+def _probed(call: Evaluator, label: str, node: Node, source: Input) -> Probed:
+    """Evaluate a call on a row of zeros, and on one with a 1 for each column; `node` maps the rows to its input."""
     rows = np.concatenate([np.zeros((1, source.width)), np.eye(source.width)])
     read = value_of(node, {source: rows})
     read = np.where(np.isnan(read), read[:1], read)  # a category without a second code
@@ -243,13 +246,13 @@ def _probed(call: Asks, label: str, node: Node, source: Input) -> Probed:
         if isinstance(error, GigradError):
             raise
         raise UnsupportedModelError(
-            f"{label} must take a row of zeros, which shows what it gives; it fails on one ({type(error).__name__}: "
-            f"{' '.join(str(error).split()):.200}). If it reads a column as codes that do not begin with 0, declare "
-            'them: gigrad.function(model, "autograd", columns, categories={column: [1, 2, 3]}).'
+            f"{label} must take a row of zeros, by which its output shape is found; it fails on one "
+            f"({type(error).__name__}: {' '.join(str(error).split()):.200}). If it reads a column as codes that do not "
+            'begin with 0, declare them: gigrad.function(model, "autograd", columns, categories={column: [1, 2, 3]}).'
         ) from None
     if not shown.shapes or any(not shape or shape[0] != len(rows) for shape in shown.shapes):
         got = ", ".join(map(str, shown.shapes)) or "nothing"
         raise UnsupportedModelError(
             f"{label} must score every row by itself; for {len(rows)} rows it gave the shape {got}."
         )
-    return Probed([shape[1:] for shape in shown.shapes], columns_asked(shown.asked, source.width), shown.masks)
+    return Probed([shape[1:] for shape in shown.shapes], columns_looked_up_in(shown.lookups, source.width), shown.masks)

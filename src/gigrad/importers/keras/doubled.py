@@ -1,8 +1,8 @@
 """Keras layers on the torch backend computed in float64.
 
 Keras casts to a layer's own dtype, and on torch its rules of promotion make float32 of float64 in every matmul, mean
-and normalisation, so that no dtype policy gives exact gradients. torch lets a caller see every call of its functions
-(`torch.overrides.TorchFunctionMode`), in this thread alone: here whatever asks for a shorter float is given float64.
+and normalisation, so that no dtype policy gives exact gradients. torch lets a caller intercept every call of its
+functions in this thread (`torch.overrides.TorchFunctionMode`): here every shorter float is replaced by float64.
 The model itself is not touched. Held against a clone with a float64 policy under patched rules of promotion, 24 kinds
 of layers gave the same numbers to the last bit, and LSTM to 6e-17.
 """
@@ -16,7 +16,7 @@ from typing import Any
 
 from ...graph import Array
 from ..torch.call import TorchGradient, TorchValue
-from .autograd import Asked, Call, Shown
+from .autograd import Call, Lookups, Shown
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class TorchCall:
 
         return torch.cat([out.reshape(len(x), -1).to(x.device).double() for out in self.outputs(x)], dim=1)
 
-    def outputs(self, x: Any, asked: Asked | None = None) -> list[Any]:
+    def outputs(self, x: Any, lookups: Lookups | None = None) -> list[Any]:
         """The tensors that the call gives, in their shapes."""
         import torch
 
         given = [part.int() if whole else part for part, whole in zip(self.call.split(x), self.call.whole, strict=True)]
-        with in_double(asked):
+        with in_double(lookups):
             return self.call.outputs([torch.from_numpy(v) for v in self.call.state], given)
 
 
@@ -57,28 +57,28 @@ class OnTorch:
     def show(self, rows: Array) -> Shown:
         import torch
 
-        asked: Asked = []
+        lookups: Lookups = []
         with torch.no_grad():
-            outputs = TorchCall(self.call).outputs(torch.from_numpy(rows), asked)
+            outputs = TorchCall(self.call).outputs(torch.from_numpy(rows), lookups)
         masks = any(getattr(out, "_keras_mask", None) is not None for out in outputs)
-        return Shown([tuple(out.shape) for out in outputs], asked, masks)
+        return Shown([tuple(out.shape) for out in outputs], lookups, masks)
 
     def now(self) -> OnTorch:
         return replace(self, call=self.call.now())
 
 
-def in_double(asked: Asked | None = None) -> Any:
-    """A context in which torch computes in float64; `asked` is told of every lookup in a table."""
-    return _mode()(asked)
+def in_double(lookups: Lookups | None = None) -> Any:
+    """A context in which torch computes in float64; every table lookup is appended to `lookups`."""
+    return _mode()(lookups)
 
 
 @cache
 def _mode() -> Any:
     from torch.overrides import TorchFunctionMode
 
-    def begin(self: Any, asked: Asked | None) -> None:
+    def begin(self: Any, lookups: Lookups | None) -> None:
         TorchFunctionMode.__init__(self)
-        self.asked = asked
+        self.lookups = lookups
 
     return type("InDouble", (TorchFunctionMode,), {"__init__": begin, "__torch_function__": _called})
 
@@ -95,8 +95,8 @@ def _called(mode: Any, function: Any, types: Any, args: Sequence[Any] = (), kwar
     if function is torch.nn.functional.softplus:
         # Beyond its threshold torch replaces softplus by the identity, a step of 2e-9 that float32 cannot see.
         kwargs = {**kwargs, "threshold": 40.0}
-    if function is torch.nn.functional.embedding and mode.asked is not None:
-        mode.asked.append((len(args[1]), args[0].detach().clone()))
+    if function is torch.nn.functional.embedding and mode.lookups is not None:
+        mode.lookups.append((len(args[1]), args[0].detach().clone()))
     return _doubled(function(*_doubled(tuple(args)), **_doubled(kwargs)))
 
 

@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .autograd import Asked, Call, Shown, State
+from .autograd import Call, Lookups, Shown, State
 from .traced import no_double
 
 _SHORT = ("float32", "float16", "bfloat16")
 
 
 class JaxProgram:
-    """The program of a call: compiled for 16, 64, 256... rows when it is first asked for so many."""
+    """The program of a call, compiled for 16, 64, 256... rows at the first call with that many."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
@@ -46,15 +46,15 @@ class JaxProgram:
         sizes: list[int] = []
 
         def run(*values: Any) -> Any:
-            asked: Asked = []
-            outputs = evaluate(traced.jaxpr, traced.consts, values, asked)
-            sizes[:] = [size for size, _ in asked]
-            return outputs, [codes for _, codes in asked]
+            lookups: Lookups = []
+            outputs = evaluate(traced.jaxpr, traced.consts, values, lookups)
+            sizes[:] = [size for size, _ in lookups]
+            return outputs, [codes for _, codes in lookups]
 
         with in_double():
             outputs, codes = jax.jit(run)(*jax.tree.leaves((variables, given)))
-        asked = list(zip(sizes, map(np.asarray, codes), strict=True))
-        return Shown([tuple(out.shape) for out in outputs], asked, self.masks)
+        lookups = list(zip(sizes, map(np.asarray, codes), strict=True))
+        return Shown([tuple(out.shape) for out in outputs], lookups, self.masks)
 
     def variables(self, state: State) -> Any:
         import jax
@@ -143,8 +143,8 @@ def _compiled(traced: Any) -> Any:
 # ---------------------------------------------------------------- jaxprs in float64
 
 
-def evaluate(jaxpr: Any, consts: Sequence[Any], values: Sequence[Any], asked: Asked | None = None) -> list[Any]:
-    """The outputs of a jaxpr, in float64; `asked` is told of lookups in tables."""
+def evaluate(jaxpr: Any, consts: Sequence[Any], values: Sequence[Any], lookups: Lookups | None = None) -> list[Any]:
+    """The outputs of a jaxpr, in float64; table lookups are appended to `lookups`."""
     known: dict[Any, Any] = dict(zip(jaxpr.constvars, map(_wide, consts), strict=True))
     known.update(zip(jaxpr.invars, values, strict=True))
 
@@ -152,24 +152,24 @@ def evaluate(jaxpr: Any, consts: Sequence[Any], values: Sequence[Any], asked: As
         return _wide(atom.val, atom.aval.dtype) if hasattr(atom, "val") else known[atom]
 
     for equation in jaxpr.eqns:
-        outputs = _applied(equation, [read(atom) for atom in equation.invars], asked)
+        outputs = _applied(equation, [read(atom) for atom in equation.invars], lookups)
         known.update(zip(equation.outvars, outputs, strict=True))
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _applied(equation: Any, values: list[Any], asked: Asked | None) -> Sequence[Any]:
+def _applied(equation: Any, values: list[Any], lookups: Lookups | None) -> Sequence[Any]:
     name, params = equation.primitive.name, equation.params
     if name in _CALLS:
         inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if key in params)
-        return _inside(inner, asked)(*values)
+        return _inside(inner, lookups)(*values)
     if name in _LOOPS:
         return list(_LOOPS[name](params, values))
     if name == "reduce_precision":
         return values
     if name == "bitcast_convert_type" or name.endswith("callback") or any(map(_has_jaxpr, params.values())):
         raise no_double(f"the operation {name}")
-    if name == "gather" and asked is not None:
-        _note_lookup(params, values[0], values[1], asked)
+    if name == "gather" and lookups is not None:
+        _note_lookup(params, values[0], values[1], lookups)
     answer = equation.primitive.bind(*values, **{key: _wide_type(v) for key, v in params.items()})
     outputs = answer if equation.primitive.multiple_results else [answer]
     if any(str(out.dtype) in _SHORT for out in outputs):
@@ -183,10 +183,10 @@ _CALLS = (
 )  # fmt: skip
 
 
-def _inside(inner: Any, asked: Asked | None = None) -> Callable[..., list[Any]]:
+def _inside(inner: Any, lookups: Lookups | None = None) -> Callable[..., list[Any]]:
     """A jaxpr inside another as a function; some carry their constants with them."""
     jaxpr, consts = (inner.jaxpr, inner.consts) if hasattr(inner, "consts") else (inner, ())
-    return lambda *values: evaluate(jaxpr, consts, values, asked)
+    return lambda *values: evaluate(jaxpr, consts, values, lookups)
 
 
 def _scan(params: Mapping[str, Any], values: list[Any]) -> list[Any]:
@@ -225,11 +225,11 @@ def _cond(params: Mapping[str, Any], values: list[Any]) -> Any:
 _LOOPS: dict[str, Callable[[Mapping[str, Any], list[Any]], Any]] = {"scan": _scan, "while": _while, "cond": _cond}
 
 
-def _note_lookup(params: Mapping[str, Any], table: Any, codes: Any, asked: Asked) -> None:
-    """Note the rows of a table that are asked for, if whole rows are."""
+def _note_lookup(params: Mapping[str, Any], table: Any, codes: Any, lookups: Lookups) -> None:
+    """Append a lookup of whole rows of a table to `lookups`."""
     numbers = params["dimension_numbers"]
     if table.ndim == 2 and numbers.start_index_map == (0,) and params["slice_sizes"] == (1, table.shape[1]):
-        asked.append((table.shape[0], codes))
+        lookups.append((table.shape[0], codes))
 
 
 def _has_jaxpr(param: Any) -> bool:

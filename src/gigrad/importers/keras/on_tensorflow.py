@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import UnsupportedModelError
-from .autograd import Asked, Call, Shown, State
+from .autograd import Call, Lookups, Shown, State
 from .traced import no_double
 
-_COPIES = count()  # functions have names, which are those of the whole process
+_COPIES = count()  # numbers the names of functions, which must be unique in the process
 
 
 class TensorFlowProgram:
-    """The program of a call: traced when it is first asked, for any number of rows."""
+    """The program of a call, traced at the first call, for any number of rows."""
 
     def __init__(self, call: Call) -> None:
         self.call = call
@@ -40,8 +40,8 @@ class TensorFlowProgram:
     def show(self, variables: Any, tensors: Sequence[NDArray[Any]]) -> Shown:
         outputs, sizes = self._program("value")(variables, tensors)
         first = len(outputs) - len(sizes)
-        asked: Asked = list(zip(sizes, outputs[first:], strict=True))
-        return Shown([out.shape for out in outputs[:first]], asked, self.masks)
+        lookups: Lookups = list(zip(sizes, outputs[first:], strict=True))
+        return Shown([out.shape for out in outputs[:first]], lookups, self.masks)
 
     def variables(self, state: State) -> Any:
         import tensorflow as tf
@@ -77,8 +77,8 @@ class TensorFlowProgram:
             tape.watch(read)
             outputs = self.call.outputs(variables, tensors)
         smooth = [(out, tf.cast(c, out.dtype)) for out, c in zip(outputs, cotangents, strict=True) if _is_float(out)]
-        asked, given = [out for out, _ in smooth], [c for _, c in smooth]
-        slopes = tape.gradient(asked, read, given, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+        targets, given = [out for out, _ in smooth], [c for _, c in smooth]
+        slopes = tape.gradient(targets, read, given, unconnected_gradients=tf.UnconnectedGradients.ZERO)
         return [tf.convert_to_tensor(s) for s in slopes]
 
 
@@ -109,7 +109,7 @@ def _first_line(error: Exception) -> str:
 class _InDouble:
     """A traced function with float64 in place of shorter floats, called with its arguments in order.
 
-    `sizes` are the numbers of rows of tables that are looked up in; the rows that are asked for are further outputs.
+    `sizes` are the numbers of rows of tables that are looked up in; the indices that are looked up are further outputs.
     """
 
     def __init__(self, traced: Any, with_lookups: bool) -> None:
@@ -136,7 +136,7 @@ class _InDouble:
 
 
 def _lookups(graph: Any) -> Iterator[tuple[int, Any]]:
-    """The tables of a graph that rows are taken from: their numbers of rows, and the tensor of what is asked for."""
+    """The tables of a graph that rows are taken from: their numbers of rows, and the tensor of the indices."""
     import tensorflow as tf
 
     for op in graph.get_operations():
@@ -160,7 +160,7 @@ def _as_constant(captured: Any) -> Any:
 
 
 def _long(kind: int) -> int:
-    """The number of a type in graphs, with float64 and its complex numbers for all shorter ones."""
+    """The number of a type in graphs: float64 for shorter floats, complex128 for shorter complex numbers."""
     import tensorflow as tf
 
     if kind in {t.as_datatype_enum for t in (tf.float16, tf.bfloat16, tf.float32)}:

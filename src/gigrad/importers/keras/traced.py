@@ -25,7 +25,7 @@ from .autograd import Call, Shape, Shown, State
 
 
 class Program(Protocol):
-    """The program of a call, which takes its variables and tensors as they are handed over, in float64."""
+    """The traced program of a call, evaluated in float64 on variables and tensors that are given in float64."""
 
     def __call__(self, variables: Any, tensors: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         """The outputs, in their shapes."""
@@ -33,18 +33,18 @@ class Program(Protocol):
     def slopes(
         self, variables: Any, tensors: Sequence[NDArray[Any]], cotangents: Sequence[NDArray[Any]]
     ) -> list[NDArray[Any] | None]:
-        """The pullback of the outputs to each tensor; None for one of whole numbers."""
+        """The pullback of the outputs to each tensor; None for one of integers."""
 
     def show(self, variables: Any, tensors: Sequence[NDArray[Any]]) -> Shown:
-        """What some rows show of it."""
+        """The shapes, table lookups and masks of an evaluation of some rows."""
 
     def variables(self, state: State) -> Any:
-        """Values of its variables as the program takes them."""
+        """The values of the variables in the form in which the program takes them."""
 
 
 @dataclass(frozen=True)
 class Traced:
-    """How a backend that traces evaluates a call."""
+    """A call on a backend that traces programs, as `Evaluator` requires."""
 
     call: Call
     label: str
@@ -63,7 +63,8 @@ class Traced:
         shown = self.program.show(value.variables, value.tensors(rows))
         if shown.shapes and all(shape and shape[0] == len(rows) for shape in shown.shapes):
             width = sum(int(np.prod(shape[1:])) for shape in shown.shapes)
-            self.gradient(rows, np.zeros((len(rows), width)))  # what has no gradient is refused before it is asked
+            # An operation without a gradient is to raise here, not when the model is explained.
+            self.gradient(rows, np.zeros((len(rows), width)))
         return shown
 
     def now(self) -> Traced:

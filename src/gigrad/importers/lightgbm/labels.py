@@ -44,7 +44,7 @@ def labelled_columns(
     raise UnsupportedModelError(
         f"This LightGBM model was trained on {len(lists)} pandas category columns, {len(categorical)} of them as "
         "categories; the others are ordered ones, which its file does not distinguish from numbers: "
-        + (f"they may be {_told(found, categorical, names)}." if found else "no column of it fits them.")
+        + (f"they may be {_told(found, categorical, names)}." if found else "no column of it fits their labels.")
         + " Train ordered categories as numbers (.cat.codes), or integer codes without pandas categories beside them."
     )
 

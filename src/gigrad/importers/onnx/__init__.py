@@ -68,7 +68,7 @@ def import_onnx(model: Any) -> Graph:
     error = sum(sum_error(n, unit) for n in inner if isinstance(n, TreeEnsemble))
     if any(isinstance(n, Elementwise) and n.name == "sigmoid" for n in inner):
         error += SIGMOID * unit
-    own = OwnAnswer(read.asked, content, read.score_name, read.picked, read.axis)
+    own = OwnPrediction(read.asked, content, read.score_name, read.picked, read.axis)
     witness = Witness(graph.score, own, graph.label, rtol=units, atol=units * 1e-3 + error, scale=scale)
     below = [m for n in inner if isinstance(n, TreeEnsemble) for m in topological(n.source)]
     if any(isinstance(m, (Affine, TreeEnsemble)) for m in below):
@@ -77,7 +77,7 @@ def import_onnx(model: Any) -> Graph:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnAnswer:
+class OwnPrediction:
     """The model's own prediction, by onnxruntime, or by onnx's reference evaluator if that is not installed.
 
     Attributes

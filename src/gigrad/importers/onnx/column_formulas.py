@@ -38,9 +38,9 @@ from .shape import Shape
 from .values import Cells, Fixed, InSingle, Value, in_shape, shape_of
 
 _FAR = 1e30
-"""A number beyond which a power overflows float32; what onnxruntime then makes of it is no part of a smooth formula."""
+"""Beyond this number a power overflows float32, and what onnxruntime then gives is not part of the smooth formula."""
 _JUMP = 16.0 * 2.0**-24
-"""The largest difference between neighbouring pieces that is the rounding of float32 and no jump, for numbers of 1."""
+"""Differences between neighbouring pieces up to this, relative to their size, are rounding of float32, not jumps."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,7 +209,7 @@ def _fields(pieces: Pieces) -> tuple[Array, Array, tuple[Term, ...], float]:
 
 
 def _through(pieces: Pieces, step: Step) -> Pieces:
-    """What a step that other operators have left makes of pieces."""
+    """The pieces after a step that an earlier operator appended to the column."""
     if isinstance(step, Formula) and pieces.terms == (THE_NUMBER,):
         return step.pieces
     if isinstance(step, (InSingle, Linear)):
@@ -238,7 +238,7 @@ def _on_stairs(pieces: Pieces, step: Stairs) -> Pieces:
 
 
 def _feature(found: _Column) -> Feature:
-    """A column again, by the simplest step that says it."""
+    """The column with a function of it as the simplest step that represents it."""
     pieces = found.pieces
     if pieces.flat and not len(pieces.edges):
         value = pieces.terms[0].value

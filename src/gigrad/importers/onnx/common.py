@@ -28,7 +28,7 @@ def any_shape(operator: Operator, value: Value) -> Numbers:
     if not isinstance(value, Numbers):
         raise UnsupportedModelError(f"{operator.kind} of constants or predicted classes is not read.")
     if value.truncated:
-        raise UnsupportedModelError(f"{operator.kind} of numbers that are cut off after the point is not read.")
+        raise UnsupportedModelError(f"{operator.kind} of numbers truncated to integers is not read.")
     return value
 
 

@@ -14,7 +14,7 @@ from .shape import Shape
 from .values import Distances, Fixed, Numbers, Value
 
 MOST = 1 << 22
-"""Numbers in the matrix that adds up the squares where distances are not the exponent of a kernel at once."""
+"""The largest size of the matrix that adds up squares, for distances that are not the exponent of a Gaussian kernel."""
 
 
 def scan(operator: Operator, values: Sequence[Value]) -> Value:
@@ -32,7 +32,7 @@ def scan(operator: Operator, values: Sequence[Value]) -> Value:
 
 
 def _measures(body: Body) -> bool:
-    """Whether a loop hands its rows on, and gives the sum of their squared differences from another one."""
+    """Whether a loop passes its rows on, and outputs the sums of their squared differences from another row."""
     if len(body.inputs) != 2 or len(body.outputs) != 2:
         return False
     made = {o.outputs[0]: o for o in body.operators if o.outputs}
@@ -59,7 +59,7 @@ def _measures(body: Body) -> bool:
 
 
 def followed(operator: Operator, values: Sequence[Value]) -> Value | None:
-    """What stays a multiple of distances, or is a kernel of them; None for all else, which reads them as numbers."""
+    """The result of an operator on distances if it is a multiple or a Gaussian kernel of them; None for others."""
     value = next((v for v in values if isinstance(v, Distances)), None)
     if value is None:
         return None
@@ -88,8 +88,8 @@ def as_numbers(value: Distances) -> Numbers:
     count, width = value.support.shape
     if count * count * width > MOST:
         raise UnsupportedModelError(
-            f"Distances from {count} rows of {width} columns are read as the exponent of a Gaussian kernel; as other "
-            "numbers they are too many. Explain the model in the library that trained it."
+            f"Distances from {count} rows of {width} columns are read only as the exponent of a Gaussian kernel: "
+            "for other uses they are too many. Explain the model in the library that trained it."
         )
     apart = Affine(value.node, np.tile(np.eye(width), (count, 1)), -value.support.ravel())
     added = np.kron(np.eye(count), np.full((1, width), value.factor))

@@ -342,7 +342,7 @@ def _with_output(model: Model, name: str) -> bytes:
     for value in message.graph.input:
         if any(g.name == value.name and g.only_cast for g in model.inputs):
             value.type.tensor_type.elem_type = 1
-    wanted = {tuple(o.outputs) for o in _needed(model, name)}  # what else is there need not run, and may not
+    wanted = {tuple(o.outputs) for o in _needed(model, name)}  # the other operators need not run, and may fail
     kept = [n for n in message.graph.node if tuple(n.output) in wanted]
     for node in kept:
         if node.op_type == "SequenceConstruct" and name in node.output:  # one tensor, with the parts as columns

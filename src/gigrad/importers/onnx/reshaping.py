@@ -142,7 +142,7 @@ def _joined(parts: Sequence[Columns]) -> Columns:
 
 def _flat(part: Numbers) -> tuple[Any, ...]:
     if part.truncated:
-        raise UnsupportedModelError("Concat of numbers that are cut off after the point is not read.")
+        raise UnsupportedModelError("Concat of numbers truncated to integers is not read.")
     return part.node.parents if isinstance(part.node, Concat) else (part.node,)
 
 

@@ -93,7 +93,7 @@ def _always(node: Node, kind: str, t: Array) -> bool | None:
 def _truncated(operator: Operator, value: Numbers, other: Value) -> Value:
     """A comparison of a truncated number with an integer, as a comparison of the number itself."""
     if not isinstance(other, Fixed) or other.array.size != 1 or operator.kind != "Equal":
-        raise UnsupportedModelError(f"{operator.kind} of numbers that are cut off after the point is not read.")
+        raise UnsupportedModelError(f"{operator.kind} of numbers truncated to integers is not read.")
     t = float(other.numbers().ravel()[0])
     low, high = t - float(t <= 0.0), t + float(t >= 0.0)
     bare = Numbers(value.node, None, value.shape)

@@ -228,7 +228,10 @@ def _tree(
 
 
 def _folded(value: Array, single: NDArray[np.bool_]) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
-    """Thresholds, and the numbers that count as equal to them, of `x <= t` and of `x < t`."""
+    """For `x <= t`, then for `x < t`: the threshold, and the lowest and highest float64 that count as equal to t.
+
+    Where `single` is set, x is rounded to float32 before it is compared.
+    """
     below = np.nextafter(value, -np.inf)
     plain = (value, value, value), (below, value, value)
     folded = at_most_in_float32(value), less_in_float32(value)

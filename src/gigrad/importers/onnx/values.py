@@ -58,14 +58,14 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Dims:
-    """What Shape gives: the sizes of axes, None for the number of rows."""
+    """The output of Shape: the sizes of axes, None for the number of rows."""
 
     sizes: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """Predicted classes, which are not explained: what the scores are of which the largest says which class it is."""
+    """Predicted classes, which are not explained; `scores` are those whose largest selects the class, if known."""
 
     scores: Numbers | None = None
     classes: tuple[Any, ...] = ()
@@ -73,9 +73,9 @@ class Labels:
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """`factor` times the squared distances of each row of a node from some constant ones.
+    """`factor` times the squared distances of each row of a node from some constant rows.
 
-    Rows come first where it was `turned`, and the constant ones where it was not.
+    Its first axis is that of the node's rows where `turned`, else that of the constant rows.
     """
 
     node: Node

@@ -25,7 +25,7 @@ from .functions import Curve
 from .pieces import LARGEST, before, between_floats, changes
 from .steps import Stairs, Step
 from .table import Constant, Feature, Table
-from .tabulated import Asked, labels_asked, of_module
+from .tabulated import ColumnCall, labels_tabulated, of_module
 
 MOST_STORED = 5_000  # stored numbers of a column; a transformer that keeps its training table has more
 MOST_JUMPS = 4_096  # jumps of a step function; a curve has more in the first rounds of bisection
@@ -45,15 +45,15 @@ def columnwise(transformer: Any, table: Table) -> Table:
         )
     known = [_stored(transformer, j, n, len(names)) for j, n in enumerate(names)]
     rows = [{n: _usual(k, i) for n, k in zip(names, known, strict=True)} for i in (0, 1)]
-    asks = [Asked(transformer, row, named is not None) for row in rows]
-    tried = [_tried(n, k, asks) for n, k in zip(names, known, strict=True)]
-    owner = _owners(asks[0], tried, names)
+    calls = [ColumnCall(transformer, row, named is not None) for row in rows]
+    tried = [_tried(n, k, calls) for n, k in zip(names, known, strict=True)]
+    owner = _owners(calls[0], tried, names)
     out: list[Feature] = []
     for k, j in enumerate(owner):
         if j is None:
             out.append(Constant(float(tried[0][1][0, k])))
             continue
-        step = _step(asks[0], names[j], known[j], tried[j], k)
+        step = _step(calls[0], names[j], known[j], tried[j], k)
         out += table.take([j]).then([step], type(transformer).__name__).features
     return table.become(out)
 
@@ -123,27 +123,27 @@ def _usual(known: Stored, which: int) -> Any:
 Tried = tuple[Sequence[Any], NDArray[Any]]  # values, and their transforms: (values, outputs)
 
 
-def _tried(name: str, known: Stored, asks: Sequence[Asked]) -> Tried:
+def _tried(name: str, known: Stored, calls: Sequence[ColumnCall]) -> Tried:
     """Values of one column with their transforms, which must not depend on repetition, other rows or other columns."""
     texts, numbers = known
-    ask = asks[0]
+    call = calls[0]
     values: Any = texts if texts else _points(numbers)
-    first = ask(name, values)
+    first = call(name, values)
     if first is None:
-        raise ask.refuse(
+        raise call.refuse(
             f"cannot be imported: it refuses the trial rows by which gigrad finds its effect on the column {name!r} "
             f"(such as {values[0]!r}). {_INSTEAD}"
         )
-    again = ask(name, values[::-1])
+    again = call(name, values[::-1])
     if again is None or again.shape != first.shape or not _same(again[::-1], first).all():
-        raise ask.refuse(f"cannot be imported: its output for a row is random, or depends on other rows. {_INSTEAD}")
+        raise call.refuse(f"cannot be imported: its output for a row is random, or depends on other rows. {_INSTEAD}")
     return values, first
 
 
 _INSTEAD = "Apply it before the pipeline, so that its output columns are the variables."
 
 
-def _owners(ask: Asked, tried: Sequence[Tried], names: Sequence[str]) -> list[int | None]:
+def _owners(call: ColumnCall, tried: Sequence[Tried], names: Sequence[str]) -> list[int | None]:
     """The one column that each output depends on; None for an output that is the same for all rows."""
     width = tried[0][1].shape[1]
     found: list[int | None] = []
@@ -151,18 +151,18 @@ def _owners(ask: Asked, tried: Sequence[Tried], names: Sequence[str]) -> list[in
     for k in range(width):
         moved = [j for j, (_, out) in enumerate(tried) if not _same(out[:, k], out[:1, k]).all()]
         if len(moved) > 1:
-            raise _mixes(ask, [names[j] for j in moved])
+            raise _mixes(call, [names[j] for j in moved])
         found.append(moved[0] if moved else None)
     for j, (values, out) in enumerate(tried):
-        beside = Asked(ask.transformer, {**other, names[j]: ask.usual[names[j]]}, ask.named)(names[j], values)
+        beside = ColumnCall(call.transformer, {**other, names[j]: call.usual[names[j]]}, call.named)(names[j], values)
         mine = [k for k, owner in enumerate(found) if owner == j]
         if beside is not None and not _same(beside[:, mine], out[:, mine]).all():
-            raise _mixes(ask, [names[j], "others"])
+            raise _mixes(call, [names[j], "others"])
     return found
 
 
-def _mixes(ask: Asked, names: Sequence[str]) -> UnsupportedModelError:
-    return ask.refuse(
+def _mixes(call: ColumnCall, names: Sequence[str]) -> UnsupportedModelError:
+    return call.refuse(
         f"cannot be imported: it makes a column from several ({', '.join(names[:4])}), so splits on it are not splits "
         f"on one raw column and the credit of a raw column is not defined. {_INSTEAD}"
     )
@@ -181,31 +181,31 @@ def _same(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
 # ---------------------------------------------------------------- the step of one output
 
 
-def _step(ask: Asked, column: str, known: Stored, tried: Tried, output: int) -> Step | None:
+def _step(call: ColumnCall, column: str, known: Stored, tried: Tried, output: int) -> Step | None:
     texts, numbers = known
     values, out = tried
     if texts:
-        return labels_asked(ask, column, texts, [output])[0]
+        return labels_tabulated(call, column, texts, [output])[0]
     answers = out[:, output]
     if any(isinstance(v, str) for v in answers.tolist()):
-        raise ask.refuse(f"cannot be imported: it makes texts of the numbers in {column!r}. {_INSTEAD}")
-    missing = ask(column, [np.nan])
+        raise call.refuse(f"cannot be imported: it makes texts of the numbers in {column!r}. {_INSTEAD}")
+    missing = call(column, [np.nan])
     nothing = None if missing is None else float(missing[0, output])
     if _same(np.asarray(answers, np.float64), np.asarray(values)).all() and nothing is not None and np.isnan(nothing):
         return None  # the column as it is
 
     def function(x: Array) -> Array:
-        found = ask(column, np.where(np.isnan(x), 0.5, x))
+        found = call(column, np.where(np.isnan(x), 0.5, x))
         if found is None:
-            raise ask.refuse(f"cannot be imported: it refuses some of the trial numbers in {column!r}. {_INSTEAD}")
+            raise call.refuse(f"cannot be imported: it refuses some of the trial numbers in {column!r}. {_INSTEAD}")
         return np.asarray(found[:, output], np.float64)
 
     cuts = _with_missing(function, _cuts(numbers))
     low, high = _pieces(cuts)
-    z_low, z_high = _monotone(ask, column, function, low, high)
+    z_low, z_high = _monotone(call, column, function, low, high)
     jumps = _jumps(function, low, high, z_low, z_high)
     if jumps is None:
-        return Curve(of_module(ask.transformer), function, cuts, missing=nothing)
+        return Curve(of_module(call.transformer), function, cuts, missing=nothing)
     edges = np.unique(np.concatenate([cuts, jumps]))
     values_of = function(np.append(edges, LARGEST))
     keep = ~_same(values_of[1:], values_of[:-1])
@@ -240,7 +240,7 @@ def _with_missing(function: Callable[[Array], Array], cuts: Array) -> Array:
 
 
 def _monotone(
-    ask: Asked, column: str, function: Callable[[Array], Array], low: Array, high: Array
+    call: ColumnCall, column: str, function: Callable[[Array], Array], low: Array, high: Array
 ) -> tuple[Array, Array]:
     """The function at both ends of each piece; an error if it is not monotone in between."""
     inside = between_floats(low, high, _PER_PIECE)
@@ -254,7 +254,7 @@ def _monotone(
     for row in z:
         steps = [b - a for a, b in pairwise(row.tolist()) if a != b]
         if any(s > 0 for s in steps) and any(s < 0 for s in steps):
-            raise ask.refuse(
+            raise call.refuse(
                 f"cannot be imported: it is not monotone in {column!r} between the numbers that it stores, so its "
                 f"thresholds cannot be found by bisection. {_INSTEAD}"
             )

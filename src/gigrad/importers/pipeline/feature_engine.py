@@ -20,7 +20,7 @@ from .functions import Curve, PowerLaw
 from .pieces import before
 from .steps import NO_CUTS, Clip, Impute, Indicator, Linear, Present, Stairs, Step, Ufunc
 from .table import Feature, Table
-from .tabulated import Asked, labels_asked, numbers_asked, of_module
+from .tabulated import ColumnCall, labels_tabulated, numbers_tabulated, of_module
 
 # Steps that cannot be imported, and what to do instead
 _REFUSED = {
@@ -104,14 +104,14 @@ def encoder(step: Any, table: Table) -> Table:
     for n, known in labels.items():
         if not known:
             raise UnsupportedModelError(f"The step {of_module(step)} must have labels of {n!r}; it has none.")
-    ask = Asked(step, {n: labels[n][0] if n in labels else 0.0 for n in names})
+    call = ColumnCall(step, {n: labels[n][0] if n in labels else 0.0 for n in names})
     if type(step).__name__ != "OneHotEncoder":
-        return _each(step, table, {n: labels_asked(ask, n, labels[n], [names.index(n)]) for n in labels})
+        return _each(step, table, {n: labels_tabulated(call, n, labels[n], [names.index(n)]) for n in labels})
     dummies: list[Feature] = []
     others = [i for i, n in enumerate(names) if n not in labels]
     begin = len(others)
     for n in map(str, step.variables_):
-        steps = labels_asked(ask, n, labels[n], range(begin, begin + len(labels[n])))
+        steps = labels_tabulated(call, n, labels[n], range(begin, begin + len(labels[n])))
         begin += len(steps)
         dummies += table.take([names.index(n)] * len(steps)).then(steps, "OneHotEncoder").features
     return _with(table.take(others), dummies)
@@ -124,8 +124,10 @@ def discretiser(step: Any, table: Table) -> Table:
             f"The step {of_module(step)} gives the texts of its intervals, which is not imported. Let it give the "
             "number of the bin (return_object=True, or bin_output='bin_number'), which an encoder takes as well."
         )
-    ask = Asked(step, dict.fromkeys(names, 0.5))
-    made = {str(c): numbers_asked(ask, str(c), _edges(b), [names.index(str(c))]) for c, b in step.binner_dict_.items()}
+    call = ColumnCall(step, dict.fromkeys(names, 0.5))
+    made = {
+        str(c): numbers_tabulated(call, str(c), _edges(b), [names.index(str(c))]) for c, b in step.binner_dict_.items()
+    }
     return _each(step, table, made)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...graph import Graph, Input, Node, assemble
-from ..common.meta import answer, joined, probabilities, side_by_side
+from ..common.meta import joined, output_of, probabilities, side_by_side
 from ..sklearn.trees import read_tree, tree_columns
 from .table import Blend, ModelBlock, Table
 
@@ -17,7 +17,7 @@ def stacking(model: Any, table: Table) -> Table:
     """The predictions of the parts of a stack; with passthrough followed by the columns themselves."""
     parts = joined(model, model.estimators_)
     methods = [m for m in model.stack_method_ if m is not None]
-    scores = [answer(e, g, m) for e, g, m in zip(model.estimators_, parts, methods, strict=True)]
+    scores = [output_of(e, g, m) for e, g, m in zip(model.estimators_, parts, methods, strict=True)]
     out = _behind(model, parts[0], side_by_side(scores), table)
     return table.become((*out.features, *table.features)) if model.passthrough else out
 

@@ -7,7 +7,7 @@ from typing import Any
 from ...errors import UnsupportedModelError
 from ..scorecards.optbinning import stored
 from .table import Feature, Table
-from .tabulated import Asked, labels_asked, numbers_asked
+from .tabulated import ColumnCall, labels_tabulated, numbers_tabulated
 
 
 def binning_process(process: Any, table: Table) -> Table:
@@ -33,10 +33,10 @@ def binning_process(process: Any, table: Table) -> Table:
             )
     numeric = {n: one.dtype == "numerical" for n, one in binned.items()}
     kept = {n: stored(one, n) for n, one in binned.items()}
-    ask = Asked(process, {n: kept[n][0] if n in kept and not numeric[n] else 0.0 for n in names})
+    call = ColumnCall(process, {n: kept[n][0] if n in kept and not numeric[n] else 0.0 for n in names})
     out: list[Feature] = []
     for k, n in enumerate(chosen):
         feature = table.take([names.index(n)])
-        steps = (numbers_asked if numeric[n] else labels_asked)(ask, n, kept[n], [k])
+        steps = (numbers_tabulated if numeric[n] else labels_tabulated)(call, n, kept[n], [k])
         out += feature.then(steps, "BinningProcess").features
     return table.become(out)

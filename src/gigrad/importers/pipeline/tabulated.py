@@ -25,7 +25,7 @@ from .table import Feature, Table
 NEVER_SEEN: tuple[Any, Any] = ("a label that no table holds", 987654321.0)
 
 
-class Asked:
+class ColumnCall:
     """Calls a fitted transformer on values of one column at a time; the others have values that it accepts.
 
     Parameters
@@ -73,14 +73,14 @@ def of_module(transformer: Any) -> str:
     return f"{type(transformer).__name__}{of} ({type(transformer).__module__})"
 
 
-def labels_asked(ask: Asked, column: str, labels: Sequence[Any], outputs: Sequence[int]) -> list[Step]:
+def labels_tabulated(call: ColumnCall, column: str, labels: Sequence[Any], outputs: Sequence[int]) -> list[Step]:
     """One step for each output: the output for each label, for an unknown and for a missing one."""
-    known = ask(column, labels)
+    known = call(column, labels)
     if known is None:
-        raise ask.refuse(f"refuses labels of {column!r} that it was fitted on.")
+        raise call.refuse(f"refuses labels of {column!r} that it was fitted on.")
     text = any(isinstance(v, str) for v in labels)
-    unknown = ask(column, [NEVER_SEEN[0] if text else NEVER_SEEN[1]])
-    missing = ask(column, [np.nan])
+    unknown = call(column, [NEVER_SEEN[0] if text else NEVER_SEEN[1]])
+    missing = call(column, [np.nan])
     return [_step(labels, known[:, k], *(None if v is None else v[0, k] for v in (unknown, missing))) for k in outputs]
 
 
@@ -92,7 +92,9 @@ def _step(labels: Sequence[Any], known: NDArray[Any], unknown: Any, missing: Any
     return Encode(tuple(labels), np.asarray(known, np.float64), *others)
 
 
-def numbers_asked(ask: Asked, column: str, stored: Sequence[float] | Array, outputs: Sequence[int]) -> list[Stairs]:
+def numbers_tabulated(
+    call: ColumnCall, column: str, stored: Sequence[float] | Array, outputs: Sequence[int]
+) -> list[Stairs]:
     """One step function for each output, which jumps only at the numbers that the transformer compares with."""
     numbers = np.unique(np.asarray(stored, np.float64))
     numbers = numbers[np.isfinite(numbers)]
@@ -100,10 +102,10 @@ def numbers_asked(ask: Asked, column: str, stored: Sequence[float] | Array, outp
     order = np.argsort(edges)
     edges, places = edges[order], np.concatenate([numbers, numbers])[order]
     # the number after the last edge: a transformer that compares in float32 refuses the largest float64
-    found = ask(column, np.append(edges, np.nextafter(numbers[-1], np.inf) if len(numbers) else 0.0))
+    found = call(column, np.append(edges, np.nextafter(numbers[-1], np.inf) if len(numbers) else 0.0))
     if found is None:
-        raise ask.refuse(f"refuses numbers in {column!r}, so what it does to the column cannot be tabulated.")
-    missing = ask(column, [np.nan])
+        raise call.refuse(f"refuses numbers in {column!r}, so what it does to the column cannot be tabulated.")
+    missing = call(column, [np.nan])
     out = []
     for k in outputs:
         values = np.asarray(found[:, k], np.float64)
@@ -130,13 +132,13 @@ def category_encoder(encoder: Any, table: Table) -> Table:
             f"{name} outputs columns that are not those of its labels in order (it drops some, or adds an intercept), "
             "which is not supported. Use it with drop_invariant=False, or use TargetEncoder or WOEEncoder."
         )
-    ask = Asked(encoder, {n: labels[n][0] if n in labels else 0.0 for n in names})
+    call = ColumnCall(encoder, {n: labels[n][0] if n in labels else 0.0 for n in names})
     out: list[Feature] = []
     for feature, n in zip(table.features, names, strict=True):
         if n not in labels:
             out.append(feature)
             continue
-        steps = labels_asked(ask, n, labels[n], [outputs.index(o) for o in made[n]])
+        steps = labels_tabulated(call, n, labels[n], [outputs.index(o) for o in made[n]])
         out += Table((feature,) * len(steps)).then(steps, name).features
     return table.become(out)
 

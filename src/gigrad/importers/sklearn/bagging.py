@@ -28,7 +28,7 @@ from ...graph.assembly import DTYPES, join
 from .. import import_model
 from ..common.estimator import label_of, names_of, require_fitted, takes_missing
 from ..common.links import class_left_out, class_outputs, plain_outputs
-from ..common.meta import built, gives, is_classifier, joined, mean, probabilities, side_by_side
+from ..common.meta import built, has_method, is_classifier, joined, mean, probabilities, side_by_side
 from .trees import read_tree, tree_columns
 
 # ---------------------------------------------------------------- bagging
@@ -38,7 +38,7 @@ def import_bagging(model: Any) -> Graph:
     """BaggingClassifier and BaggingRegressor: the mean of models that each read some of the columns."""
     require_fitted(model)
     classifier = is_classifier(model)
-    if classifier and not all(gives(e, "predict_proba") for e in model.estimators_):
+    if classifier and not all(has_method(e, "predict_proba") for e in model.estimators_):
         raise UnsupportedModelError(
             "BaggingClassifier over models without predict_proba counts their predicted classes, whose boundaries "
             "cannot be credited. Use models with predict_proba."

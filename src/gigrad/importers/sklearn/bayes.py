@@ -10,7 +10,7 @@ import numpy as np
 from ...graph import Affine, Array, Elementwise, Graph, Input, Lookup, Node, Softmax, Sum, assemble
 from ...graph.growing import stump
 from ..common.codes import coded, on_codes
-from ..common.estimator import Ask, estimator_graph, label_of, number_columns, require_fitted
+from ..common.estimator import OwnPrediction, estimator_graph, label_of, number_columns, require_fitted
 from ..common.links import class_left_out, class_outputs
 from ..common.rounding import Layer, LayerScale, held
 
@@ -114,8 +114,8 @@ def _against_first(layer: Layer) -> Layer:
 
 def _classifier(model: Any, source: Input, margin: Node, scale: LayerScale, method: str | None) -> Graph:
     score = Elementwise(margin, "sigmoid") if margin.width == 1 else Softmax(margin)
-    witnesses = [held(score, Ask(model, "predict_proba", positive=True), label_of(model), scale)]
+    witnesses = [held(score, OwnPrediction(model, "predict_proba", positive=True), label_of(model), scale)]
     if method is not None:
-        witnesses.append(held(margin, Ask(model, method), label_of(model), scale))
+        witnesses.append(held(margin, OwnPrediction(model, method), label_of(model), scale))
     names, opposite = class_outputs(model.classes_), class_left_out(model.classes_)
     return estimator_graph(model, source, score, margin, names, *witnesses, opposite=opposite)

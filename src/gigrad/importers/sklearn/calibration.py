@@ -10,7 +10,7 @@ from ...errors import UnsupportedModelError
 from ...graph import Affine, Elementwise, Graph, Node, PiecewiseLinear, Select, Softmax
 from ..common.estimator import require_fitted
 from ..common.links import class_left_out, class_outputs
-from ..common.meta import answer, built, gives, joined, mean, normalised, positive, probabilities
+from ..common.meta import built, has_method, joined, mean, normalised, output_of, positive, probabilities
 
 _EPS = 1e-12  # added to probabilities before their logarithm, by scikit-learn's temperature scaling
 
@@ -28,8 +28,8 @@ def import_calibrated(model: Any) -> Graph:
 def _calibrated(fold: Any, graph: Graph) -> Node:
     """One fold's probabilities: the positive class alone for two."""
     classes = len(fold.classes)
-    method = "decision_function" if gives(fold.estimator, "decision_function") else "predict_proba"
-    raw = answer(fold.estimator, graph, method)
+    method = "decision_function" if has_method(fold.estimator, "decision_function") else "predict_proba"
+    raw = output_of(fold.estimator, graph, method)
     if fold.method == "temperature":
         if len(fold.estimator.classes_) < classes:
             raise UnsupportedModelError(

@@ -13,7 +13,7 @@ from ...graph.growing import stump
 from .. import import_model
 from ..common.estimator import label_of, names_of, number_columns, require_fitted
 from ..common.links import plain_outputs
-from ..common.meta import built, gives, is_classifier, side_by_side
+from ..common.meta import built, has_method, is_classifier, side_by_side
 
 
 def import_chain(model: Any) -> Graph:
@@ -55,6 +55,6 @@ def _handed_on(estimator: Any, graph: Graph, method: str) -> Node:
             "'predict'."
         )
     low, high = (float(c) for c in estimator.classes_)
-    by_decision = gives(estimator, "decision_function")
+    by_decision = has_method(estimator, "decision_function")
     node = graph.output("margin" if by_decision else None)[0]
     return assemble(node, [stump(0, 0.0 if by_decision else 0.5, low, high, 0)], np.zeros(1))

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...graph import Affine, Column, Graph, Input, Witness
-from ..common.estimator import Ask, label_of, names_of, require_fitted
+from ..common.estimator import OwnPrediction, label_of, names_of, require_fitted
 from ..common.links import class_left_out, class_outputs, plain_outputs
 from ..common.meta import is_classifier
 
@@ -24,9 +24,9 @@ def import_dummy(model: Any) -> Graph:
     if int(getattr(model, "n_outputs_", 1)) > 1:
         raise UnsupportedModelError(f"{label_of(model)} is supported for one target; this one has several.")
     classifier = is_classifier(model)
-    ask = Ask(model, "predict_proba" if classifier else "predict", positive=True)
+    predict = OwnPrediction(model, "predict_proba" if classifier else "predict", positive=True)
     size = int(model.n_features_in_)
-    own = np.asarray(getattr(model, ask.method)(np.zeros((1, size))), np.float64).reshape(1, -1)
+    own = np.asarray(getattr(model, predict.method)(np.zeros((1, size))), np.float64).reshape(1, -1)
     value = own[0, 1:] if classifier and own.shape[1] == 2 else own[0]
     names = names_of(model) or tuple(f"x{j}" for j in range(size))
     source = Input(size)
@@ -38,7 +38,7 @@ def import_dummy(model: Any) -> Graph:
         margin=node,
         output_names=class_outputs(model.classes_) if classifier else plain_outputs(1),
         opposite=class_left_out(model.classes_, margin_total=1.0) if classifier else None,
-        witnesses=(Witness(node, ask, label_of(model)),),
+        witnesses=(Witness(node, predict, label_of(model)),),
         named=names_of(model) is not None,
         label=label_of(model),
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import UnsupportedModelError
 from ...graph import Affine, Elementwise, Graph, Input, KernelMachine, Node, Product, Sum, Witness
-from ..common.estimator import Ask, estimator_graph, label_of, require_fitted
+from ..common.estimator import OwnPrediction, estimator_graph, label_of, require_fitted
 from ..common.links import class_left_out, class_outputs
 from ..common.meta import normalised
 from .kernel import gp_terms
@@ -30,8 +30,8 @@ def import_gaussian_classifier(model: Any) -> Graph:
         raise UnsupportedModelError(
             "GaussianProcessClassifier(multi_class='one_vs_one') has no probabilities. Use multi_class='one_vs_rest'."
         )
-    ask = Ask(model, "predict_proba", positive=True)
-    own = Witness(score, ask, label_of(model), rtol=ROUNDING, atol=ROUNDING)
+    predict = OwnPrediction(model, "predict_proba", positive=True)
+    own = Witness(score, predict, label_of(model), rtol=ROUNDING, atol=ROUNDING)
     names, opposite = class_outputs(model.classes_), class_left_out(model.classes_, margin_total=1.0)
     return estimator_graph(model, source, score, score, names, own, opposite=opposite)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..._io.tables import Rows
 from ...graph import Column, Graph, Input, Tree, assemble
 from ...graph.sets import unpack
-from ..common.estimator import Ask, names_of, number_columns, require_fitted
+from ..common.estimator import OwnPrediction, names_of, number_columns, require_fitted
 from ..common.frames import as_pandas, has_labels
 from .trees import boosted_graph, loss_link
 
@@ -31,7 +31,7 @@ def import_hist_gradient_boosting(model: Any) -> Graph:
         [_read_tree(p, order, k) for stage in model._predictors for k, p in enumerate(stage)],
         np.asarray(model._baseline_prediction, np.float64).ravel(),
     )
-    return boosted_graph(model, columns, source, trees, loss_link(model), _AskHist)
+    return boosted_graph(model, columns, source, trees, loss_link(model), _OwnHistPrediction)
 
 
 def _columns(model: Any) -> tuple[tuple[Column, ...], NDArray[np.int64]]:
@@ -73,7 +73,7 @@ def _read_tree(predictor: Any, order: NDArray[np.int64], output: int) -> Tree:
 
 
 @dataclass(frozen=True)
-class _AskHist(Ask):
+class _OwnHistPrediction(OwnPrediction):
     """The estimator's own prediction, for rows with the labels of its categories if it has any."""
 
     def data(self, rows: Rows) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...errors import NotFittedError, UnsupportedModelError
 from ...graph import Affine, Array, Factor, Graph, Input, KernelMachine, Node, Sum
-from ..common.estimator import Ask, estimator_graph, label_of, require_fitted
+from ..common.estimator import OwnPrediction, estimator_graph, label_of, require_fitted
 from ..common.links import class_left_out, class_outputs, plain_outputs
 from ..common.rounding import KernelScale, held
 from ..common.votes import counted
@@ -48,7 +48,7 @@ def import_svm(model: Any) -> Graph:
             names = tuple(f"{a} against {b}" for a, b in combinations(names, 2))
     platt = classifier and model.get_params().get("probability") is True and len(_platt(model)[0]) > 0
     no_score = _PLATT if platt and len(names) > 1 else ""
-    graph = _graph(model, source, node, Ask(model, method), names, (machine,), no_score)
+    graph = _graph(model, source, node, OwnPrediction(model, method), names, (machine,), no_score)
     if platt and not no_score:
         return _with_probability(model, graph, machine)
     return replace(graph, opposite=class_left_out(model.classes_, 0.0)) if classifier else graph
@@ -58,9 +58,9 @@ def _with_probability(model: Any, graph: Graph, machine: KernelMachine) -> Graph
     """The graph of the decision function of two classes with the probability of the second as its score."""
     slope, shift = (float(v[0]) for v in _platt(model))
     score = coupled_probability(machine, slope, shift)
-    ask, scale = Ask(model, "predict_proba", positive=True), KernelScale((machine,))
+    predict, scale = OwnPrediction(model, "predict_proba", positive=True), KernelScale((machine,))
     # The probability rises by no more than the slope where the decision function does by 1.
-    own = replace(held(score, ask, graph.label, scale), rtol=scale.units * max(1.0, abs(slope)))
+    own = replace(held(score, predict, graph.label, scale), rtol=scale.units * max(1.0, abs(slope)))
     return replace(
         graph, score=score, margin_names=graph.output_names, witnesses=(*graph.witnesses, own),
         opposite=class_left_out(model.classes_),
@@ -84,7 +84,7 @@ def import_kernel_ridge(model: Any) -> Graph:
     weight = np.asarray(model.dual_coef_, np.float64).reshape(len(support), -1).T
     source = Input(width)
     node = KernelMachine(source, support, weight, np.zeros(len(weight)), (factor,))
-    return _graph(model, source, node, Ask(model, "predict"), plain_outputs(node.width), (node,))
+    return _graph(model, source, node, OwnPrediction(model, "predict"), plain_outputs(node.width), (node,))
 
 
 def import_gaussian_process(model: Any) -> Graph:
@@ -103,7 +103,7 @@ def import_gaussian_process(model: Any) -> Graph:
     if not parts:
         raise UnsupportedModelError("A Gaussian process must have more than white noise, whose mean is constant.")
     node: Node = parts[0] if len(parts) == 1 else Sum(tuple(parts))
-    return _graph(model, source, node, Ask(model, "predict"), plain_outputs(node.width), tuple(parts))
+    return _graph(model, source, node, OwnPrediction(model, "predict"), plain_outputs(node.width), tuple(parts))
 
 
 # ---------------------------------------------------------------- kernels as factors
@@ -205,7 +205,7 @@ def _graph(
     model: Any,
     source: Input,
     node: Node,
-    predict: Ask,
+    predict: OwnPrediction,
     names: tuple[str, ...],
     machines: tuple[KernelMachine, ...],
     no_score: str = "",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...graph import Affine, Array, Elementwise, Graph, Input, Node, PiecewiseLinear, Product, Softmax
-from ..common.estimator import Ask, estimator_graph, label_of, require_fitted
+from ..common.estimator import OwnPrediction, estimator_graph, label_of, require_fitted
 from ..common.links import class_left_out, class_outputs, plain_outputs
 from ..common.rounding import Layer, LayerScale, held
 
@@ -23,7 +23,7 @@ def import_linear_regressor(model: Any) -> Graph:
     weight, bias = _layer(model.coef_, model.intercept_)
     source = Input(weight.shape[1])
     node = Affine(source, weight, bias)
-    own = held(node, Ask(model, "predict"), label_of(model), LayerScale(((weight, bias),)))
+    own = held(node, OwnPrediction(model, "predict"), label_of(model), LayerScale(((weight, bias),)))
     return estimator_graph(model, source, node, node, plain_outputs(node.width), own)
 
 
@@ -34,7 +34,7 @@ def import_pls(model: Any) -> Graph:
     bias = bias - weight @ np.asarray(model._x_mean, np.float64)
     source = Input(weight.shape[1])
     node = Affine(source, weight, bias)
-    own = held(node, Ask(model, "predict"), label_of(model), LayerScale(((weight, bias),)))
+    own = held(node, OwnPrediction(model, "predict"), label_of(model), LayerScale(((weight, bias),)))
     return estimator_graph(model, source, node, node, plain_outputs(node.width), own)
 
 
@@ -48,7 +48,7 @@ def import_glm(model: Any) -> Graph:
     logarithmic = link == "log" or (link == "auto" and power > 0)
     score: Node = Elementwise(margin, "exp") if logarithmic else margin
     scale = LayerScale(((weight, bias),), exponent=(source, margin) if logarithmic else None)
-    own = held(score, Ask(model, "predict"), label_of(model), scale)
+    own = held(score, OwnPrediction(model, "predict"), label_of(model), scale)
     return estimator_graph(model, source, score, margin, plain_outputs(1), own)
 
 
@@ -64,9 +64,9 @@ def import_linear_classifier(model: Any) -> Graph:
     link = _link_of(model)
     score = _with_link(margin, link)
     scale = LayerScale(((weight, bias),))
-    witnesses = [held(margin, Ask(model, "decision_function"), label_of(model), scale)]
+    witnesses = [held(margin, OwnPrediction(model, "decision_function"), label_of(model), scale)]
     if score is not margin:
-        witnesses.append(held(score, Ask(model, "predict_proba", positive=True), label_of(model), scale))
+        witnesses.append(held(score, OwnPrediction(model, "predict_proba", positive=True), label_of(model), scale))
     names = class_outputs(model.classes_)
     if len(names) != margin.width:  # one decision for each of several labels
         names = plain_outputs(margin.width)
@@ -81,7 +81,7 @@ def import_one_class_sgd(model: Any) -> Graph:
     weight, bias = _layer(model.coef_, -np.asarray(model.offset_))
     source = Input(weight.shape[1])
     node = Affine(source, weight, bias)
-    own = held(node, Ask(model, "decision_function"), label_of(model), LayerScale(((weight, bias),)))
+    own = held(node, OwnPrediction(model, "decision_function"), label_of(model), LayerScale(((weight, bias),)))
     return estimator_graph(model, source, node, node, ("decision",), own)
 
 

@@ -11,7 +11,7 @@ from ...graph import Affine, Elementwise, Graph, Node, Opposite, PiecewiseLinear
 from .. import import_model
 from ..common.estimator import label_of, require_fitted
 from ..common.links import class_left_out, class_outputs, plain_outputs
-from ..common.meta import answer, built, gives, is_classifier, joined, mean, normalised, side_by_side
+from ..common.meta import built, has_method, is_classifier, joined, mean, normalised, output_of, side_by_side
 from ..common.votes import counted
 
 
@@ -151,16 +151,16 @@ def import_one_vs_rest(model: Any) -> Graph:
     parts = joined(model, model.estimators_)
     classes = class_outputs(model.classes_) if not model.multilabel_ else tuple(str(c) for c in model.classes_)
     margin = margin_method = None
-    if gives(model.estimators_[0], "decision_function"):
+    if has_method(model.estimators_[0], "decision_function"):
         margin = side_by_side(
-            [answer(e, g, "decision_function") for e, g in zip(model.estimators_, parts, strict=True)]
+            [output_of(e, g, "decision_function") for e, g in zip(model.estimators_, parts, strict=True)]
         )
         margin_method = "decision_function"
-    if not gives(model.estimators_[0], "predict_proba"):
+    if not has_method(model.estimators_[0], "predict_proba"):
         if margin is None:
             raise UnsupportedModelError("OneVsRestClassifier needs parts with predict_proba or decision_function.")
         return built(model, parts, margin, classes, "decision_function", opposite=_left_out(model, 0.0, 0.0))
-    own = [answer(e, g, "predict_proba") for e, g in zip(model.estimators_, parts, strict=True)]
+    own = [output_of(e, g, "predict_proba") for e, g in zip(model.estimators_, parts, strict=True)]
     score = side_by_side(own) if len(parts) == 1 or model.multilabel_ else normalised(own, otherwise=0.0)
     return built(
         model, parts, score, classes, "predict_proba", margin=margin, margin_names=classes if margin else (),
@@ -174,9 +174,9 @@ def import_one_vs_one(model: Any) -> Graph:
     if model.pairwise_indices_ is not None:
         raise UnsupportedModelError("OneVsOneClassifier over precomputed kernels cannot be imported; give it columns.")
     parts = joined(model, model.estimators_)
-    decide = gives(model.estimators_[0], "decision_function")
+    decide = has_method(model.estimators_[0], "decision_function")
     method = "decision_function" if decide else "predict_proba"
-    confidences = side_by_side([answer(e, g, method) for e, g in zip(model.estimators_, parts, strict=True)])
+    confidences = side_by_side([output_of(e, g, method) for e, g in zip(model.estimators_, parts, strict=True)])
     score = counted(confidences, len(model.classes_), 0.0 if decide else 0.5)
     if len(model.classes_) == 2:
         score = Select(score, (1,))

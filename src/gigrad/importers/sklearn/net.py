@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...graph import Affine, Elementwise, Graph, Input, Node, Softmax
-from ..common.estimator import Ask, estimator_graph, label_of, require_fitted
+from ..common.estimator import OwnPrediction, estimator_graph, label_of, require_fitted
 from ..common.links import class_left_out, class_outputs, plain_outputs
 from ..common.rounding import LayerScale, held, layers_of
 
@@ -31,7 +31,7 @@ def import_mlp(model: Any) -> Graph:
     elif last != "identity":
         score = Elementwise(margin, _ACTIVATIONS[last])
     classifier = "MLPClassifier" in {cls.__name__ for cls in type(model).__mro__}
-    predict = Ask(model, "predict_proba" if classifier else "predict", positive=margin.width == 1)
+    predict = OwnPrediction(model, "predict_proba" if classifier else "predict", positive=margin.width == 1)
     scale = LayerScale(layers, exponent=(source, margin) if last == "exp" else None)
     names = _names(model, margin.width) if classifier else plain_outputs(margin.width)
     opposite = class_left_out(model.classes_) if classifier and margin.width == 1 else None

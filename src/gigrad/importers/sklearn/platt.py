@@ -46,7 +46,7 @@ def _line(node: Node, slope: float, shift: float) -> Node:
 
 
 def _round(u: Node, first: Node, second: Node) -> Node:
-    """What one round makes of the distance from r."""
+    """The distance from r after one round."""
     for w, sign in ((second, 1.0), (first, -1.0)):
         square = Elementwise(u, "square")
         below = Sum((Elementwise(w, "square"), _line(Product(w, u), -sign, 0.0), square))

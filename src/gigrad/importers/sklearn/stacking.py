@@ -11,7 +11,7 @@ from ...graph import Graph, Input, Node, attach, merge
 from .. import import_model
 from ..common.estimator import names_of, require_fitted
 from ..common.links import class_left_out, class_outputs, plain_outputs
-from ..common.meta import answer, built, gives, is_classifier, joined, side_by_side
+from ..common.meta import built, has_method, is_classifier, joined, output_of, side_by_side
 
 
 def import_stacking(model: Any) -> Graph:
@@ -44,14 +44,14 @@ def import_stacking(model: Any) -> Graph:
         "predict_proba" if classifier else "predict",
         margin=above.margin if two else None,
         margin_names=names if head.margin.width == len(names) else head.margin_names,
-        margin_method="decision_function" if two and gives(model, "decision_function") else "",
+        margin_method="decision_function" if two and has_method(model, "decision_function") else "",
         opposite=class_left_out(model.classes_, margin_total=0.0 if two else 1.0) if classifier else None,
     )
 
 
 def _answers(model: Any, parts: Sequence[Graph]) -> list[Node]:
     methods = [m for m in model.stack_method_ if m is not None]
-    return [answer(e, g, m) for e, g, m in zip(model.estimators_, parts, methods, strict=True)]
+    return [output_of(e, g, m) for e, g, m in zip(model.estimators_, parts, methods, strict=True)]
 
 
 def _rows(model: Any, head: Graph, skip: int) -> Graph:

@@ -30,7 +30,7 @@ from ...graph import (
     assemble,
     merge,
 )
-from ..common.estimator import Ask, label_of, names_of, number_columns, require_fitted
+from ..common.estimator import OwnPrediction, label_of, names_of, number_columns, require_fitted
 from ..common.links import (
     DOUBLE,
     LINKS,
@@ -127,9 +127,9 @@ class _Outputs:
 
     def own(self, model: Any) -> Any:
         if not self.classifier:
-            return Ask(model, "predict")
+            return OwnPrediction(model, "predict")
         if all(target == 0 for target, _ in self.parts):
-            return Ask(model, "predict_proba", positive=True)
+            return OwnPrediction(model, "predict_proba", positive=True)
 
         def several(rows: Rows) -> Array:
             asked = model.predict_proba(rows.matrix)
@@ -179,20 +179,25 @@ def loss_link(model: Any) -> Link:
 
 
 def boosted_graph(
-    model: Any, columns: tuple[Column, ...], source: Input, trees: TreeEnsemble, link: Link, ask: type[Ask] = Ask
+    model: Any,
+    columns: tuple[Column, ...],
+    source: Input,
+    trees: TreeEnsemble,
+    link: Link,
+    predict: type[OwnPrediction] = OwnPrediction,
 ) -> Graph:
     """The graph of boosted trees, with witnesses for both the raw prediction and the score.
 
-    `ask` is the class for the model's own prediction, for models that do not take a plain matrix.
+    `predict` is the class for the model's own prediction, for models that do not take a plain matrix.
     """
     classifier = "ClassifierMixin" in {cls.__name__ for cls in type(model).__mro__}
     error = sum_error(trees, DOUBLE)
     label = label_of(model)
     score = link.apply(trees)
     raw = "decision_function" if classifier else "predict" if score is trees else "_raw_predict"
-    witnesses = [witness(trees, ask(model, raw), label, DOUBLE, error)]
+    witnesses = [witness(trees, predict(model, raw), label, DOUBLE, error)]
     if score is not trees:
-        own = ask(model, "predict_proba", positive=True) if classifier else ask(model, "predict")
+        own = predict(model, "predict_proba", positive=True) if classifier else predict(model, "predict")
         witnesses.append(witness(score, own, label, DOUBLE, error, link))
     return Graph(
         columns=columns,

@@ -238,7 +238,7 @@ def _within(column: Column, bounds: tuple[float, float] | None) -> Column:
 
 
 def _filled(column: int, features: Cells) -> float | None:
-    """What an Imputer makes of a missing value, before it casts that to the type of the DataFrame's column.
+    """The number by which an Imputer replaces a missing value, before it is cast to the type of the column.
 
     None if the column has no Imputer, or one whose number is the same in every type; NaN if it is also read without it.
     """

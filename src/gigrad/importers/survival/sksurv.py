@@ -11,7 +11,7 @@ import numpy as np
 from ..._io.tables import Rows
 from ...errors import UnsupportedModelError
 from ...graph import Affine, Array, Elementwise, Graph, Input, Node, Times, Witness, assemble
-from ..common.estimator import Ask, label_of, names_of, number_columns, require_fitted
+from ..common.estimator import OwnPrediction, label_of, names_of, number_columns, require_fitted
 from ..common.links import DOUBLE, plain_outputs, sum_error, witness
 from ..common.rounding import NodeScale, sum_units
 from ..sklearn.trees import read_tree, tree_columns
@@ -71,7 +71,12 @@ def _boosted(model: Any, source: Input, margin: Node, units: float) -> Graph:
         return _proportional(model, source, margin, model._baseline_model, units)
     score = Elementwise(margin, "exp")  # the time itself
     own = Witness(
-        score, Ask(model, "predict"), label_of(model), rtol=units, atol=16.0 * DOUBLE, scale=NodeScale(source, score)
+        score,
+        OwnPrediction(model, "predict"),
+        label_of(model),
+        rtol=units,
+        atol=16.0 * DOUBLE,
+        scale=NodeScale(source, score),
     )
     return _graph(model, source, score, margin, plain_outputs(1), (), (own,), None)
 
@@ -80,7 +85,7 @@ def _proportional(model: Any, source: Input, margin: Node, baseline: Any, units:
     """The graph of survival from the log of the partial hazard and the baseline; without one, of the margin alone."""
     label = label_of(model)
     scale = NodeScale(source, margin)
-    risk = Witness(margin, Ask(model, "predict"), label, rtol=units, atol=16.0 * DOUBLE, scale=scale)
+    risk = Witness(margin, OwnPrediction(model, "predict"), label, rtol=units, atol=16.0 * DOUBLE, scale=scale)
     if baseline is None:
         why = (
             f"This {label} has no baseline, so it has no survival probability; fit it with fit_baseline_model=True, or "
@@ -118,7 +123,7 @@ def import_trees(model: Any) -> Graph:
     label = label_of(model)
     witnesses = (
         witness(score, _Survival(model), label, DOUBLE, sum_error(score, DOUBLE)),
-        witness(margin, Ask(model, "predict"), label, DOUBLE, sum_error(margin, DOUBLE) * (4.0 + len(times))),
+        witness(margin, OwnPrediction(model, "predict"), label, DOUBLE, sum_error(margin, DOUBLE) * (4.0 + len(times))),
     )
     graph = _graph(model, source, score, margin, names_of_times(times), ("expected events",), witnesses, times)
     takes_missing = bool(members[0]._support_missing_values(np.zeros((1, model.n_features_in_))))

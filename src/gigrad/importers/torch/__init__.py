@@ -67,7 +67,9 @@ def graph_of(module: Any, columns: tuple[Column, ...] | None = None, named: bool
     straight = not build.opaque and start is source
     scale = LayerScale(tuple(build.layers)) if straight else Largest(value)
     units = sum(sum_units(w.shape[1]) for w, _ in build.layers) + sum_units(1) if straight else 1e-9
-    own, exactly, size = (on_codes(ask, columns) for ask in (OwnOutput(module, codes), InHalves(value, label), scale))
+    own, exactly, size = (
+        on_codes(predict, columns) for predict in (OwnOutput(module, codes), InHalves(value, label), scale)
+    )
     return Graph(
         columns=columns,
         input=source,

@@ -24,8 +24,8 @@ def columns_looked_up(module: Any, width: int) -> dict[int, int]:
     tables = [m for m in module.modules() if isinstance(m, (torch.nn.Embedding, torch.nn.EmbeddingBag))]
     if not tables:
         return {}
-    asked: list[tuple[Any, Any]] = []
-    handles = [t.register_forward_pre_hook(lambda table, given: asked.append((table, given[0]))) for t in tables]
+    lookups: list[tuple[Any, Any]] = []
+    handles = [t.register_forward_pre_hook(lambda table, given: lookups.append((table, given[0]))) for t in tables]
     rows = torch.cat([torch.zeros((1, width)), torch.eye(width)]).double()
     try:
         with torch.no_grad():
@@ -35,17 +35,17 @@ def columns_looked_up(module: Any, width: int) -> dict[int, int]:
     finally:
         for handle in handles:
             handle.remove()
-    return columns_asked([(table.num_embeddings, codes) for table, codes in asked], width)
+    return columns_looked_up_in([(table.num_embeddings, codes) for table, codes in lookups], width)
 
 
-def columns_asked(asked: Sequence[tuple[int, Any]], width: int) -> dict[int, int]:
-    """Column -> the number of codes, from what tables of given sizes were asked for.
+def columns_looked_up_in(lookups: Sequence[tuple[int, Any]], width: int) -> dict[int, int]:
+    """Column -> the number of codes, from the lookups in tables of given sizes.
 
     The rows were one of zeros, and one with a 1 in each column.
     """
     found: dict[int, int] = {}
     others: set[int] = set()
-    for size, codes in asked:
+    for size, codes in lookups:
         if len(codes) != width + 1:
             continue
         codes = codes.reshape(width + 1, -1)
