@@ -67,7 +67,7 @@ def discrete_values(
 ) -> dict[str, tuple[float, ...] | None]:
     """The discrete columns of a training table and the values that each takes, as `discrete=` expects them.
 
-    A library may split a column of 12, 24 and 36 months at 24 or at 18: the same decisions, at different points of the
+    A library may split a column of 12, 24 and 36 months at 24 or at 18: the same decisions, at different points on the
     way from 12 to 36. With its values known, the column changes half-way between two of them, whichever library it is.
 
     Parameters

@@ -231,7 +231,7 @@ class SmoothedECDF(Transform):
         """Smooth the empirical distribution of `scores` with about `knots` knots at equal ranks.
 
         Tied scores make one knot at the middle of their ranks; the ends are rank 0 and 1. Scores that differ by no more
-        than the rounding of a model's sums are tied: which of them a row gets is an accident of the order of adding.
+        than the rounding of a model's sums are tied: which of them a row gets depends only on the order of summation.
         """
         values = np.sort(_numbers(scores, "scores").ravel())
         knots = checks.whole(knots, "knots", least=2)

@@ -1,4 +1,4 @@
-"""From a model to its report in one call."""
+"""Explain a model and write the report, in one call."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class Excluded:
     credit : float
     share : float or None
     would_rank : int or None
-        Its rank among all that counts against the applicant; None where it does not count against him.
+        Its rank among all that counts against the applicant; None where it does not count against the applicant.
     principal : bool
         Whether it would have been one of the reasons.
     """

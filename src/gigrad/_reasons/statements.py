@@ -229,5 +229,5 @@ def _is_number(value: Any) -> bool:
 
 
 def _same(value: Any, label: Any) -> bool:
-    """Equal as values, or as texts: a CSV file knows only texts."""
+    """Equal as values, or as texts: a CSV file holds only texts."""
     return bool(value == label) or str(value) == str(label) or (_is_number(value) and f"{value:g}" == str(label))

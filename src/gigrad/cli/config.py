@@ -66,7 +66,7 @@ def write_config(config: Config, path: Path) -> None:
     def relative(p: str) -> str:
         return p if os.path.isabs(p) else os.path.relpath(p, path.parent or ".")
 
-    lines = ["# What a run of gigrad was told. Use it again with --config.", *_toml(_moved(config, relative))]
+    lines = ["# The options of a run of gigrad. Use them again with --config.", *_toml(_moved(config, relative))]
     with replacing(path) as aside:
         aside.write_text("\n".join(lines) + "\n", encoding="utf-8")
 

@@ -60,7 +60,7 @@ def _fold(value: int) -> int:
 
 
 def _joined(low: int, high: int) -> int:
-    """128 bits made 64."""
+    """128 bits mixed into 64."""
     low, high = low & _MASK, high & _MASK
     first = _fold((low ^ high) * _PAIR)
     return _fold((high ^ first) * _PAIR) * _PAIR & _MASK
@@ -103,7 +103,7 @@ def _quarter(a: int, z: int, first: int, second: int) -> tuple[int, int]:
 
 
 def _weak(data: bytes, at: int, a: int, b: int) -> tuple[int, int]:
-    """32 bytes and two seeds made 128 bits."""
+    """32 bytes and two seeds mixed into 128 bits."""
     w, x, y, z = (_word(data, at + 8 * i) for i in range(4))
     a += w
     b = _turn(b + a + z, 21)

@@ -74,7 +74,7 @@ Part: TypeAlias = "Branch | ArrayLike"
 class Nodes:
     """The nodes of a tree, added one by one.
 
-    Children are given by their numbers: they may be added before or after their parents, and have several.
+    Children are given by their numbers and may be added before or after their parents. A node may have several parents.
     """
 
     def __init__(self) -> None:

@@ -34,7 +34,7 @@ _TAILS = (
 
 
 def normal_quantile(u: Array) -> Array:
-    """The number below which a standard normal variable lies with probability `u`, which must have such tails."""
+    """The number below which a standard normal variable lies with probability `u`, from exp(-25) to 1 - exp(-25)."""
     u = np.asarray(u, np.float64)
     from_half = u - 0.5
     near = np.clip(from_half, -_HALF_WIDTH, _HALF_WIDTH)

@@ -95,7 +95,7 @@ class Witness:
         return own
 
     def _warn_of_rounding(self, own: Array, right: Array) -> None:
-        """Warn if the model's own precision makes a visible difference."""
+        """Warn if the model's own predictions (`own`) differ visibly from the same computed in float64 (`right`)."""
         apart = np.nan_to_num(np.abs(own - right))
         if (apart > LOW_PRECISION * np.abs(np.nan_to_num(right)).max(axis=0, initial=0.0)).any():
             warn(

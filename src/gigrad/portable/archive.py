@@ -117,7 +117,7 @@ def _members(file: BinaryIO) -> dict[str, bytes]:
 
 def _document(data: bytes) -> dict[str, Any]:
     try:
-        document: dict[str, Any] = json.loads(data, parse_constant=lambda word: _corrupt(f"{word} is no JSON number"))
+        document: dict[str, Any] = json.loads(data, parse_constant=lambda word: _corrupt(f"{word} is not a number"))
     except (ValueError, RecursionError) as error:
         if isinstance(error, CorruptModelError):
             raise

@@ -187,7 +187,11 @@ def _herded(marginals: _Marginals, n: int) -> Index:
 
 
 def _balanced(rows: Array, target: Array, scores: Array) -> Array:
-    """Weights, not negative, that sum to 1, keep the mean score and bring `weights @ rows` nearest to `target`."""
+    """Weights that bring `weights @ rows` nearest to `target`, by least squares under constraints.
+
+    They are not negative, sum to 1 and keep the mean of the standardised `scores` at 0. A ridge term (EVENNESS) pulls
+    them towards equal weights, and FLOOR times an equal weight is the least of them, up to rounding.
+    """
     size = len(rows)
     hard = np.stack([np.ones(size), scores], axis=1)  # weights @ hard must be (1, 0)
     firm = 1e6 * max(1.0, float((rows**2).sum()) / size)

@@ -224,7 +224,7 @@ def _load_onnx(path: Path) -> Any:
     onnx = require("onnx", "onnx")
     try:
         return onnx.load_model_from_string(path.read_bytes())
-    except Exception as error:  # protobuf's own class of errors, which is no ValueError
+    except Exception as error:  # protobuf's own class of errors, which is not a ValueError
         raise CorruptModelError(f"{path} must be an ONNX model; it cannot be read ({error}).") from None
 
 

@@ -82,7 +82,7 @@ def _bounded(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> byt
     with archive.open(info) as member:
         data = member.read(info.file_size + 1)
     if len(data) != info.file_size:
-        raise CorruptModelError(f"{path} says that its {info.filename} has {info.file_size} bytes; it has others.")
+        raise CorruptModelError(f"{path} says that its {info.filename} has {info.file_size} bytes; it has not.")
     return data
 
 

@@ -30,7 +30,7 @@ _BYTES_A_BYTE = 50
 
 
 def prepare(package: str) -> None:
-    """Start the child, which imports `package` while the caller does: the import takes seconds."""
+    """Start the child process early, so that it imports `package` while the caller does: the import takes seconds."""
     global _child
     if _child is None:
         _child = _Child(package)
