@@ -91,7 +91,7 @@ _watcher: ContextVar[Callable[[float], object] | None] = ContextVar("watcher", d
 
 @contextmanager
 def watched(callback: Callable[[float], object] | None) -> Iterator[None]:
-    """Call `callback(done)` every now and then while native calls of this thread run: the part of the call, 0 to 1.
+    """Call `callback(done)` regularly while native calls of this thread run; `done` is the completed part, 0 to 1.
 
     An exception that it raises ends the call. None watches nothing.
     """
@@ -106,7 +106,7 @@ def watched(callback: Callable[[float], object] | None) -> Iterator[None]:
 
 
 def watcher() -> Callable[[float], object] | None:
-    """What `watched` has set, for work in Python that says itself how far it is."""
+    """The callback that `watched` has set, for work in Python that reports its own progress."""
     return _watcher.get()
 
 
@@ -186,7 +186,7 @@ def segment_moments(
 
 
 def between_rows(rows: Array, at: NDArray[np.int64], part: Array) -> Array:
-    """Rows in between: row at[i] and the one after it, mixed `part[i]` of the way, (n, columns)."""
+    """Interpolated rows: `part[i]` of the way from row at[i] to the next, (n, columns)."""
     return _native.between_rows(_rows(rows), at, _rows(part))
 
 

@@ -12,7 +12,7 @@ Ints = NDArray[np.int64]
 
 
 def threads(n_threads: int | None) -> int:
-    """The number of threads to use: what was asked for, or every core this process may run on."""
+    """The number of threads to use: the given one, or every core this process may run on."""
     if n_threads is not None:
         return n_threads
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

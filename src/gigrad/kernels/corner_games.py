@@ -1,4 +1,4 @@
-"""Games at corners whose score is more than a link over trees: what the trees give to coalitions, and Shapley's value.
+"""Games at corners whose score is more than a link over trees: outputs of the trees by coalition, and Shapley values.
 
 Bit i of a coalition's number says whether player i is in it.
 """
@@ -13,16 +13,16 @@ from . import _native
 from .arrays import Array, Ints, integers, numbers, threads
 
 STRONG_PLAYERS: int = _native.STRONG_PLAYERS
-"""Players of a sampled corner that are enumerated for every order of the others, at most."""
+"""The largest number of players of a sampled corner that are enumerated for every order of the others."""
 
 TABLE_NUMBERS: int = _native.TABLE_NUMBERS
-"""Numbers that a table of coalitions may have: larger games are enumerated in parts."""
+"""The largest size of a table of coalitions: larger games are enumerated in parts."""
 
 MAX_ENUMERATED: int = _native.MAX_ENUMERATED
-"""The most players whose coalitions are all asked."""
+"""The largest number of players whose coalitions are all evaluated."""
 
 CornerLeaves = _native.CornerLeaves
-"""What trees give to coalitions at one corner: `CornerLeaves(forest, start (1, p), end (1, p), time)`.
+"""The outputs of trees for coalitions at one corner: `CornerLeaves(forest, start (1, p), end (1, p), time)`.
 
 `variables()` are those that matter to the trees there, `coefficients` is what a table costs beside its size. First
 `set_players(variables)` names the players, some of whom may matter elsewhere. Then `table(bits, part)` gives the scores
@@ -34,7 +34,7 @@ all of the others: (n, weak + 1, 2^strong, outputs).
 """
 
 CoalitionFold = _native.CoalitionFold
-"""Shapley's value of a game: `CoalitionFold(players, outputs)`.
+"""The Shapley value of a game: `CoalitionFold(players, outputs)`.
 
 `add` takes the values of the next coalitions, (n, outputs), n a multiple of 256 or all of them; `finish` gives
 (players, outputs).
@@ -44,7 +44,7 @@ CoalitionFold = _native.CoalitionFold
 def coalition_scores(
     forest: Any, starts: Array, ends: Array, pair: Ints, time: Array, players: Ints, n_threads: int | None = None
 ) -> Array:
-    """What the trees give to all coalitions of the players (n, k) of n corners: (n, 2^k, outputs).
+    """The outputs of the trees for all coalitions of the players (n, k) of n corners: (n, 2^k, outputs).
 
     Corner i is that at `time[i]` of the path from `starts[pair[i]]` to `ends[pair[i]]`.
     """
@@ -55,10 +55,11 @@ def coalition_scores(
 
 
 def fold_orders(values: Array) -> Array:
-    """What players earn, from the scores of coalitions less that of nobody, (orders, w + 1, 2^q, outputs).
+    """Credits of players from the scores of coalitions, less that of the empty one, (orders, w + 1, 2^q, outputs).
 
-    q players are enumerated, with none, one, ... all of w others, who join in an order. The result (orders, q + w,
-    outputs) has the mean of what each player adds over all orders that keep that of the w, who come in that order.
+    All coalitions of q players are enumerated, with none, one, ... all of w others, who join in a given order. The
+    result (orders, q + w, outputs) is each player's mean contribution over all orders of the q + w players in which the
+    w come in the given order.
     """
     return _native.fold_orders(numbers(values))
 
@@ -69,14 +70,14 @@ def order_groups(players: int, count: int, seed: int) -> Ints:
 
 
 def strong_players(margins: int) -> int:
-    """How many players of a sampled corner are enumerated at most, under a link over so many sums of trees."""
+    """The largest number of players of a sampled corner to enumerate, for a link over so many sums of trees."""
     return _native.strong_players(margins)
 
 
 def enumerates(players: int, numbers: int, others: float, references: int, target: float) -> bool:
-    """Whether to ask all coalitions of a corner, by the rule of `corner_policy.hpp`.
+    """Whether to evaluate all coalitions of a corner, by the rule of `corner_policy.hpp`.
 
-    A coalition costs `numbers`, and `others` come once; a row's answer is a mean over `references`, and `target` is
-    what sampling would have to reach.
+    `numbers` is the cost of a coalition and `others` a cost that occurs once; a row's credit is a mean over
+    `references`, and `target` is the error that sampling would have to reach.
     """
     return _native.enumerates(players, others, numbers, references, target)

@@ -16,7 +16,7 @@ from .arrays import numbers as _rows
 Program = _native.Program
 
 PROGRAM_FUNCTIONS = frozenset(_native.program_functions())
-"""The elementwise functions that a program knows."""
+"""The elementwise functions that a program may use."""
 
 PROGRAM_STAGES = PROGRAM_FUNCTIONS | {
     "affine", "piecewise_linear", "softmax", "log_softmax", "select", "concat", "sum", "product",

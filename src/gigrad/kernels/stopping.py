@@ -1,4 +1,4 @@
-"""How work in other threads ends early: signals reach the main thread alone, which tells the others here."""
+"""Cancellation of work in other threads: signals reach only the main thread, which sets an event that they check."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from contextvars import ContextVar
 from threading import Event
 
 stopped: ContextVar[Event | None] = ContextVar("stopped", default=None)
-"""Set by the thread that waits for a piece of work when it has had enough; None where nobody can."""
+"""Set by the thread that waits for the work of this one, to cancel it; None where that is not possible."""
 
 
 class Stopped(BaseException):
-    """Ends a piece of work whose result nobody waits for any more."""
+    """Raised in a thread whose work has been cancelled."""
 
 
 def check_stopped(_: float = 0.0) -> None:
-    """End the piece of work that this thread is at, if nobody waits for it any more.
+    """Raise `Stopped` if the work of this thread has been cancelled.
 
-    To be called between steps of a tenth of a second at most. Native calls ask by themselves, as `watched`.
+    To be called between steps of a tenth of a second at most. Native calls check by themselves; see `watched`.
     """
     event = stopped.get()
     if event is not None and event.is_set():
