@@ -26,10 +26,10 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 PART = 1 << 13
-"""Coalitions whose score is computed in one block: their numbers stay in a cache."""
+"""Coalitions whose score is computed in one block, so that it stays in a cache."""
 
 ORDER = 1 << 17
-"""Numbers that the coalitions of one order may cost; where they cost more, fewer players are enumerated."""
+"""The largest cost of the coalitions of one order, in numbers; where it is larger, fewer players are enumerated."""
 
 
 class Game(Protocol):
@@ -38,9 +38,9 @@ class Game(Protocol):
     Attributes
     ----------
     players, outputs : int
-        How many players there are, and how many numbers a score has.
+        The number of players, and of outputs of a score.
     numbers : int
-        What the score of one coalition costs, in numbers of about 4 ns.
+        The cost of the score of one coalition, in units of one number, about 4 ns.
     """
 
     players: int
@@ -51,10 +51,10 @@ class Game(Protocol):
         """Scores (n, outputs) of some coalitions (n, players)."""
 
     def tables(self) -> Iterator[Array]:
-        """Scores of all coalitions in order, some at a time, (n, outputs): bit i of a place is player i."""
+        """Scores of all coalitions in order, in blocks (n, outputs): bit i of a coalition's number is player i."""
 
     def set_order(self, order: Ints, strong: int) -> None:
-        """Name the players by strength, (players,): the first `strong` are enumerated from now on."""
+        """Set the order of the players by strength, (players,): the first `strong` are enumerated from now on."""
 
     def follow(self, joins: Ints) -> tuple[Array, list[Array]]:
         """Scores of all coalitions of the strong players, with none, one, ... all of the others.
@@ -65,7 +65,7 @@ class Game(Protocol):
         """
 
     def shares(self) -> Array:
-        """Shapley's value of the latter, side by side, (players, sum of l)."""
+        """The Shapley values of the control variates, side by side, (players, sum of l)."""
 
 
 @cache
@@ -108,8 +108,8 @@ class Sample:
 def sample(game: Game, count: int, seed: int) -> Sample:
     """Draw `count` groups of four orders each, from `seed`.
 
-    What the scores with known Shapley values explain is left out of what is sampled: the game is score - slopes *
-    known, with slopes that depend on the game alone, not on the orders that are drawn.
+    Control variates: the sampled game is score - slopes * known, for scores `known` whose Shapley values are known,
+    with slopes that depend on the game alone, not on the orders that are drawn.
     """
     n, k, q = game.players, game.outputs, strong_players(game)
     order = by_strength(game)
@@ -194,13 +194,13 @@ def solve(game: Game, seed: int, miss: float) -> tuple[Array, Array]:
 
 
 def strong_players(game: Game) -> int:
-    """How many players are enumerated for every order of the others: fewer where a coalition costs much."""
+    """The number of players that are enumerated for every order of the others: fewer where a coalition is costly."""
     most = max(ORDER // ((game.players + 1) * game.numbers), 1)
     return min(most.bit_length() - 1, STRONG_PLAYERS, game.players)
 
 
 def by_strength(game: Game) -> Ints:
-    """The players, those first that change the score most when they are the first or the last to join."""
+    """The players in order of their effect on the score when they join first or last, the largest first."""
     n = game.players
     past = np.concatenate([np.zeros((1, n)), np.eye(n), np.ones((1, n)), 1.0 - np.eye(n)]) > 0
     values = game.values(past)
@@ -209,7 +209,7 @@ def by_strength(game: Game) -> Ints:
 
 
 def _slopes(known: Array, values: Array) -> Array:
-    """Slopes (l, outputs) of the plane that fits values (n, outputs) to known scores (n, l) best."""
+    """Slopes (l, outputs) of the least-squares fit of values (n, outputs) by known scores (n, l)."""
     if not known.shape[1]:
         return np.zeros((0, values.shape[1]))
     x, y = known - known.mean(axis=0), values - values.mean(axis=0)

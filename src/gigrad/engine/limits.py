@@ -14,7 +14,7 @@ SUM_ROUNDING = 1e-13
 """The rounding error of sums, relative to their terms."""
 
 JUMP_HALVINGS = 40
-"""After as many a path of length 1 is 1e-12 long, and what still changes on it has jumped."""
+"""Bisections in the search for a jump: 40 of them leave 1e-12 of a path; a change that remains there is a jump."""
 
 UNCHANGED = 1e-9
 """A change below this share of the largest value is rounding."""
@@ -26,37 +26,38 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)
 """Errors below this share of the numbers that they come from are rounding."""
 
 LEVEL_MARGIN = 1e-12
-"""A level closer than this to an end of a bracket, relative to the values there, counts as not passed inside of it."""
+"""A level closer than this to an end of a bracket, relative to the values there, is not crossed inside the bracket."""
 
 SPEED_NOISE = 1e-15
 """The rounding error of the speed of a score at a threshold, relative to the largest sizes of its parts."""
 
 STILL = 1e-10
-"""A score slower than this, beside the same, stands still at the threshold: its direction is taken from beside it."""
+"""A score slower than this at a threshold, relative to the same sizes, has no speed: its direction is extrapolated."""
 
 REST_REACH = 2.0**-20
-"""How far beside, as a share of the panel: extrapolated from there and from half of it, the direction is off by the
-square of this, and by the noise of a speed that is about as small, 1e-9; at 2^-10 the first is 1e-6."""
+"""The distance of the farther of the two points that it is extrapolated from, as a share of the panel; the other is at
+half of it. The error is the square of this, plus the noise of a speed that is about as small, 1e-9; at 2^-10 the former
+is 1e-6."""
 
 REST_LOSS = 1e-7
-"""By how much of a jump the shares that are extrapolated so are off, at most: 5e-9 was the worst of 360 products of
+"""A bound on the error of these extrapolated shares, relative to the jump: 5e-9 was the largest of 360 products of
 columns that start at 0 and end at 1e-3 to 1e3."""
 
 REST_AGREES = 1.25
-"""How many times as large the parts of the speed may be, beside it, at half of that distance: parts that cancel each
-other are twice as large there, parts that vanish together as large."""
+"""The largest ratio of the parts of the speed, relative to the speed, at the nearer point to those at the farther one:
+parts that cancel each other double, parts that vanish together keep their ratio."""
 
 SHORT_MOVE = 0.05
-"""Where a score moves less than this the chord's slope loses digits: the mean of slopes inside is the better number."""
+"""Where a score moves less than this, the chord's slope loses digits: the mean of slopes inside is more accurate."""
 
 SMOOTH_GRADIENT = 0.1
-"""A gradient is smooth where its middle departs from the mean of both ends by less than this share of its change."""
+"""A gradient is smooth where its middle value is within this share of its change from the mean of both ends."""
 
 SINGLE_KINK = 0.25
 """A change counts as one kink if the rest of its interval has a smaller share of it than this."""
 
 KINKED_GRADIENT = 0.3
-"""A gradient has a kink where its rate of change departs by more than this share from the one beside."""
+"""A gradient has a kink where its rate of change differs by more than this share from that of the next interval."""
 
 SHORTEST_BRACKET = 1e-13
 """No bracket around a kink of an opaque function is made shorter than this in time."""
@@ -68,7 +69,7 @@ KERNEL_CELL = 2.0
 """Length of a cell, in units of the kernel's width: 12 nodes interpolate exp(-d * d) on it to 1e-12."""
 
 KERNEL_REACH = {"gaussian": 6.0, "exponential": 36.0, "matern32": 24.0, "matern52": 20.0, "rational": 12.0}
-"""Distances beyond which a kernel is negligible, or, for the rational one, wide compared with a cell."""
+"""Distances beyond which a kernel is negligible or, for the rational one, varies little over a cell."""
 
 KERNEL_STRETCHES = 32
 """The number of straight lines that approximate a panel if the kernel's input is curved."""
@@ -86,13 +87,13 @@ CLOSEST_KINKS = 1e-13
 """Kinks closer than this share of their piece are one."""
 
 SLOWEST_JOINT = 1e-3
-"""No joint is taken to move by a smaller share of its parts than this."""
+"""The least movement of a joint that is assumed, as a share of its parts."""
 
 FINEST_ERROR = 1e-12
 """The smallest error that is aimed at, relative to the largest score on a path."""
 
 PANEL_ROUNDING = 1e-13
-"""What rounding may make of one panel, as a share of the numbers that are added up there."""
+"""The rounding error of one panel, as a share of the numbers that are added up there."""
 
 KINK_SHARE = 1e-4
 """The error allowed for the uncertain time of a kink of an opaque function, as a share of the path's tolerance."""
@@ -101,9 +102,9 @@ CAUTION = 3.0
 """Safety factor: error estimates from the decay of Legendre coefficients are multiplied by this."""
 
 GAP_CAUTION = 2.0
-"""How often what is missing from the sum counts in the error of a mixed ensemble: columns may cancel in it. Counted
-once, it was too small by 1.05 in 2 of 18,700 random compositions; counted three times, it warns of rounding alone
-where a kernel machine's terms cancel (scores of 1e-4 at tol 1e-9)."""
+"""Safety factor of the gap in the error of a mixed ensemble: errors of columns may cancel in the gap. With 1 the error
+was too small by 1.05 in 2 of 18,700 random compositions; with 3 there are warnings because of rounding alone where a
+kernel machine's terms cancel (scores of 1e-4 at tol 1e-9)."""
 
 KINKED_CAUTION = 1.5
 """A further factor of the error of a head over lines with kinks, whose columns' parts are known only of a whole leg.
@@ -114,24 +115,24 @@ SAMPLED_CAUTION = 3.0
 776 rows of random ensembles, by up to 3.4: under an ECDF whose knots are close the error falls slowly."""
 
 SAMPLED_SHARE = 0.25
-"""What panels may lose where layers are asked at a few times, as a share of what is allowed: the rest is for that."""
+"""The panels' share of the allowed error where layers are evaluated at a few times, which may use up the rest."""
 
 SAMPLED_STEADY = 0.25
 """Derivatives of the parts of an interval share a direction where their sum has more than this share of the sum of
 their squares; four equal ones have 4, four at right angles 1."""
 
 SAMPLED_ASKED = 2
-"""How often layers are asked in an interval. The paper's ensemble at 16 intervals is off by 7e-4 of the largest credit;
-asked once each by 1.4e-3, four times by 2.6e-4 at twice the cost."""
+"""Evaluations of layers in each interval. The paper's ensemble at 16 intervals is off by 7e-4 of the largest credit;
+with one evaluation each by 1.4e-3, with four by 2.6e-4 at twice the cost."""
 
 SAMPLED_LAYERS = 2
-"""Of so many layers of units all kinks are found; of later ones those between points at which they are asked."""
+"""In the first so many layers of units all kinks are found; in later ones those between the points of evaluation."""
 
 TABLE_CONVERGED = 1e-13
 """The last coefficients of a tabulated head must be below this share of its largest value."""
 
 TABLE_TESTED = 48
-"""At how many further points a tabulated head is held against the head itself."""
+"""The number of further points at which a tabulated head is compared with the head itself."""
 
 # ------------------------------------------------------------
 # Speed: which of two exact ways is taken. Any value gives the same answers within the tolerance.
@@ -141,12 +142,13 @@ TRACED_WEIGHTS = 1 << 13
 paths of a block at once: 128 x 128 takes 0.93 of the core's time there, 256 x 256 0.59."""
 
 SAMPLED_UNITS = 24
-"""Beyond one interval for so many units with kinks, following every kink costs less: of 2,000 units 64 intervals, with
-the 32 that they are compared with, take two thirds of its time."""
+"""With more than one interval for so many units with kinks, following every kink is cheaper: for 2,000 units 64
+intervals, with the 32 that they are compared with, take two thirds of that time."""
 
 SAMPLED_ERROR = 0.6
-"""The estimate at n intervals, as a share of the score, times n * n: what the first number of intervals goes by. On the
-paper's ensemble it is 0.2 to 1; too small a number costs a walk more, too large a one its own time."""
+"""The assumed error estimate at n intervals, relative to the score, times n * n; it sets the first number of intervals.
+On the paper's ensemble it is 0.2 to 1; too small a value costs one more walk, too large a value more intervals than
+needed."""
 
 LOOSE_PATHS = 128
 """Paths whose rows are judged together: errors of paths have either sign, and four blocks of 32 would add up to twice
@@ -159,10 +161,10 @@ BREAK_POINTS = 2048
 """Points at which an opaque function is evaluated in one call: more would not fit in the caches."""
 
 SMALL_GAME = 8
-"""Corners of up to this many players are done many at once; larger ones are worth a game of their own."""
+"""Corners of up to this many players are computed in batches; larger ones one by one, as a game of their own."""
 
 FEW_JUMPING = 8
-"""So many columns that jump at once are players, whether they have an effect or not."""
+"""Up to so many columns that jump at once all count as players, whether they have an effect or not."""
 
 WIDEST_LINE = 64
 """Lines of more columns than this are taken to be moved by one column of the rows each."""
@@ -171,7 +173,7 @@ PANEL_NODES = 12
 """Panels that need more nodes than this are halved."""
 
 FIRST_DIGITS = {True: 2 / 3, False: 0.85}
-"""What share of the digits wanted the first panels aim at, where lines are straight and where they have kinks."""
+"""The share of the wanted digits that the first panels aim at, where lines are straight and where they have kinks."""
 
 FIRST_NODES = ((0.01, 2), (0.04, 3), (0.12, 5), (0.3, 8), (np.inf, PANEL_NODES))
 """Nodes of a first panel up to each length, where nothing else is known."""
@@ -228,7 +230,7 @@ CROSSING_BLOCK = 2048
 """How many threshold crossings of scores are shared out at once: a few megabytes beside some hundred joints."""
 
 LOOSE_NUMBERS = 1 << 18
-"""Units times intervals of all paths that are asked together: products of 500 rows are as fast as any."""
+"""Units times intervals of all paths whose layers are evaluated together: products of 500 rows reach full speed."""
 
 ASKED_NUMBERS = 1 << 22
 """The largest number of intermediate values in one block when all starts and ends are evaluated."""

@@ -1,13 +1,14 @@
-"""Corners of too many variables to ask all coalitions: sampled for the row, not for the pair.
+"""Corners of too many variables to evaluate all coalitions: orders are sampled, with one error target for the row.
 
-What is reported is a mean over references, so its error is what counts. A pilot of a few groups of orders for each
-corner tells how many the row needs, and which corners: most are drawn where the spread is largest, and a corner whose
-coalitions cost less than its orders would is enumerated. If the pilot itself is not accurate enough, that many new
-groups are drawn and the pilot is forgotten; if they are not, either, once more. The number of groups is thus known
-before they are drawn, and the bound on their mean is one for a sample of fixed size, however it was decided.
+A row's credit is a mean over references, so the target is the error of that mean. A pilot sample of a few groups of
+orders for each corner estimates how many groups the row needs and how to allocate them: most go to the corners with the
+largest spread, and a corner whose coalitions cost less than its orders is enumerated. If the pilot is not accurate
+enough, the planned number of new groups is drawn and the pilot discarded; if these are not accurate enough either, once
+more. So the number of groups is fixed before they are drawn, and the bound on their mean is that of a sample of fixed
+size.
 
-Seeds come from the values of the two rows and the user's seed: a row's answer does not depend on its place, on other
-rows, on batches or on threads.
+Seeds are computed from the values of the two rows and the user's seed: a row's credits do not depend on its position,
+on other rows, on batches or on threads.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from .paths import Bools, Ints
 from .settings import Credits
 
 PILOT = 48
-"""Groups of orders of a row's pilot, shared out among its corners by weight."""
+"""The number of groups of orders in a row's pilot, allocated to its corners by weight."""
 
 LOOKS = 3
-"""The pilot, and what is drawn after it, once or twice: the chance to miss is shared out among them."""
+"""The number of stages, the pilot and up to two later samples: the error probability is divided among them."""
 
 LEAST = (4.0, 10.0)
-"""The least number of groups of a corner, in the pilot and after it: from fewer their variance cannot be estimated."""
+"""The least number of groups of a corner, in the pilot and after it: fewer do not suffice to estimate a variance."""
 
 
 CORNER_NUMBERS, LEAST_NUMBERS, MOST_NUMBERS = 2.0**25, 2.0**26, 2.0**29
@@ -50,14 +51,14 @@ class Sums:
     Attributes
     ----------
     credit : of weight * credit, where orders were drawn
-    settled : the same where all coalitions were asked
+    settled : the same where all coalitions were evaluated
     variance : of the variance of that
     squared : of squared variances, each over its degrees of freedom
     reach : the largest weight * (largest - least credit of a group) / number of groups
     common : (3, rows, k), the sums of variances and of squared ones and the reach, as if at each corner all players had
         those of the one that has most
     spread : (corners,), the largest variance of a credit from group to group; 0 where a corner was enumerated
-    count : (corners,), groups that were drawn, which may be more than were asked for; 0 for all coalitions
+    count : (corners,), groups that were drawn, maybe more than requested; 0 where all coalitions were evaluated
     """
 
     credit: Array
@@ -84,9 +85,9 @@ class Corners:
     Attributes
     ----------
     row, weight
-        The row that each counts for, in order, and by how much.
+        The row whose credit each is part of, in order, and its weight there.
     cost
-        What a group of orders costs, in numbers; see `CORNER_NUMBERS`.
+        The cost of a group of orders, in numbers; see `CORNER_NUMBERS`.
     whole
         The cost of all coalitions; infinite if there are too many.
     least : float
@@ -108,17 +109,17 @@ def estimate(draw: Draw, corners: Corners, known: Array, target: float, miss: fl
     draw : Draw
     corners : Corners
     known : (rows, players, k)
-        What the rows' credits are without these corners.
+        The rows' credits without these corners.
     target : float
-        Error to reach, as a part of the largest credit of the row.
+        The error to reach, relative to the largest credit of the row.
     miss : float
-        How likely the credits of a row may be farther off than the bound says.
+        The probability that the credits of a row are off by more than the bound.
     """
     rows, row = len(known), corners.row
     total = np.bincount(row, np.abs(corners.weight), rows)
     part = np.abs(corners.weight) / np.where(total > 0, total, 1.0)[row]
     among = np.bincount(row, minlength=rows)[row]
-    # A corner that counts little may vary most: each has its part of half of the pilot whatever it counts.
+    # A corner of small weight may have the largest variance: half of the pilot is allocated evenly, not by weight.
     count = np.ceil(np.maximum(PILOT * part, np.maximum(0.5 * PILOT / among, corners.least))).astype(np.int64)
     level = miss / LOOKS
     last = draw(np.arange(len(row)), count, 0)
@@ -148,16 +149,16 @@ def estimate(draw: Draw, corners: Corners, known: Array, target: float, miss: fl
 
 
 def bound(sums: Sums, level: float) -> Array:
-    """What no credit of a row is farther off than, (rows, k), but for a chance of `level`.
+    """A bound on the error of every credit of a row, (rows, k), which fails with a probability of at most `level`.
 
-    Student's quantile for the degrees of freedom that the variances have together (Welch and Satterthwaite), for all
-    credits of the row at once (Bonferroni). Credits that few groups of orders change a lot have skew means: the term
-    of Bernstein's bound that holds for them is added, with the range that was seen.
+    Student's quantile for the combined degrees of freedom of the variances (Welch and Satterthwaite), for all credits
+    of the row together (Bonferroni). Where a few groups of orders change a credit a lot, the distribution of its mean
+    is skewed: the range term of Bernstein's bound is added, with the observed range.
 
-    A player of one corner alone has few degrees of freedom however many corners the row has. Its variance is no larger
-    than that of the player that has most, taken anew at each corner, which has the degrees of freedom of all corners
-    together: the same bound from that one holds too. The chance to miss is shared out between the two, and the smaller
-    counts.
+    A player of a single corner has few degrees of freedom, however many corners the row has. Its variance is at most
+    the sum over corners of the largest variance of any player there, which has the degrees of freedom of all corners:
+    the bound from that sum holds too. Each of the two bounds gets half of the error probability, and the smaller is
+    used.
     """
     half = np.zeros_like(sums.variance)
     for i in range(len(half)):
@@ -176,13 +177,13 @@ def bound(sums: Sums, level: float) -> Array:
 
 
 CARE = (1.0, 1.1, 1.3)
-"""By how much what is drawn after the pilot, once and twice, is planned to be better than the target."""
+"""Safety factor of each stage: its sample is planned for an error smaller than the target by this factor."""
 
 GROWTHS = 1.1 ** np.arange(-20, 140)
-"""By how much what the pilot cost may be multiplied: up to half a million times."""
+"""The costs of a later sample that are considered, as multiples of that of the pilot: up to half a million."""
 
 EVEN = 0.3
-"""The part of a row's cost that is shared out evenly: the spread of a few groups is not to be relied on."""
+"""The part of a row's cost that is allocated evenly: the spread of a few groups is an unreliable estimate."""
 
 
 class _Plan:
@@ -194,7 +195,7 @@ class _Plan:
         row = corners.row[mine[0]]
         self.count, self.cost, self.whole = count, corners.cost[mine], corners.whole[mine]
         spread = corners.weight[mine] ** 2 * spread  # variance of one group in the row's credit
-        # A few groups may lie closer together than most: each corner is taken for one that is a bit like the others.
+        # The variance of a few groups may be too small by chance: each is shrunk towards the mean of all corners.
         self.spread = ((count - 1.0) * spread + np.square(np.sqrt(spread).mean())) / count
         some = last.variance[row] > 0
         self.each, self.limit = level / max(int(some.sum()), 1), np.broadcast_to(allowed, some.shape)[some]
@@ -215,9 +216,9 @@ class _Plan:
                 return np.zeros_like(out)
 
     def _counts(self, drawn: Bools) -> Ints:
-        """How many groups to draw where only those of some corners are."""
+        """The number of groups for each corner if only some corners are sampled."""
         spread, cost = np.where(drawn, self.spread, 0.0), self.cost
-        best = np.sqrt(spread / cost)  # Neyman's rule: the least variance for what they cost together
+        best = np.sqrt(spread / cost)  # Neyman allocation: the least variance for the total cost
         share = EVEN * drawn / (cost * drawn).sum()
         if best.any():
             share = share + (1.0 - EVEN) * best / (best * cost).sum()
@@ -230,7 +231,7 @@ class _Plan:
         """Whether the bound will be small enough, for some numbers of groups (n, corners)."""
         now, then = spread / counts, self.spread / self.count
         total = now.sum(axis=1)
-        # What the bound will be: the variance falls with the number of groups, and its degrees of freedom grow with it.
+        # The predicted bound: with more groups the variance falls and its degrees of freedom grow.
         fall = (total / then.sum())[:, None]
         careful = np.sqrt(self.variance * (1.0 + 1.5 * np.sqrt(2.0 / np.maximum(self.freedom, 1.0))) * fall)
         with np.errstate(invalid="ignore"):
@@ -242,7 +243,7 @@ class _Plan:
 
 
 def student(level: float, freedom: Array) -> Array:
-    """What Student's t exceeds in size with a chance of `level`, for degrees of freedom (n,) of one or more.
+    """The number that |t| exceeds with probability `level`, for Student's t with degrees of freedom (n,) of at least 1.
 
     Hill's expansion (algorithm 396 of the ACM), good to 1e-4 or better where it is used here.
     """
@@ -265,7 +266,7 @@ def student(level: float, freedom: Array) -> Array:
 
 
 def warn_of_sampling(found: Credits, target: float) -> None:
-    """Say which rows' sampled corners missed the target, and what helps."""
+    """Warn of rows whose sampled corners missed the target, with what to do."""
     if not np.any(found.sampled):
         return
     values, error = found.values, np.broadcast_to(found.sampled, found.error.shape)
@@ -297,7 +298,7 @@ def _rounded_up(x: float) -> float:
 
 
 def row_hashes(rows: Array) -> NDArray[np.uint64]:
-    """A number for the values of each row, (n,): equal rows have equal ones, zeros without their sign."""
+    """A hash of the values of each row, (n,): equal for equal rows; -0.0 counts as 0.0."""
     bits = np.where(np.isnan(rows), np.nan, rows + 0.0).view(np.uint64)
     out = np.full(len(rows), 0x9E3779B97F4A7C15, np.uint64)
     for column in bits.T:
