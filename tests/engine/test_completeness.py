@@ -151,7 +151,7 @@ def test_a_score_that_is_no_finite_number_has_no_finite_error(kind: str) -> None
     score = Elementwise(Affine(graph.score, np.eye(1), np.array([-none])), "log")
     endless = replace(graph, score=score, margin=score, witnesses=())
     assert np.isneginf(endless.predict(X[:1]))
-    with pytest.warns(gig.AccuracyWarning, match=r"finite number to be shared out; on 2 of 3 rows \(0, 2\)"):
+    with pytest.warns(gig.AccuracyWarning, match=r"finite number to be explained; on 2 of 3 rows \(0, 2\)"):
         e = gig.explain_pairs(endless, X[[2, 2, 0]], X[[0, 3, 3]])
     assert np.isinf(e.error[[0, 2]]).all()
     assert e.error[1] < 1e-9

@@ -1,8 +1,7 @@
-"""Credits add up to the change of the score: held for every row, whichever engine gave them.
+"""The completeness check: credits must add up to the change of the score, on every row and for every engine.
 
-What is missing from the sum, the gap, may be no more than the tolerance and the rounding of the numbers that were added
-up. A row that misses more is recomputed by the mixed engine with tighter settings; what is still missing then is in
-`error`, and the row is warned about.
+The residual of the sum, the gap, must be within the tolerance and the rounding of the terms. A row with a larger gap is
+recomputed by the mixed engine with tighter settings; a gap that remains is counted in `error`, with a warning.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def attribute_singly(
 
 
 def _completed(found: Credits, node: Node, source: Input, paths: Paths, settings: Settings) -> Credits:
-    """Credits held to the change of the score, and walked again where they miss it."""
+    """Credits compared with the change of the score, and recomputed on rows where the gap is too large."""
     if not len(paths.ends):
         return found
     starts, ends = paths.scores(node, source)
@@ -67,17 +66,17 @@ def _completed(found: Credits, node: Node, source: Input, paths: Paths, settings
         found.error[over] = np.maximum(found.error[over], lost)
     if not settings.quiet:
         _warn_of_endless(endless)
-        limit = np.maximum(allowed, limits.GAP_CAUTION * noise)  # the error counts what is missing as often
+        limit = np.maximum(allowed, limits.GAP_CAUTION * noise)  # the error counts the gap that many times
         _warn(np.where(endless, 0.0, found.error - found.sampled), np.where(endless, 0.0, limit))
         warn_of_sampling(found, settings.corner_tol)
     return replace(found, error=np.where(endless, np.inf, found.error)) if endless.any() else found
 
 
 def held_to(credits: Credits, gain: Array, allowed: Array, rounding: Array) -> Credits:
-    """Credits whose error covers what is missing to `gain` (n, k), the change of the model's own score.
+    """Credits with `error` raised to cover their gap to `gain` (n, k), the change of the model's own score.
 
-    The model's own rounding, made larger by whatever is steep above the model, may part that from the graph's. Up to
-    `rounding` (n, k) this is no surprise.
+    The model's own score may differ from the graph's by the model's rounding, amplified by steep functions above the
+    model. Differences up to `rounding` (n, k) are expected and not warned about.
     """
     gap = np.nan_to_num(np.abs(gain - credits.values.sum(axis=1)), nan=0.0, posinf=0.0)
     missing = (gap > allowed) & (gap > credits.error)
@@ -129,7 +128,7 @@ def _warn_of_endless(endless: Bools) -> None:
     rows = np.nonzero(endless.any(axis=1))[0]
     if len(rows):
         warn(
-            f"A score must be a finite number to be shared out; on {len(rows)} of {len(endless)} rows ({_named(rows)})"
+            f"A score must be a finite number to be explained; on {len(rows)} of {len(endless)} rows ({_named(rows)})"
             ", or where their paths start, it is infinite or NaN, and so is `error`. Look for a logarithm of 0 and for "
             "exponentials of large numbers in the model, and explain the score before them.",
             AccuracyWarning,

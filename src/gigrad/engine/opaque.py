@@ -1,7 +1,8 @@
-"""Whether a function that is known by its value and its gradient alone keeps its word: the one is that of the other.
+"""Checks of opaque functions: whether the gradient that was given is that of the value.
 
-Before credits are computed, columns that the gradient ignores are moved on a few paths; a value that moves with one
-would leave it without credit, so it is refused. Where credits do not add up, the worst path is searched for the reason.
+Before credits are computed, columns whose gradient is zero are moved on a few paths: a function whose value changes
+with such a column is refused, since the column would get no credit. Where credits do not add up, the path with the
+largest gap is searched for the cause.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .roles import categories_read, input_columns
 
 @dataclass(frozen=True, eq=False)
 class _Function:
-    """An opaque function of a model, and what moves in it."""
+    """An opaque function of a model, and which of its inputs move."""
 
     node: Opaque
     moving: NDArray[np.bool_]  # (w,), its inputs that move along a path, rather than all at once
@@ -29,12 +30,12 @@ class _Function:
     source: Input
 
     def inputs(self, rows: Array) -> Array:
-        """What it reads of some rows, (n, w)."""
+        """Its inputs for some rows, (n, w)."""
         return value_of(self.node.source, {self.source: rows})
 
     @property
     def _weights(self) -> Array:
-        """One number is made of several outputs, in a way in which they will not cancel."""
+        """Fixed random weights that combine several outputs into one number, so that these do not cancel."""
         size = self.node.width
         return np.ones(1) if size == 1 else np.random.default_rng(0).normal(size=size)
 
@@ -67,7 +68,7 @@ def has_functions(output: Node) -> bool:
 
 
 def refuse_ignored(output: Node, source: Input, starts: Array, ends: Array, names: Sequence[str]) -> None:
-    """Refuse a model with a function that moves with a column by which its gradient is zero.
+    """Raise for a model with a function whose value changes with a column while its gradient by that column is zero.
 
     `starts` (m, p) and `ends` (n, p) need not belong to each other: a few of each are paired.
     """
@@ -91,7 +92,7 @@ def _refuse_ignored(function: _Function, start: Array, end: Array) -> None:
 
 
 def _moves(function: _Function, start: Array, end: Array, columns: NDArray[np.int64], least: float) -> Iterator[str]:
-    """What to say about each column with which the value moves while the gradient stays zero, to the last digit."""
+    """The message for each column with which the value changes while the gradient is exactly zero."""
     column, rows, low, high = [], [], [], []
     base = function.value(start)
     for j in columns.tolist():
@@ -115,7 +116,7 @@ def _moves(function: _Function, start: Array, end: Array, columns: NDArray[np.in
         if abs(last[i]) > 1e-6 * abs(first[i]):
             yield (
                 f"{function.node.label} must be continuous in every column of numbers; it jumps with {name}: {seen}, "
-                "and its gradient by it is zero, so that it would earn nothing. Replace what rounds or compares in it "
+                "and its gradient by it is zero, so that it would get no credit. Replace what rounds or compares in it "
                 "(.long(), floor, argmax, >) by something continuous; if a column holds codes, declare them: "
                 "gigrad.function(..., categories={column: number of codes})."
             )
@@ -129,7 +130,7 @@ def _moves(function: _Function, start: Array, end: Array, columns: NDArray[np.in
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """Rows of which one input each is moved."""
+    """Straight lines along each of which one input of a row moves."""
 
     function: _Function
     rows: Array  # (q, w)
@@ -175,7 +176,7 @@ def why_not(output: Node, source: Input, starts: Array, end: Array, names: Seque
 
 @dataclass(frozen=True, eq=False)
 class _Path:
-    """A straight path through what a function reads."""
+    """A straight path through the inputs of a function."""
 
     function: _Function
     start: Array  # (w,)
@@ -189,7 +190,7 @@ class _Path:
         return float(at_high - at_low)
 
     def by_gradient(self, low: float, high: float, panels: int = 8) -> float:
-        """The same by the gradient."""
+        """The same change, integrated from the gradient."""
         nodes, weights = np.polynomial.legendre.leggauss(4)
         width = (high - low) / panels
         times = low + width * (np.arange(panels)[:, None] + (nodes + 1.0) / 2.0)
@@ -206,7 +207,7 @@ class _Path:
         if all_lost <= 1e-6 * size:
             return ""
         if not np.isfinite(all_lost):
-            return f"the gradient of {label} is no number somewhere on the way"
+            return f"the gradient of {label} is NaN or infinite at some point of the path"
         low, high = 0.0, 1.0
         for turn in range(limits.JUMP_HALVINGS):
             middle = (low + high) / 2.0
@@ -215,14 +216,14 @@ class _Path:
                 real, said, apart = self._slopes(low, high)
         if self.lost(low, high) > 1e-3 * all_lost:
             return (
-                f"{label} jumps by {abs(self.rise(low, high)):.3g} at {self._place(low)}, of which its gradient knows "
-                "nothing; a function must be continuous (look for floor, where, comparisons and the like inside of it)"
+                f"{label} jumps by {abs(self.rise(low, high)):.3g} at {self._place(low)}, which its gradient does "
+                "not show; a function must be continuous (look for floor, where, comparisons and the like inside of it)"
             )
         if not apart:
             return ""
         return (
             f"the gradient of {label} is not that of its value: at {self._place(low)} the path rises by {real:.3g}, "
-            f"where the gradient says {said:.3g} (look for detach, no_grad and custom backward functions inside of it, "
+            f"where the gradient gives {said:.3g} (look for detach, no_grad and custom backward functions in it, "
             "or correct the gradient that was given)"
         )
 
@@ -238,7 +239,7 @@ class _Path:
         return float(real.mean()), float(said.mean()), bool(off.mean() > 0.7)
 
     def _place(self, time: float) -> str:
-        """Where that is: the inputs that move most, a few."""
+        """The position as text: the values of the few inputs that move most."""
         far = np.argsort(-np.abs(self.end - self.start), kind="stable")[:3]
         here = self._at(np.array([time]))[0]
         return ", ".join(f"{self.function.names[j].strip(chr(39))} = {here[j]:.4g}" for j in far)

@@ -25,7 +25,7 @@ class Ends:
     ends: Array
 
     def known(self, output: Node, source: Input) -> tuple[dict[Node, Array], dict[Node, Array]]:
-        """The rows of all starts and of all ends, and what the trees below `output` that read them give there."""
+        """The rows of all starts and of all ends, and the outputs there of the trees below `output` that read them."""
         at_starts: dict[Node, Array] = {source: self.starts}
         at_ends: dict[Node, Array] = {source: self.ends}
         for tree in topological(output):
@@ -95,7 +95,8 @@ class Population(Ends):
 
 MERGED = 0.75
 """Equal starts are merged if at most this share of them is distinct. On tables with an amount or an income hardly any
-two rows are equal; of 2,000 rows of 10 flags a quarter was distinct, of the 9 categories of Adult three fifths."""
+two rows are equal; of 2,000 rows of 10 flags a quarter was distinct, of the 9 categories of Adult three fifths.
+"""
 
 
 def distinct(starts: Array, weights: Array) -> tuple[Ints, Array] | None:
@@ -140,7 +141,7 @@ class Pairs(Ends):
 
 @dataclass(frozen=True, eq=False)
 class Chosen(Ends):
-    """Some paths picked from others; their credit counts for the rows of those.
+    """A selection of paths; their credit is added to the rows at which they end.
 
     Attributes
     ----------
@@ -152,7 +153,7 @@ class Chosen(Ends):
         The row of each path's end.
     weights : (n,)
     references : int
-        How many paths a row's answer is a mean over, picked or not.
+        The number of paths whose mean is the row's credit, picked or not.
     """
 
     starts: Array
@@ -195,11 +196,11 @@ class Block:
     start, row : (n,)
         Where a path's start and end are in the lists of all starts and ends; its credit counts for the latter.
     weight : (n,)
-        What it counts there.
+        Its weight in that mean.
     categories : (p,)
         The columns that change at once.
     references : int
-        How many paths a row's answer is a mean over.
+        The number of paths whose mean is the row's credit.
     """
 
     starts: Array

@@ -1,8 +1,9 @@
-"""Credit by interval of time: what `attribute` adds up over whole paths, separately for each interval.
+"""The credit of each interval of time; `attribute` gives the sum over all of them.
 
 A link over trees only jumps, and the native core lists its jumps. Every other term is computed as a whole by the mixed
-engine, with its legs cut at the edges of the pieces. No piece is explained as a path of its own, from one point of the
-straight line to another: a flag has no point in between, and trees may have crossed a split that the point has not.
+engine, with its legs cut at the edges of the pieces. An interval is never explained as a path of its own between two
+points of the line: a flag has no value in between, and at such a point a tree may be on the other side of a split than
+the path is.
 """
 
 from __future__ import annotations
@@ -65,14 +66,15 @@ def progress(node: Node, source: Input, paths: Population, edges: Array, setting
 
 
 def jumps_unlisted(node: Node, source: Input) -> bool:
-    """Whether trees below `node` read something continuous: their jumps belong to no variable, and are not listed."""
+    """Whether trees below `node` read continuous values: no single variable causes their jumps, so none are listed."""
     return any(Roles.of(term, source).head_trees for _, term in linear_terms(node))
 
 
 def scores_along(node: Node, source: Input, paths: Population, times: Array, n_threads: int | None) -> Array:
     """The mean score at some times of the paths to one end, (times, k); at a jump it is the one after it.
 
-    Trees are on the sides that they have then, which those of the point on the straight path need not be.
+    Trees are evaluated on the sides that the path has at these times, which may differ from those of the point on the
+    straight line.
     """
     trees = [t for t in topological(node) if isinstance(t, TreeEnsemble) and t.source is source]
     out = np.zeros((len(times), node.width))
@@ -94,7 +96,7 @@ def _walked(
     term: Node, source: Input, paths: Population, edges: Array, categories: Bools, allowed: Array, settings: Settings
 ) -> Iterator[Part]:
     """Any term, computed as a whole by the mixed engine."""
-    from . import mixed  # half of the engine, which trees need not wait for
+    from . import mixed  # half of the engine, not imported for trees alone
     from .mixed.large_games import LargeCorner, sample_rows
 
     roles, large = mixed.plan(term, source, settings), list[LargeCorner]()

@@ -5,8 +5,8 @@
       └────> trees ──> steps ──────┴──> head ──> output
 
 Lines move piecewise linearly, curves smoothly in between kinks; neither depends on a tree, so neither is evaluated
-at every jump. Trees over the raw rows jump at times the kernel knows, and steps change only where they do. The head
-joins both and is the only part that sees every segment between two jumps.
+at every jump. Trees over the raw rows jump at times that the kernel lists, and steps change only there. The head joins
+both and is the only part that sees every segment between two jumps.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Levels:
 
 
 def levels_of(user: Node) -> Levels | None:
-    """The levels that a node has on what it reads; None for a node without kinks."""
+    """The values of a node's source at which the node has kinks or jumps; None if there are none."""
     breaks = user.breaks_of_source
     return None if breaks is None else Levels(user.parents[0], user, breaks.values, breaks.columns)
 
@@ -182,14 +182,14 @@ class Roles:
 
     @cached_property
     def line_program(self) -> LineProgram | None:
-        """The lines as a net of the native core; None where it does not know them."""
+        """The lines as a net of the native core; None if it does not implement them."""
         from .mixed.traced import line_program
 
         return line_program(self)
 
     @cached_property
     def sampled_chain(self) -> LayerChain | None:
-        """Wide layers of units with kinks that may be asked at the ends of a few intervals alone."""
+        """Wide layers of units with kinks that may be evaluated at the ends of a few intervals only."""
         from .mixed.sampled import sampled_chain
 
         return sampled_chain(self)

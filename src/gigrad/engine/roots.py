@@ -1,4 +1,4 @@
-"""Where something that moves along a path passes a level: brackets, and safeguarded root finding for many at once."""
+"""Crossings of levels along paths: brackets, and safeguarded root finding, vectorised over many functions."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def _passed_one(level: float, first: Array, last: Array) -> tuple[Ints, Ints, Ar
 
 
 def passed_along(level: float, rows: Array, left: Ints) -> tuple[Ints, Ints, Array]:
-    """`passed` for one level, between row left[i] of `rows` and the next, without copies of them."""
+    """The crossings of `level` between row left[i] of `rows` and the next row: i, column and level, as in `passed`."""
     piece, column = kernels.passed_rows(rows, left, level)
     inside = _inside(level, rows[left[piece], column], rows[left[piece] + 1, column])
     return piece[inside], column[inside], np.full(int(inside.sum()), level)
 
 
 def _inside(level: float, a: Array, b: Array) -> Bools:
-    """Whether a level between `a` and `b` is not as good as met at either."""
+    """Whether a level between `a` and `b` is farther from both than rounding."""
     margin = limits.LEVEL_MARGIN * np.maximum(np.maximum(np.abs(a), np.abs(b)), abs(level))
     return np.asarray(np.minimum(np.abs(a - level), np.abs(b - level)) > margin)
 

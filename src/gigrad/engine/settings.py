@@ -30,7 +30,7 @@ class Settings:
     seed : int
         For those corners.
     miss : float
-        How likely a row's credits may be farther off than its `error`, where corners are sampled.
+        The probability that a row's credits are off by more than its `error`, where corners are sampled.
     block : int
         Pairs that the mixed engine handles at once: what bounds its memory.
     players : (p,) int array or None
@@ -41,7 +41,7 @@ class Settings:
         All terms use the mixed engine, and curves are also evaluated at the ends of panels: slow, for rows whose
         credits did not add up.
     native : bool
-        Heads that the native core knows are integrated there; else in Python, which tests hold the core to.
+        Whether heads that the native core implements are integrated there; if not, in Python, for tests of the core.
     """
 
     tol: float = 1e-6
@@ -66,7 +66,7 @@ class Credits:
     error : (n, outputs)
         Estimated largest error of each row's credits.
     finest : (n, outputs) or 0
-        What rounding alone may make of them: the score may be far larger inside of a path than at its ends.
+        The error that rounding alone may cause: the score may be far larger inside a path than at its ends.
     sampled : (n, outputs) or 0
         The part of `error` that is due to sampled corners.
     players : (n,) or 0

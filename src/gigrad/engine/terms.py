@@ -65,7 +65,7 @@ def credits_of(node: Node, source: Input, paths: Paths, settings: Settings) -> C
 
 
 def _walked(term: Node, source: Input, paths: Paths, categories: Bools, allowed: Array, settings: Settings) -> Credits:
-    from . import mixed  # half of the engine, which the first explanation of trees need not wait for
+    from . import mixed  # half of the engine, not imported for trees alone
     from .closed_form import scores
 
     score = None if settings.careful else scores.straight_score(term, source)
@@ -110,11 +110,11 @@ def as_linked_trees(node: Node, source: Input) -> LinkedTrees | None:
 
 
 def as_outputs(matrix: Array, term: Node) -> tuple[Array, Node]:
-    """The same term as a node that is no wider than what it adds to."""
+    """The term as a node that is at most as wide as the output that it is added to."""
     width = len(matrix)
     if term.width <= width:
         return matrix, term
-    # the units of a net's last layer are no outputs of their own: their sum is
+    # of the units of a net's last layer, only the weighted sum is an output
     return np.eye(width), Affine(term, matrix, np.zeros(width))
 
 
