@@ -1,6 +1,6 @@
 """Trees whose leaves are linear in some columns, such as LightGBM's `linear_tree`, in closed form.
 
-What the trees give is a constant and coefficients, and the score is linear in both, so every leaf can be done alone
+The trees output a constant and coefficients, and the score is linear in both, so every leaf is computed by itself
 (`kernels/smooth/linear_leaves.hpp`). Paths on which a column that leaves multiply changes at once are not straight; the
 mixed engine walks those.
 """
@@ -16,7 +16,7 @@ from ...graph import Array, Fill, Input, Node, Product, Select, TreeEnsemble, va
 from .. import limits
 from ..paths import Bools, Chosen, Ints, Paths, Population
 from ..settings import Credits, Settings
-from .rest import Rest
+from .deferred import DeferredPaths, Totals
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class LinearLeaves:
     numbers : Node
         The rows, or the rows with missing values filled.
     column, target, weight : (width of the trees,)
-        The column that a number multiplies (-1: none), the output that it counts for, and how often.
+        The column that a number is multiplied by (-1: none), the output that it is added to, and its weight there.
     matrices : tuple
         Of the terms `trees` and `product`.
     """
@@ -72,7 +72,7 @@ def _selected(node: Node) -> tuple[Node, Ints]:
 def _joined(
     trees: TreeEnsemble, product: Product, numbers: Node, output: Ints, column: Ints, matrices: tuple[Array, Array]
 ) -> LinearLeaves | None:
-    """The leaves, where every number of theirs counts for one output, and either alone or times one column."""
+    """The leaves, if each of their numbers is added to one output, by itself or times one column; else None."""
     alone, multiplied = matrices
     uses = (alone != 0.0).sum(axis=0)
     np.add.at(uses, output, (multiplied != 0.0).sum(axis=0))
@@ -93,9 +93,7 @@ def credits(
     """Credit of every end for trees with linear leaves; arguments as of `mixed.attribute`."""
     k = len(linear.matrices[0])
     players = np.arange(source.width) if settings.players is None else settings.players
-    values = np.zeros((len(paths.ends), int(players.max(initial=-1)) + 1, k))
-    none = np.zeros((len(values), k))
-    out = Credits(values, none, none, none, np.zeros(len(values), np.int64))
+    totals = Totals.zero(len(paths.ends), players, k)
     read = np.zeros(source.width, np.bool_)
     read[linear.column[linear.column >= 0]] = True
     last = linear.trees.forward(paths.ends) * linear.weight  # the leaves at the ends
@@ -104,10 +102,10 @@ def credits(
     if isinstance(paths, Population) and len(starts) and len(ends):
         rows = (paths.starts[starts], paths.ends[ends])
         pruned = replace(linear, trees=linear.trees.where_finite(read))
-        out.values[ends] = _credit(pruned, source, rows, paths.weights[starts], last[ends], players, settings)
+        totals.values[ends] = _credit(pruned, source, rows, paths.weights[starts], last[ends], players, settings)
         if plain[0].all() and plain[1].all():
-            return out
-    left_over = Rest(paths.ends)
+            return totals.credits()
+    left_over = DeferredPaths(paths.ends)
     for block in paths.blocks(limits.LEAF_PAIRS, categories):
         numbers = [value_of(linear.numbers, {source: rows}) for rows in (block.starts, block.ends)]
         finite = np.isfinite(numbers[0]) & np.isfinite(numbers[1])
@@ -117,9 +115,10 @@ def credits(
         if len(some):
             one = block[some]
             part = _credit(linear, source, (one.starts, one.ends), None, last[one.row], players, settings)
-            np.add.at(out.values, one.row, part * one.weight[:, None, None])
-        out = _with_walked(out, linear, source, left_over.add(block, rest), categories, allowed, settings)
-    return _with_walked(out, linear, source, left_over.last(), categories, allowed, settings)
+            np.add.at(totals.values, one.row, part * one.weight[:, None, None])
+        _add_walked(totals, linear, source, left_over.add(block, rest), categories, allowed, settings)
+    _add_walked(totals, linear, source, left_over.last(), categories, allowed, settings)
+    return totals.credits()
 
 
 def _plain(linear: LinearLeaves, source: Input, paths: Paths, categories: Bools, some: Bools) -> tuple[Bools, Bools]:
@@ -131,15 +130,15 @@ def _plain(linear: LinearLeaves, source: Input, paths: Paths, categories: Bools,
     return starts, ends
 
 
-def _with_walked(
-    out: Credits,
+def _add_walked(
+    totals: Totals,
     linear: LinearLeaves,
     source: Input,
     chosen: Chosen,
     categories: Bools,
     allowed: Array,
     settings: Settings,
-) -> Credits:
+) -> None:
     """Add the credit of paths that are not straight, by the mixed engine."""
     from .. import mixed, terms
 
@@ -148,13 +147,10 @@ def _with_walked(
             continue
         walked = mixed.attribute(term, source, chosen, categories, terms.share(allowed, matrix) / 2.0, settings)
         size = np.abs(matrix).T
-        rest = [np.broadcast_to(v, walked.error.shape) @ size for v in (walked.error, walked.finest, walked.sampled)]
         error, finest, sampled = (
-            had + more for had, more in zip((out.error, out.finest, out.sampled), rest, strict=True)
+            np.broadcast_to(v, walked.error.shape) @ size for v in (walked.error, walked.finest, walked.sampled)
         )
-        values, most = out.values + walked.values @ matrix.T, np.maximum(out.players, walked.players)
-        out = Credits(values, error, finest, sampled, most)
-    return out
+        totals.add(Credits(walked.values @ matrix.T, error, finest, sampled, walked.players))
 
 
 def _credit(

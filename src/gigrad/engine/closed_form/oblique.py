@@ -1,10 +1,10 @@
 """Trees over straight scores, such as a forest behind a PCA, in closed form.
 
 A score that is linear in the columns moves in a straight line, so it can be treated as a column of the rows: the native
-walk finds what it earns where it passes thresholds. Its boundaries have one normal each, and along the path the columns
-have constant parts in it: what the score earns is shared out by `dz/dx_i * move_i / sum of all`, once for each path.
-Paths on which a column that a score reads changes at once are not straight; the mixed engine walks those, and those on
-which a score and a column pass thresholds at one time.
+walk finds its credit where it crosses thresholds. The boundary of a split has one normal, to which each column
+contributes a constant part along the path: the credit of the score is divided among the columns in proportion to
+`dz/dx_i * move_i`, once for each path. Paths on which a column that a score reads changes at once are not straight; the
+mixed engine walks those, and those on which a score and a column cross thresholds at the same time.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .. import limits
 from ..paths import Block, Bools, Chosen, Ints, Paths
 from ..roles import columns_read, pull_back
 from ..settings import Credits, Settings
+from .deferred import DeferredPaths, Totals
 from .links import chain_over_trees
-from .rest import Rest, Totals
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -98,7 +98,7 @@ def credits(
     totals = Totals.zero(len(paths.ends), players, term.width)
     walk = _Walk(oblique, source, players, settings)
     starts, ends = (walk.widened(rows) for rows in (paths.starts, paths.ends))
-    rest = Rest(paths.ends)
+    rest = DeferredPaths(paths.ends)
 
     def walk_paths(chosen: Chosen) -> None:
         if len(chosen.row):
@@ -138,8 +138,8 @@ class _Walk:
     def tied(self, starts: Array, ends: Array) -> Bools:
         """Paths on which a score passes a threshold at the very time at which a column does, (n,).
 
-        There the score stands on its threshold, on the side of equality: the mixed engine sees to that. To this walk
-        both would be players of one corner.
+        At such a corner the score counts as equal to its threshold, which the mixed engine handles; this walk would
+        treat both as players of one game.
         """
         trees, first = self.oblique.plain.trees, self.source.width
         out = np.zeros(len(starts), np.bool_)
@@ -155,7 +155,7 @@ class _Walk:
     def credit(self, block: Block, starts: Array, ends: Array) -> tuple[Array, Array, Ints]:
         """Weighted credit (paths, players, k) of straight paths, its error (paths, k), and the paths left out.
 
-        Those are the ones with corners of too many players to ask all coalitions.
+        Left out are those with corners of too many players to evaluate all coalitions.
         """
         threads, link = self.settings.n_threads, self.oblique.link
         large = np.zeros(0, np.int64)
@@ -176,7 +176,7 @@ class _Walk:
     def _shares(self, move: Array) -> tuple[Array, Array]:
         """Each column's part in the move of each score, (n, scores, p), and a bound on its error, (n, scores).
 
-        A score that rounding alone has moved over a threshold has no direction: what it earns is lost, and said to be.
+        A score that crosses a threshold by rounding alone has no direction: its credit is lost and counted as error.
         """
         parts = move[:, None, :] * self.oblique.weight
         total, size = parts.sum(axis=2), np.abs(parts).sum(axis=2)

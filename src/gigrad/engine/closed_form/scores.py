@@ -1,9 +1,9 @@
 """A function of one straight score, such as a logistic regression, in closed form.
 
-Where everything that a term depends on goes through one score z that moves in a straight line along a path, all its
-derivatives are those of z times one number, and that number's mean over the path is the slope of the chord: a column
-earns `dz/dx_i * move_i * (g(z_end) - g(z_start)) / (z_end - z_start)`. Paths on which a column that z reads changes at
-once are not straight; the mixed engine walks those.
+Where everything that a term depends on goes through one score z that moves in a straight line along a path, its
+gradient is that of z times a scalar, whose mean over the path is the slope of the chord: the credit of a column is
+`dz/dx_i * move_i * (g(z_end) - g(z_start)) / (z_end - z_start)`. Paths on which a column that z reads changes at once
+are not straight; the mixed engine walks those.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..paths import Block, Bools, Chosen, Ints, Paths
 from ..quadrature import gauss
 from ..roles import columns_read, levels_of, pull_back
 from ..settings import Credits, Settings
-from .rest import Rest, Totals
+from .deferred import DeferredPaths, Totals
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -54,7 +54,7 @@ def attribute(
     end_noise = curve.noise(at_ends, _rounding(score, source, paths.ends))
     slopes = _slopes(score, source, paths.ends)
     read = columns_read((score,), source)
-    left_over = Rest(paths.ends)
+    left_over = DeferredPaths(paths.ends)
 
     def walk(chosen: Chosen) -> None:
         if len(chosen.row):
@@ -62,7 +62,7 @@ def attribute(
 
     for block in paths.blocks(max(limits.SCORE_BLOCK // max(source.width, 1), 1), categories):
         rest = np.asarray((block.jumping & read).any(axis=1))
-        if not curve.smooth:  # whether and where a jump lies on a short stretch is not a matter of slopes
+        if not curve.smooth:  # short moves are left to the mixed engine: slopes do not show a jump
             rest |= np.abs(at_ends[block.row] - at_starts[block.start]) < limits.SHORT_MOVE
         some = np.nonzero(~rest)[0]
         parts = slopes[block.row[some]] * block.move[some]
@@ -84,7 +84,7 @@ def _slopes(score: Node, source: Input, rows: Array) -> Array:
 
 
 def _rounding(score: Node, source: Input, rows: Array) -> Array:
-    """How far off the score of every row may be by rounding, (n,): as the sum of what it adds up, by size."""
+    """A bound on the rounding error of the score of every row, (n,), from the sum of absolute values of its terms."""
     values = evaluate((score,), {source: rows})
     sizes: dict[Node, Array] = {source: np.abs(rows)}
     for node in needed((score,), {source}):
@@ -116,9 +116,9 @@ class Chord:
         self.watched = (term, *(levels.node for levels in self.levels))
 
     def noise(self, z: Array, rounding: Array) -> Array:
-        """How far off the term is at scores (n,) that are off by their `rounding` (n,): (n, k).
+        """The error of the term, (n, k), at scores (n,) with errors `rounding` (n,).
 
-        A threshold of a tree is met or not by the score as the model itself adds it up, which rounding is part of.
+        The side of a tree's threshold follows from the score as the model computes it, rounding included.
         """
         here, below, above = (value_of(self.term, {self.score: v[:, None]}) for v in (z, z - rounding, z + rounding))
         steep = np.maximum(np.abs(above - here), np.abs(below - here)) if self.smooth else 0.0
@@ -143,7 +143,7 @@ class Chord:
         if len(short):
             fine, coarse = (self._quadrature(low[short], way[short], size) for size in (4, 3))
             lost = np.abs(fine - coarse)
-            far = np.maximum(lost, np.abs(fine - slope[short]))  # not a number where the way is zero
+            far = np.maximum(lost, np.abs(fine - slope[short]))  # NaN where the score does not move
             better = ~(far > doubt[short]) & ~self._kinked(first, last, short)[:, None]
             slope[short] = np.where(better, fine, slope[short])
             doubt[short] = np.where(better, lost, doubt[short])

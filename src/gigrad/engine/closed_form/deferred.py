@@ -1,4 +1,4 @@
-"""Paths that a closed form cannot do, such as those on which a column changes at once: the mixed engine walks them."""
+"""Paths that a closed form does not cover, such as those on which a column changes at once, for the mixed engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..paths import Block, Bools, Chosen, Ints
 from ..settings import Credits
 
 
-class Rest:
+class DeferredPaths:
     """Paths left over from blocks, collected until all of a row are known, and then computed together."""
 
     def __init__(self, ends: Array) -> None:
@@ -19,14 +19,14 @@ class Rest:
         self._waiting: list[Block] = []
 
     def add(self, block: Block, rest: Bools) -> Chosen:
-        """Leave over some paths of a block; gives those of all rows that the next block does not go on with."""
+        """Set some paths of a block aside; returns all paths set aside for rows that are complete with this block."""
         waiting = [part for part in (*self._waiting, block[np.nonzero(rest)[0]]) if len(part)]
         goes_on = block.row[-1]
         self._waiting = [part[np.nonzero(part.row == goes_on)[0]] for part in waiting]
         return Chosen.of(self.ends, [part[np.nonzero(part.row != goes_on)[0]] for part in waiting])
 
     def last(self) -> Chosen:
-        """The paths that still wait, when there are no more blocks."""
+        """The remaining paths, after the last block."""
         return Chosen.of(self.ends, self._waiting)
 
 
