@@ -178,6 +178,10 @@ FIRST_DIGITS = {True: 2 / 3, False: 0.85}
 FIRST_NODES = ((0.01, 2), (0.04, 3), (0.12, 5), (0.3, 8), (np.inf, PANEL_NODES))
 """Nodes of a first panel up to each length, where nothing else is known."""
 
+NODES_PER_DIGIT = 1.1
+"""First nodes of half a path for each digit of 10 / tol, where nothing else is known: at tol 1e-6 the 8 of a kernel
+machine give errors of 1e-13 where 1e-9 is claimed, in 0.58 (SVC), 0.81 (SVR) and 0.9 (Gaussian process) of the time."""
+
 NARROW_CURVES = 16
 """Curves of no more columns than this in all are evaluated on every segment, as a part of the head."""
 

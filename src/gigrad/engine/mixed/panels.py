@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ... import kernels
-from ...graph import Array
+from ...graph import Array, Opaque
 from .. import limits
 from ..paths import Bools, Ints
 from ..roles import Roles
@@ -115,9 +116,12 @@ def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tupl
     if not known:
         parts = np.ceil(panels.length / 0.5).astype(np.int64)
         lengths, orders = zip(*limits.FIRST_NODES, strict=True)
+        # An opaque function may have kinks, which only many nodes show.
+        rough = any(isinstance(c, Opaque) for c in roles.curves)
+        most = limits.PANEL_NODES if rough else max(6, math.ceil(limits.NODES_PER_DIGIT * math.log10(10.0 / tol)))
         # by the length relative to the path or, for a narrow kernel, to its own width
         length = np.maximum(panels.length, 0.1 * kernel_lengths(roles, lines, panels)) / parts
-        return parts, np.array(orders)[np.searchsorted(lengths, length)]
+        return parts, np.minimum(np.array(orders)[np.searchsorted(lengths, length)], most)
     left = lines.grid.left[panels.piece]
     way = np.max([kernels.largest_steps(v, left) for n, v in lines.ends.items() if n in read], axis=0)
     # For few panels it pays to begin with too few nodes: refining some is cheaper than more nodes for all. Error
