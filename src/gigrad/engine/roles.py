@@ -224,6 +224,16 @@ class Roles:
         return tuple(n for n in nodes if n in wanted)
 
 
+class KeptRoles(dict[tuple[Input, bool], Roles]):
+    """The roles found for a node, by the rows' node and whether the native core is used.
+
+    They belong to the node itself: one that is pickled or copied begins without, as programs of the core cannot be.
+    """
+
+    def __reduce__(self) -> tuple[type[KeptRoles], tuple[()]]:
+        return KeptRoles, ()
+
+
 def _role(node: Node, source: Input, role: dict[Node, str]) -> str:
     if node is source:
         return "lines"

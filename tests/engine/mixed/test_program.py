@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from forests import random_forest
 
 from gigrad import kernels
 from gigrad.engine import Settings, attribute
+from gigrad.engine.mixed import plan
 from gigrad.engine.mixed.program import _fields, head_program, with_narrow_curves
 from gigrad.engine.paths import Pairs
 from gigrad.engine.roles import Roles
@@ -104,6 +106,18 @@ def test_threads_change_no_bit() -> None:
     one, three = (attribute(output, source, many, Settings(n_threads=n, quiet=True)) for n in (1, 3))
     np.testing.assert_array_equal(one.values, three.values)
     np.testing.assert_array_equal(one.error, three.error)
+
+
+def test_roles_are_kept_with_a_model_and_left_out_of_its_pickle() -> None:
+    source, output = model(5, "relu", "ecdf")
+    settings = Settings(quiet=True)
+    credit = attribute(output, source, paths(1), settings)  # makes programs of the core, which cannot be pickled
+    roles = plan(output, source, settings)
+    assert plan(output, source, settings) is roles
+    assert plan(output, source, replace(settings, native=False)) is not roles
+    source, output = pickle.loads(pickle.dumps((source, output)))
+    assert plan(output, source, settings).output is output
+    np.testing.assert_array_equal(attribute(output, source, paths(1), settings).values, credit.values)
 
 
 def test_every_native_function_is_that_of_the_graph() -> None:

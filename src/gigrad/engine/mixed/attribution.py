@@ -18,7 +18,7 @@ from ... import kernels
 from ...graph import Array, Input, Node
 from .. import limits
 from ..paths import WHOLE, Block, Bools, Chosen, Paths
-from ..roles import Roles
+from ..roles import KeptRoles, Roles
 from ..settings import Credits, Settings
 from .jumps import EndValues
 from .large_games import LargeCorner, sample_rows
@@ -79,9 +79,13 @@ def told(total: int) -> Callable[[int], None]:
 
 
 def plan(term: Node, source: Input, settings: Settings) -> Roles:
-    """The role of each node of a term along a path."""
-    roles = Roles.of(term, source)
-    return with_narrow_curves(roles) if settings.native else roles
+    """The role of each node of a term along a path: found once for each term, with the programs of the native core."""
+    kept: KeptRoles = term.__dict__.setdefault("_roles", KeptRoles())
+    key = (source, settings.native)
+    if key not in kept:
+        roles = Roles.of(term, source)
+        kept[key] = with_narrow_curves(roles) if settings.native else roles
+    return kept[key]
 
 
 def walks(
