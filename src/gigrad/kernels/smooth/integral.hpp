@@ -139,11 +139,10 @@ private:
         }
         points_.load_ends(n);
         points_.forward(2 * n);
-        if (!one_line_) settler_.find(&open[begin], n, begin, found);
+        settler_.find(&open[begin], n, begin, found);
         std::array<bool, POINTS> cut{};
         for (size_t i = had; i < found.size(); ++i) cut[found[i].segment - begin] = true;
-        const size_t width =
-            one_line_ || steady_ ? 0 : joints_ * k_;  // zero where slopes at the ends add no information
+        const size_t width = steady_ ? 0 : joints_ * k_;  // zero where slopes at the ends add no information
         slopes_.resize(joints_ * k_ * POINTS);
         if (width > 0) keep_slopes(2 * n);
         std::array<size_t, POINTS> kept;
@@ -181,17 +180,20 @@ private:
     }
 
     void write_corners(SharedJoints& shared) const {
-        for (size_t i = 0; i < list_.size(); ++i) {
-            const Segment& s = list_[i];
-            if (s.left >= 0) std::copy_n(&first_[i * k_], k_, out_.after + static_cast<size_t>(s.left) * k_);
-            if (s.right < 0) continue;
-            std::copy_n(&last_[i * k_], k_, out_.before + static_cast<size_t>(s.right) * k_);
-            if (place_[s.right] < 0) continue;
-            shared.corner.push_back(s.right);
-            shared.panel.push_back(static_cast<int64_t>(s.panel));
-            shared.joints.insert(shared.joints.end(), to_.begin() + static_cast<std::ptrdiff_t>(i * joints_),
-                                 to_.begin() + static_cast<std::ptrdiff_t>((i + 1) * joints_));
-        }
+        for (size_t i = 0; i < list_.size(); ++i)
+            write_corners(list_[i], &first_[i * k_], &last_[i * k_], &to_[i * joints_], shared);
+    }
+
+    // The score at both ends of a segment, and the joints at its upper one, for the corners there.
+    void write_corners(const Segment& s, const double* first, const double* last, const double* to,
+                       SharedJoints& shared) const {
+        if (s.left >= 0) std::copy_n(first, k_, out_.after + static_cast<size_t>(s.left) * k_);
+        if (s.right < 0) return;
+        std::copy_n(last, k_, out_.before + static_cast<size_t>(s.right) * k_);
+        if (place_[s.right] < 0) return;
+        shared.corner.push_back(s.right);
+        shared.panel.push_back(static_cast<int64_t>(s.panel));
+        shared.joints.insert(shared.joints.end(), to, to + joints_);
     }
 
     std::vector<Segment> halves() const {
@@ -251,41 +253,64 @@ private:
     // head is in between, even with kinks. The difference quotient is exact, unless it is a small difference of large
     // numbers.
     void run_along_line(size_t begin, size_t end, SharedJoints& shared) {
-        std::vector<Segment> open = between_corners(view_, begin, end);
-        std::vector<Passing> none;
-        list_.clear(), first_.clear(), last_.clear(), from_.clear(), to_.clear();
-        for (size_t at = 0; at < open.size(); at += POINTS / 2) settle_some(open, at, none);
-        write_corners(shared);
+        list_.clear(), first_.clear(), last_.clear(), from_.clear(), to_.clear();  // of doubtful segments
         double fastest = 0.0;
         for (size_t p = begin; p < end; ++p) {
             const double* from = view_.line_rows + view_.left[p];
             fastest = std::max(fastest, std::fabs(from[1] - from[0]) / view_.piece_length[p]);
         }
-        std::vector<size_t> doubtful;
-        for (size_t at = 0; at < list_.size(); ++at)
-            if (!add_chords(at, fastest)) doubtful.push_back(at);
+        std::array<Segment, POINTS / 2> some;
+        size_t n = 0;
+        for (size_t p = begin; p < end; ++p)
+            each_segment(view_, p, [&](const Segment& s) {
+                some[n++] = s;
+                if (n == some.size()) along_line(some.data(), n, fastest, shared), n = 0;
+            });
+        along_line(some.data(), n, fastest, shared);
+        std::vector<size_t> doubtful(list_.size());
+        for (size_t at = 0; at < doubtful.size(); ++at) doubtful[at] = at;
         for (size_t at = 0; at < doubtful.size(); at += POINTS)
             add_slopes(&doubtful[at], std::min(POINTS, doubtful.size() - at));
+    }
+
+    // Adds n consecutive segments by difference quotients; those of which they are doubtful go to the list.
+    void along_line(const Segment* some, size_t n, double fastest, SharedJoints& shared) {
+        points_.load_along_line(some, n);
+        points_.forward(2 * n);
+        const double* joint = points_.machine().value(0);
+        std::array<double, 2> pair;
+        std::vector<double> many(k_ > 1 ? 2 * k_ : 0);
+        double *first = k_ > 1 ? many.data() : pair.data(), *last = first + k_;
+        for (size_t i = 0; i < n; ++i) {
+            for (size_t o = 0; o < k_; ++o) {
+                const double* score = points_.machine().value(program_.output + o);
+                first[o] = score[i], last[o] = score[n + i];
+                double& tall = out_.tallest[some[i].panel * k_ + o];
+                tall = std::max(tall, std::max(std::fabs(first[o]), std::fabs(last[o])));
+            }
+            write_corners(some[i], first, last, &joint[n + i], shared);
+            if (add_chords(some[i], joint[i], joint[n + i], first, last, fastest)) continue;
+            list_.push_back(some[i]), from_.push_back(joint[i]), to_.push_back(joint[n + i]);
+            first_.insert(first_.end(), first, first + k_), last_.insert(last_.end(), last, last + k_);
+        }
     }
 
     // Adds the difference quotients of a segment, unless their rounding error is too large; it is counted as error.
     // Where the line is slow, contributions of columns cancel, each about as large as the line's largest speed, and
     // rounding errors are larger by the same factor.
-    bool add_chords(size_t at, double fastest) {
-        const Segment& s = list_[at];
-        const double way = to_[at] - from_[at], size = std::max(std::fabs(from_[at]), std::fabs(to_[at]));
+    bool add_chords(const Segment& s, double from, double to, const double* first, const double* last, double fastest) {
+        const double way = to - from, size = std::max(std::fabs(from), std::fabs(to));
         const double share = std::max(1.0, fastest * s.length() / std::fabs(way));
         const auto noise = [&](size_t o, double chord) {
-            return 0.25 * ROUNDING * share *
-                   (std::fabs(first_[at * k_ + o]) + std::fabs(last_[at * k_ + o]) + std::fabs(chord) * size);
+            return 0.25 * ROUNDING * share * (std::fabs(first[o]) + std::fabs(last[o]) + std::fabs(chord) * size);
         };
         for (size_t o = 0; o < k_; ++o) {
-            const double chord = (last_[at * k_ + o] - first_[at * k_ + o]) / way;
+            const double chord = (last[o] - first[o]) / way;
             const double limit = SEEN_NOISE * view_.allowed[s.panel * k_ + o] * std::max(s.length(), 1.0 / 4096.0);
             if (!(noise(o, chord) <= limit)) return false;
         }
         for (size_t o = 0; o < k_; ++o) {
-            const double chord = (last_[at * k_ + o] - first_[at * k_ + o]) / way;
+            const double chord = (last[o] - first[o]) / way;
             out_.lines[s.panel * k_ + o] += chord * s.length();
             out_.lost[s.panel * k_ + o] += noise(o, chord);
         }

@@ -84,6 +84,25 @@ public:
         }
     }
 
+    // Sets the input registers of a head over one line for the two ends of n consecutive segments, points i and n + i.
+    void load_along_line(const Segment* some, size_t n) {
+        double* value = machine_.value(0);
+        for (size_t i = 0; i < n; ++i) {
+            const Segment& s = some[i];
+            set(i, s, s.low), set(n + i, s, s.high);
+            const bool follows = i > 0 && some[i - 1].panel == s.panel;
+            value[i] = follows ? value[n + i - 1] : line_at(s.panel, s.low);
+            value[n + i] = line_at(s.panel, s.high);
+        }
+        constants(2 * n);
+    }
+
+    double line_at(size_t p, double time) const {
+        const double* from = view_.line_rows + view_.left[p];
+        const double part = (time - view_.piece_low[p]) / view_.piece_length[p];
+        return part == 0.0 ? from[0] : from[0] + part * (from[1] - from[0]);
+    }
+
     // The same for the two ends of n segments, points i and n + i: where one begins at the end of the one before, the
     // moving inputs are computed once.
     void load_ends(size_t n) {
