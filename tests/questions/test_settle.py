@@ -38,6 +38,17 @@ def test_parts_of_the_level_add_up_to_no_more_than_the_whole() -> None:
             assert len(plan.looks) * spent <= 0.01 * (1 + 1e-6)
 
 
+def test_rows_without_a_feature_near_the_cut_have_parts_of_the_level_too() -> None:
+    """Weights are then small, and a comparison of two near features, which there are not, would have more than all."""
+    plan = Plan.of(0.9, 1, 0.05, 2, 200, Schedule(128, 1.4, 0.0))
+    guess = np.array([[1.0, 0.0]])
+    far = plan.far(guess)
+    assert far.tolist() == [[STEPS, STEPS]]
+    miss = stats.norm.sf(plan.pair_quantiles(far))[0]
+    assert miss.max() <= 0.5
+    assert len(plan.looks) * (miss[2 * STEPS] + 4 * stats.norm.sf(plan.quantile(10**9))) <= 0.1 * (1 + 1e-6)
+
+
 @pytest.mark.parametrize("freedom", [60, 200, 1000])
 @pytest.mark.parametrize("miss", [1e-3, 1e-5, 1e-6])
 def test_quantiles_are_students(freedom: int, miss: float) -> None:

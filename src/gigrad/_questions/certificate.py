@@ -142,6 +142,7 @@ class Plan:
         whole, most = weight.sum(axis=1), -np.sort(-weight, axis=1)[:, : self.top].sum(axis=1)
         sets = np.where(most < whole / 2.0, most * (whole - most), whole**2 / 4.0)
         miss = (self._miss * PAIRS / sets)[:, None] * 8.0 ** -np.arange(2 * STEPS + 1)
+        miss = np.minimum(miss, 0.5)  # sums of `far` that no two features of a row have may have more than the level
         return np.array([[-NormalDist().inv_cdf(x) for x in one] for one in miss.tolist()])
 
     def settled(self, found: Estimate, far: Ints, widths: Array) -> NDArray[np.bool_]:
