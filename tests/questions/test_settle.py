@@ -19,7 +19,7 @@ from gigrad._io.tables import read_rows
 from gigrad._questions import settling
 from gigrad._questions.certificate import STEPS, Plan, Schedule, named, student
 from gigrad._questions.regression import MarginRegression
-from gigrad._questions.settling import Drawn, Settler
+from gigrad._questions.settling import NEAR, Drawn, Settler
 
 
 def test_parts_of_the_level_add_up_to_no_more_than_the_whole() -> None:
@@ -150,6 +150,23 @@ def test_two_phases_estimate_without_bias_and_know_their_error() -> None:
     spread = np.std(errors, axis=0)
     assert (np.abs(np.mean(errors, axis=0)) < 4 * spread / 20).all()
     np.testing.assert_allclose(np.sqrt(np.mean(np.square(ratios), axis=0)), spread, rtol=0.15)
+
+
+def test_margins_are_multiplied_by_the_slope_of_the_link_to_the_anchor(club: dict[str, Any]) -> None:
+    """Up to a constant that is the same for all; by that of the nearest where two margins are nearly equal."""
+    settler = Settler.of(club["explainer"], 0.99, 4, 0.05, None, 0)
+    assert settler.linked is not None
+    margins = settler.linked.trees.forward(settler.starts)[:, 0]
+    chance = 1.0 / (1.0 + np.exp(-margins))
+    anchor = int(chance.argmax())  # higher is worse
+    way = margins[anchor] - margins
+    far = way > 2 * NEAR * way.max()
+    assert not far.all()
+    slope = (chance[anchor] - chance[far]) / way[far]
+    even = settler.slope[far] - slope
+    np.testing.assert_allclose(even, even[0], rtol=1e-6)
+    assert 0.4 * slope.mean() < even[0] < 0.6 * slope.mean()
+    np.testing.assert_allclose(settler.slope[~far], even[0] + slope[np.argmin(way[far])], rtol=0.01)
 
 
 def test_all_margins_are_known_in_the_end() -> None:

@@ -34,6 +34,11 @@ TIE = 0.05
 GUESSED = 32
 """References that the guess rests on which features are near the cut: with 100 or 400 it took 1 % fewer in all, at the
 cost of that many more margin credits. They must not depend on the order of drawing, or parts of the level would."""
+NEAR = 1e-3
+"""References whose margin is nearer to the anchor's than this share of the farthest have the next one's slope of the
+link: that between two numbers that are nearly equal is lost to rounding."""
+EVEN = 0.5
+"""Times the mean slope of the link that is added to each, see `Settler._slope`."""
 TOGETHER = 2**20
 """Credits of single references that are worked on at once, for the rows of a table: 8 MB of each kind of them."""
 
@@ -91,7 +96,7 @@ def settle(
     Parameters
     ----------
     explainer : Explainer
-        Of one output, with a reference of a few thousand rows; up to about 130 nothing is saved for a link over trees,
+        Of one output, with a reference of a few thousand rows; up to about 170 nothing is saved for a link over trees,
         such as a probability, and up to about 340 for other models.
     X : table
     confidence : float
@@ -135,7 +140,7 @@ class Drawn(NamedTuple):
 
     credits: Array  # (rows, n, p)
     errors: Array  # (rows, n)
-    margins: Array  # (rows, n, p): the credits for the sum of trees under the link; (rows, n, 0) if there is none
+    margins: Array  # (rows, n, p): for the sum of trees under the link, by `Settler.slope`; (rows, n, 0) if none
 
     def and_(self, more: Drawn) -> Drawn:
         """With those against further references."""
@@ -157,7 +162,7 @@ class _Seen(NamedTuple):
     row: Ints  # (rows,)
     aim: Aim
     drawn: Drawn
-    beside: Array  # (rows, p): the sum of margin credits over the references at the end of the order
+    beside: Array  # (rows, p): the sum of `Drawn.margins` over the references at the end of the order
 
     def only(self, some: NDArray[np.bool_]) -> _Seen:
         aim = Aim(self.aim.total[some], self.aim.far[some], self.aim.widths[some])
@@ -189,6 +194,8 @@ class Settler:
         Weights times m.
     scores : (m, 1)
         By the graph.
+    slope : (m,)
+        What margin credits are multiplied by: `scale` times the mean slope of the link from a reference to the anchor.
     linked : LinkedTrees or None
         The model, if it is a link over trees.
     first : int
@@ -206,6 +213,7 @@ class Settler:
     starts: Array
     scale: Array
     scores: Array
+    slope: Array
     linked: LinkedTrees | None = None
     first: int = 0
     regressions: tuple[AnchorRegression | MarginRegression, ...] = ()
@@ -228,12 +236,15 @@ class Settler:
         # the regression on an anchor has a coefficient for each feature: four references for every one of them
         anchored = ANCHORED._replace(first=max(ANCHORED.first, 4 * (features + 2)))
         plan = Plan.of(sure, top, tie, features, count, BESIDE_MARGINS if linked else anchored)
-        whole = cls(explainer, plan, sign, asked, explainer.reference.matrix, scale, scores, linked)
+        whole = cls(explainer, plan, sign, asked, explainer.reference.matrix, scale, scores, scale, linked)
         return whole._ordered(seed) if plan.looks else whole
 
     def _ordered(self, seed: int) -> Settler:
         """This settler with its references in drawing order: the certainty stratum first, the others at random."""
-        anchored, schedule = self._anchored(), self.plan.schedule
+        # The most adverse reference is the one most like the rows that are refused.
+        anchor = int((self.sign * self.scores[:, 0]).argmax())
+        slope, schedule = self._slope(anchor), self.plan.schedule
+        anchored = self._anchored(anchor, slope)
         first = taken_first(anchored, schedule.rare)
         others = np.setdiff1d(np.arange(len(anchored)), first)
         drawn = others[np.random.default_rng(seed).permutation(len(others))]
@@ -246,23 +257,42 @@ class Settler:
             starts=self.starts[order],
             scale=self.scale[order],
             scores=self.scores[order],
+            slope=slope[order],
             first=len(first),
             regressions=self._regressions(anchored[drawn], drawn, plan),
             typical=np.argsort(order)[self._typical()],
         )
 
-    def _anchored(self) -> Array:
+    def _slope(self, anchor: int) -> Array:
+        """For each reference what its margin credits are multiplied by, (m,).
+
+        The credits under the link are nearly those in margin space times the mean slope of the link along the path. To
+        each row that is another one, but nearly in proportion to that to the anchor, if this is made more even: most
+        rows score higher than the anchor. On Lending Club the residuals have 9 % less variance (200 trees of depth 5)
+        to 25 % (60 of depth 4, 100 of depth 3) than with margin credits as they are, as with the slopes to each row
+        itself; without `EVEN` it is 6 % and 22 %.
+        """
+        if self.linked is None:
+            return self.scale
+        margins = self.linked.trees.forward(self.starts)[:, 0]
+        way, rise = margins[anchor] - margins, self.scores[anchor, 0] - self.scores[:, 0]
+        far = np.abs(way) > NEAR * np.abs(way).max()
+        if not far.any():
+            return self.scale
+        slope = np.divide(rise, way, out=np.zeros_like(way), where=far)
+        slope[~far] = slope[np.argmin(np.where(far, np.abs(way), np.inf))]
+        return np.asarray(self.scale * (slope + EVEN * slope.mean()))
+
+    def _anchored(self, anchor: int, slope: Array) -> Array:
         """Credits from every reference to one of them, in units of their standard deviations, (m, p).
 
         Of a link over trees those for the trees alone: they show as well where a rare value matters, in half the time.
         """
-        # The most adverse reference is the one most like the rows that are refused.
-        anchor = int((self.sign * self.scores[:, 0]).argmax())
         row = self.starts[[anchor]]
         if self.linked is None:
             return _standard(self.draw(row, self.scores[[anchor]], 0, len(self.starts)).credits[0])
         back = self.linked.sums(Population(row, np.ones(1), self.starts), self.explainer.settings)
-        return _standard(-back * self.scale[:, None])
+        return _standard(-back * slope[:, None])
 
     def _typical(self) -> Ints:
         """Some references at equal steps of the score."""
@@ -313,16 +343,16 @@ class Settler:
         paths.tell(scorer.node, self.scores[some], scores)
         settings = replace(x.settings, quiet=True)
         found, margins = attribute_singly(scorer.node, scorer.graph.input, self.linked, paths, settings)
-        each = found.values[:, :, 0], found.error, margins
-        credits, errors, margins = (x.reshape(len(rows), last - first, x.shape[1]) * scale[:, None] for x in each)
+        each = (found.values[:, :, 0], scale), (found.error, scale), (margins, self.slope[some])
+        credits, errors, margins = (x.reshape(len(rows), last - first, -1) * by[:, None] for x, by in each)
         return Drawn(credits, errors[:, :, 0], margins)
 
     def beside(self, rows: Array, some: slice | Ints) -> Array:
-        """The sum of rows' margin credits against some references, (n, p); of no features if there are no margins."""
-        starts, scale = self.starts[some], self.scale[some]
+        """The sum of `Drawn.margins` of rows over some references, (n, p); of no features if there are no margins."""
+        starts, slope = self.starts[some], self.slope[some]
         if self.linked is None or not len(starts):
             return np.zeros((len(rows), 0 if self.linked is None else self.plan.features))
-        return self.linked.sums(Population(starts, scale, rows), self.explainer.settings)
+        return self.linked.sums(Population(starts, slope, rows), self.explainer.settings)
 
     def explain(self, rows: Array, scores: Array) -> _Found:
         """The credits of rows (n, columns) with scores (n, 1), from as many references as settle their reasons."""
