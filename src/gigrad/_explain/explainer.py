@@ -14,7 +14,7 @@ from .._common.progress import parts, shown, wanted
 from .._io import provenance
 from .._io.tables import Rows, read_record, read_rows, under_names
 from ..configuration import config
-from ..engine import Population, Settings, distinct
+from ..engine import Population, Settings, distinct, told_apart
 from ..errors import InputError
 from ..graph import Array, Choice, Scores
 from .choosing import choose
@@ -131,7 +131,7 @@ class Explainer:
         self.settings = replace(settings, players=grouping.players)
         self.reference, self.weights, self.base = reference, weights, weights @ scores.own
         self.reference_scores = scores.graph
-        self._distinct = distinct(reference.matrix, weights)
+        self._distinct = distinct(told_apart(scorer.node, scorer.graph.input, reference.matrix), weights)
 
     @property
     def choice(self) -> Choice:
@@ -228,7 +228,7 @@ class Explainer:
         return replace(e, paths=found, reference_parts=kept or None)
 
     def _merged(self, population: Population, scores: Array) -> Population:
-        """The same paths with equal references as one: rows of flags and categories are often equal."""
+        """The same paths with references that the model does not tell apart as one: flags and categories recur."""
         if self._distinct is None:
             return population
         first, weights = self._distinct

@@ -1,5 +1,6 @@
 """From rows and references to credit: corners by the native kernel, the continuous part by quadrature."""
 
+from .cells import told_apart
 from .closed_form.links import as_link
 from .completeness import attribute, attribute_singly, held_to
 from .paths import Pairs, Population, distinct
@@ -27,4 +28,5 @@ __all__ = [
     "linear_terms",
     "progress",
     "scores_along",
+    "told_apart",
 ]
