@@ -64,6 +64,10 @@ struct LaneCalls {
     void (*exact)(LaneWalkJob&, int32_t node, int depth, const LaneSet* sets, int n_sets);
     // Grows the list of visits of a lane.
     void (*grow)(LaneWalkJob&, size_t lane);
+    // A leaf with the numbers from `value` on, which several variables of a lane open or close at one half: `members`,
+    // first those past, then those before.
+    void (*corner)(LaneWalkJob&, size_t lane, int32_t value, const int32_t* members, uint32_t n_past,
+                   uint32_t n_before);
 };
 
 // Where a leaf's numbers begin, and its tree; where every leaf has one number for the only output, that number: the

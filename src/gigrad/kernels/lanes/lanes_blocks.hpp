@@ -24,7 +24,7 @@ public:
           state_((MAX_TURNS + 2) * SLOT_CODES * lanes()),
           first_code_(capacity()),
           unclear_starts_(capacity()) {
-        job_.calls = {&ask_column, &ask_category, &ask_exact, &ask_grow};
+        job_.calls = {&ask_column, &ask_category, &ask_exact, &ask_grow, &ask_corner};
         job_.owner = this;
         job_.nodes = forest.nodes.data();
         job_.columns = columns_.data();
@@ -74,6 +74,7 @@ public:
     void trace_population(const Block& block, size_t n_starts, size_t n_rows, const SplitIds& splits, Trace& trace) {
         begin(block, n_starts, n_rows, true);
         trace_to(splits, trace, n_rows * padded());
+        job_.at_once = any_at_once();
         kernel_.population_visits(job_);
     }
     size_t row_step() const { return padded(); }
@@ -217,6 +218,12 @@ private:
                 CreditSink{me.forest_, job.outputs, job.width, job.first, job.credit, job.credit_step, me.weights_});
     }
     static void ask_grow(LaneWalkJob& job, size_t lane) { self(job).trace_->grow(lane); }
+    static void ask_corner(LaneWalkJob& job, size_t lane, int32_t value, const int32_t* members, uint32_t n_past,
+                           uint32_t n_before) {
+        Trace& trace = *self(job).trace_;
+        trace.add_corner(lane, 0.5, value, job.tree, n_past, n_before);
+        trace.add_members(lane, members, members + n_past + n_before);
+    }
 
     double start_value(int32_t feature, size_t i) const {
         return block_.start(feature, Pair{static_cast<int32_t>(i), 0});

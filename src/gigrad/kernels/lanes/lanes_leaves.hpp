@@ -220,18 +220,23 @@ public:
         for (int i = 0; i < n_closing; ++i) mass[closing[i]] += closed;
     }
 
+    // Starts of word w that cross a turn of `joint_` at one half, of those that meet the leaf: all of them cross a turn
+    // that closes it.
+    uint64_t crossed_at_half(int i, int row, int w) const {
+        const int d = joint_.turn[i], first = row * job_.row_vectors;
+        const Half& turn = halves_[d];
+        const uint64_t jumps = turn.rows >> first & 1 ? ~uint64_t{0} : turn.jumps[w];
+        if (sign_[d][row] < 0.0) return jumps;
+        return jumps & (turn.ends_left >> first & 1 ? turn.right[w] : ~turn.right[w]);
+    }
+
     void share_some(uint64_t lanes, int row, int w, double* mass) const {
-        const int first = row * job_.row_vectors;
         uint64_t opens[MAX_TURNS], closes[MAX_TURNS], u[4] = {},
                                                       n[4] = {};  // bit b of each start's numbers of variables
         for (int i = 0; i < joint_.n; ++i) opens[i] = closes[i] = 0;
         for (int i = 0; i < joint_.n; ++i) {
-            const Half& turn = halves_[joint_.turn[i]];
-            const uint64_t jumps = turn.rows >> first & 1 ? ~uint64_t{0} : turn.jumps[w];
-            if (sign_[joint_.turn[i]][row] > 0.0)
-                opens[joint_.place[i]] |= jumps & (turn.ends_left >> first & 1 ? turn.right[w] : ~turn.right[w]);
-            else
-                closes[joint_.place[i]] |= jumps;  // all that meet the leaf cross it
+            uint64_t* const to = sign_[joint_.turn[i]][row] > 0.0 ? opens : closes;
+            to[joint_.place[i]] |= crossed_at_half(i, row, w);
         }
         for (int i = 0; i < joint_.n; ++i) {
             lanes &= ~(opens[i] & closes[i]);  // no variable is both past and before
@@ -371,36 +376,6 @@ public:
             const Mask met = open(low, high);
             note_unclear(v, Isa::bits(Isa::either(Isa::without(met, Isa::same(low, first)),
                                                   Isa::without(met, Isa::same(high, last)))));
-        }
-        settle_unclear(frame);
-    }
-
-    void visit_leaf(const Frame& frame, const Node& leaf, int slot) {
-        int32_t split[16];
-        for (int d = 0; d < frame.depth; ++d) split[d] = job_.split_ids[job_.path[d].node];
-        split[TURN_NONE] = job_.no_split;
-        VisitValue gives;
-        if (job_.outputs == 1)
-            gives.number = job_.values[leaf.value];
-        else
-            gives.place = {leaf.value, job_.tree};
-        const Vec none = Isa::all(TURN_NONE);
-        n_unclear_ = 0;
-        for (uint64_t rest = frame.alive; rest; rest &= rest - 1) {
-            const int v = lowest(rest);
-            const Inside in = inside<Halves::NONE>(slot, v);
-            note_unclear(v, in.unclear);
-            int16_t closes[LANES], opens[LANES];
-            Isa::store(closes, in.in);
-            Isa::store(opens, in.out);
-            const Mask changes =
-                Isa::without(in.clear, Isa::same(Isa::both(in.in, in.out), none));  // no path of one leaf
-            for (uint32_t lanes = Isa::bits(changes); lanes; lanes &= lanes - 1) {
-                const int lane = lowest(lanes);
-                Visits& visits = job_.visits[v * LANES + lane];
-                if (visits.next == visits.end) job_.calls.grow(job_, static_cast<size_t>(v * LANES + lane));
-                *visits.next++ = {split[opens[lane]], split[closes[lane]], gives};
-            }
         }
         settle_unclear(frame);
     }

@@ -5,13 +5,13 @@
 // when. A crossed split at code x leaves the child on the end's side the part below x, the other child the part above.
 #pragma once
 
-#include "lanes/lanes_leaves.hpp"
+#include "lanes/lanes_visits.hpp"
 
 namespace gigrad {
 namespace {
 
 template <class Isa>
-class LaneWalk : private LaneLeaves<Isa> {
+class LaneWalk : private LaneVisits<Isa> {
 public:
     // All pairs of a row share their end: sides of ends are one for a row, and credit is summed over starts.
     static void population(LaneWalkJob& job) {
@@ -22,11 +22,18 @@ public:
     }
     static void pairs(LaneWalkJob& job) { LaneWalk(job).all_trees<false, false, &Base::pairs_leaf>(); }
     static void population_lines(LaneWalkJob& job) { LaneWalk(job).all_trees<true, false, &Base::line_leaf>(); }
-    static void population_visits(LaneWalkJob& job) { LaneWalk(job).all_trees<true, false, &Base::visit_leaf>(); }
-    static void pairs_visits(LaneWalkJob& job) { LaneWalk(job).all_trees<false, false, &Base::visit_leaf>(); }
+    static void population_visits(LaneWalkJob& job) {
+        if (job.at_once)
+            LaneWalk(job).all_trees<true, true, &Base::template visit_leaf<true>>();
+        else
+            LaneWalk(job).all_trees<true, false, &Base::template visit_leaf<false>>();
+    }
+    static void pairs_visits(LaneWalkJob& job) {
+        LaneWalk(job).all_trees<false, false, &Base::template visit_leaf<false>>();
+    }
 
 private:
-    using Base = LaneLeaves<Isa>;
+    using Base = LaneVisits<Isa>;
     using Base::LANES, Base::HI, Base::SLOT, Base::job_, Base::doubt_, Base::n_vectors_, Base::row_mask_, Base::row_of_,
         Base::start_of_;
     using Base::note_unclear, Base::settle_unclear, Base::halves_, Base::jumping_;
@@ -41,10 +48,8 @@ private:
 
     explicit LaneWalk(LaneWalkJob& job) : Base(job) {}
 
-    using Leaf = void (Base::*)(const Frame&, const Node&, int);
-
     // JOINED: all crossings at one half are one branch in the walk, and are separated at the leaf.
-    template <bool SHARED, bool JOINED, Leaf LEAF>
+    template <bool SHARED, bool JOINED, auto LEAF>
     void all_trees() {
         jumping_[0] = {0, 0};
         for (size_t t = 0; t < job_.n_trees; ++t) {
@@ -57,7 +62,7 @@ private:
         }
     }
 
-    template <bool SHARED, bool JOINED, Leaf LEAF>
+    template <bool SHARED, bool JOINED, auto LEAF>
     void walk(int32_t root) {
         for (int v = 0; v < n_vectors_; ++v) {
             Isa::store(lo(0) + v * LANES, Isa::load(job_.first_code + start_of_[v]));

@@ -43,14 +43,14 @@ public:
         *cursors_[pair].next++ = visit;
     }
 
-    void add_corner(size_t pair, double time, int32_t value, int32_t tree, const LeafCorner::Variables* past,
-                    const LeafCorner::Variables* before) {
+    // Its variables follow, by add_members: first those past, then those before.
+    void add_corner(size_t pair, double time, int32_t value, int32_t tree, size_t n_past, size_t n_before) {
         PairTrace& to = pairs_[pair];
         to.corners.push_back({time, value, tree, static_cast<uint32_t>(to.members.size()),
-                              static_cast<uint32_t>(past ? past->size() : 0),
-                              static_cast<uint32_t>(before ? before->size() : 0)});
-        for (const auto* set : {past, before})
-            if (set) to.members.insert(to.members.end(), set->begin(), set->end());
+                              static_cast<uint32_t>(n_past), static_cast<uint32_t>(n_before)});
+    }
+    void add_members(size_t pair, const int32_t* begin, const int32_t* end) {
+        pairs_[pair].members.insert(pairs_[pair].members.end(), begin, end);
     }
 
     const Visit* begin(size_t pair) const { return pairs_[pair].visits.data(); }
@@ -95,15 +95,23 @@ struct TraceSink {
     void corner(Pair pair, const LeafCorner& c, const Node& leaf) const {
         const size_t at = place(pair);
         if (!c.past.empty() && !c.before.empty() && c.entered == c.left) {
-            trace.add_corner(at, c.entered, leaf.value, tree, &c.past, &c.before);
+            trace.add_corner(at, c.entered, leaf.value, tree, c.past.size(), c.before.size());
+            trace.add_members(at, c.past.begin(), c.past.end());
+            trace.add_members(at, c.before.begin(), c.before.end());
             return;
         }
         Visit alone{splits.none(), splits.none(), gives(leaf)};
         if (c.past.size() == 1) alone.opens = splits.of_node[c.entered_by];
         if (c.before.size() == 1) alone.closes = splits.of_node[c.left_by];
         if (alone.opens != alone.closes) trace.add(at, alone);
-        if (c.past.size() > 1) trace.add_corner(at, c.entered, leaf.value, tree, &c.past, nullptr);
-        if (c.before.size() > 1) trace.add_corner(at, c.left, leaf.value, tree, nullptr, &c.before);
+        if (c.past.size() > 1) {
+            trace.add_corner(at, c.entered, leaf.value, tree, c.past.size(), 0);
+            trace.add_members(at, c.past.begin(), c.past.end());
+        }
+        if (c.before.size() > 1) {
+            trace.add_corner(at, c.left, leaf.value, tree, 0, c.before.size());
+            trace.add_members(at, c.before.begin(), c.before.end());
+        }
     }
 };
 
