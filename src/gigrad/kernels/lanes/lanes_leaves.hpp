@@ -185,37 +185,53 @@ public:
             whole &= halves_[joint_.turn[i]].rows >> first & 1;
             twice |= joint_.place[i] != i;
         }
-        for (int w = 0; w * WORD < job_.row_vectors; ++w) {
-            const uint64_t lanes = halved_[w];
-            halved_[w] = 0;
-            if (lanes == 0) continue;
-            if (whole && !twice)
-                share_whole(lanes, opening, n_opening, closing, n_closing, w, first, mass);
-            else
-                share_some(lanes, row, w, mass);
+        const int words = (job_.row_vectors + WORD - 1) / WORD;
+        for (int w = 0; w < words; w += 2) {
+            const int next = w + 1 < words ? w + 1 : w;
+            const uint64_t lanes = halved_[w], others = next > w ? halved_[next] : 0;
+            halved_[w] = halved_[next] = 0;
+            if ((lanes | others) == 0) continue;
+            if (whole && !twice) {
+                share_whole({{lanes, others}, {w, next}}, opening, n_opening, closing, n_closing, first, mass);
+            } else {
+                if (lanes) share_some(lanes, row, w, mass);
+                if (others) share_some(others, row, next, mass);
+            }
         }
     }
 
+    // Starts of two words, side by side.
+    struct TwoWords {
+        uint64_t lanes[2];
+        int word[2];
+    };
+
     // All turns are crossed at one half, those that close the leaf by all lanes that meet it, and all are of different
     // variables: only the number of those that open it differs.
-    void share_whole(uint64_t lanes, const int* opening, int n_opening, const int* closing, int n_closing, int w,
+    void share_whole(const TwoWords& at, const int* opening, int n_opening, const int* closing, int n_closing,
                      int first, double* mass) const {
-        uint64_t opens[MAX_TURNS], u[4] = {};
+        uint64_t opens[MAX_TURNS][2], alike[MAX_TURNS + 1][2];  // alike[n]: starts for which n turns open the leaf
+        for (int h = 0; h < 2; ++h) alike[0][h] = at.lanes[h];
         for (int i = 0; i < n_opening; ++i) {
             const Half& turn = halves_[opening[i]];
-            opens[i] = lanes & (turn.right[w] ^ ((turn.ends_left >> first & 1) - 1));
-            count_one(opens[i], u);
+            const uint64_t others = (turn.ends_left >> first & 1) - 1;
+            for (int h = 0; h < 2; ++h) {
+                const uint64_t open = opens[i][h] = turn.right[at.word[h]] ^ others;
+                alike[i + 1][h] = alike[i][h] & open;
+                for (int n = i; n > 0; --n) alike[n][h] = (alike[n][h] & ~open) | (alike[n - 1][h] & open);
+                alike[0][h] &= ~open;
+            }
         }
         double closed = 0.0;
-        for (int n = n_closing == 0; lanes; ++n) {
-            uint64_t alike = lanes;
-            for (int b = 0; b < joint_.bits; ++b) alike &= u[b] ^ ((static_cast<uint64_t>(n) >> b & 1) - 1);
-            if (alike == 0) continue;
-            lanes &= ~alike;
+        for (int n = n_closing == 0; n <= n_opening; ++n) {
+            const uint64_t a = alike[n][0], b = alike[n][1];
+            if ((a | b) == 0) continue;
             const Shares& shares = job_.shares[(n > 0 && n_closing > 0) << 8 | n << 4 | n_closing];
-            if (n_closing) closed -= weight_of(w, alike) * shares.before;
-            if (n == 0) continue;
-            for (int i = 0; i < n_opening; ++i) mass[opening[i]] += weight_of(w, alike & opens[i]) * shares.past;
+            const bool all = n == n_opening;  // then no turn is to be told from another
+            const double weight = all || n_closing ? weight_of(at.word, a, b) : 0.0;
+            closed -= weight * shares.before;
+            for (int i = 0; n && i < n_opening; ++i)
+                mass[opening[i]] += (all ? weight : weight_of(at.word, a & opens[i][0], b & opens[i][1])) * shares.past;
         }
         for (int i = 0; i < n_closing; ++i) mass[closing[i]] += closed;
     }
@@ -274,6 +290,10 @@ public:
         return lanes;
     }
 
+    double weight_of(const int* words, uint64_t a, uint64_t b) const {
+        if (!job_.weight_sums) return (__builtin_popcountll(a) + __builtin_popcountll(b)) * job_.weight;
+        return weight_of(words[0], a) + weight_of(words[1], b);
+    }
     double weight_of(int w, uint64_t lanes) const {
         if (!job_.weight_sums) return __builtin_popcountll(lanes) * job_.weight;
         const double* sums = job_.weight_sums + static_cast<size_t>(w) * 8 * 256;
