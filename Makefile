@@ -8,7 +8,7 @@ NATIVE := CMakeLists.txt pyproject.toml $(wildcard src/gigrad/kernels/*.hpp src/
 BUILD_TOOLS := "scikit-build-core>=0.11" "nanobind>=2.4" "cmake>=3.26" ninja
 
 .PHONY: help demo test check sanitize coverage docs models bench paper clean
-.PHONY: wheel test-wheel test-core test-oldest test-newest test-arm fuzz fuzz-native fuzz-loaders sbom
+.PHONY: wheel test-wheel test-core test-oldest test-newest test-arm test-windows fuzz fuzz-native fuzz-loaders sbom
 .DEFAULT_GOAL := help
 
 help:
@@ -83,6 +83,9 @@ sanitize: build/sanitize
 # The native core on 64-bit ARM, under qemu-user; see tests/emulated/README.md. COUNT=count: instructions of each walk.
 test-arm:
 	tests/emulated/arm.sh $(COUNT)
+# The same on 64-bit Windows, by MinGW and Wine.
+test-windows:
+	tests/emulated/windows.sh
 
 # A wheel of this tree, in build/wheel; then the tests against the installed wheel, without sources and without a compiler.
 wheel: $(STAMPS)/venv
