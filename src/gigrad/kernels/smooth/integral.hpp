@@ -249,88 +249,14 @@ private:
             }
     }
 
-    // A head over one line: the credit of every column is proportional to its part of the line's change, whatever the
-    // head is in between, even with kinks. The difference quotient is exact, unless it is a small difference of large
-    // numbers.
-    void run_along_line(size_t begin, size_t end, SharedJoints& shared) {
-        list_.clear(), first_.clear(), last_.clear(), from_.clear(), to_.clear();  // of doubtful segments
-        double fastest = 0.0;
-        for (size_t p = begin; p < end; ++p) {
-            const double* from = view_.line_rows + view_.left[p];
-            fastest = std::max(fastest, std::fabs(from[1] - from[0]) / view_.piece_length[p]);
-        }
-        std::array<Segment, POINTS / 2> some;
-        size_t n = 0;
-        for (size_t p = begin; p < end; ++p)
-            each_segment(view_, p, [&](const Segment& s) {
-                some[n++] = s;
-                if (n == some.size()) along_line(some.data(), n, fastest, shared), n = 0;
-            });
-        along_line(some.data(), n, fastest, shared);
-        std::vector<size_t> doubtful(list_.size());
-        for (size_t at = 0; at < doubtful.size(); ++at) doubtful[at] = at;
-        for (size_t at = 0; at < doubtful.size(); at += POINTS)
-            add_slopes(&doubtful[at], std::min(POINTS, doubtful.size() - at));
-    }
+    // ------------------------------------------------------------ a head over one line (integral_line.hpp)
 
-    // Adds n consecutive segments by difference quotients; those of which they are doubtful go to the list.
-    void along_line(const Segment* some, size_t n, double fastest, SharedJoints& shared) {
-        points_.load_along_line(some, n);
-        points_.forward(2 * n);
-        const double* joint = points_.machine().value(0);
-        std::array<double, 2> pair;
-        std::vector<double> many(k_ > 1 ? 2 * k_ : 0);
-        double *first = k_ > 1 ? many.data() : pair.data(), *last = first + k_;
-        for (size_t i = 0; i < n; ++i) {
-            for (size_t o = 0; o < k_; ++o) {
-                const double* score = points_.machine().value(program_.output + o);
-                first[o] = score[i], last[o] = score[n + i];
-                double& tall = out_.tallest[some[i].panel * k_ + o];
-                tall = std::max(tall, std::max(std::fabs(first[o]), std::fabs(last[o])));
-            }
-            write_corners(some[i], first, last, &joint[n + i], shared);
-            if (add_chords(some[i], joint[i], joint[n + i], first, last, fastest)) continue;
-            list_.push_back(some[i]), from_.push_back(joint[i]), to_.push_back(joint[n + i]);
-            first_.insert(first_.end(), first, first + k_), last_.insert(last_.end(), last, last + k_);
-        }
-    }
+    void run_along_line(size_t begin, size_t end, SharedJoints& shared);
+    void along_line(const Segment* some, size_t n, double fastest, SharedJoints& shared);
+    bool add_chords(const Segment& s, double from, double to, const double* first, const double* last, double fastest);
+    void add_slopes(const size_t* some, size_t n);
 
-    // Adds the difference quotients of a segment, unless their rounding error is too large; it is counted as error.
-    // Where the line is slow, contributions of columns cancel, each about as large as the line's largest speed, and
-    // rounding errors are larger by the same factor.
-    bool add_chords(const Segment& s, double from, double to, const double* first, const double* last, double fastest) {
-        const double way = to - from, size = std::max(std::fabs(from), std::fabs(to));
-        const double share = std::max(1.0, fastest * s.length() / std::fabs(way));
-        const auto noise = [&](size_t o, double chord) {
-            return 0.25 * ROUNDING * share * (std::fabs(first[o]) + std::fabs(last[o]) + std::fabs(chord) * size);
-        };
-        for (size_t o = 0; o < k_; ++o) {
-            const double chord = (last[o] - first[o]) / way;
-            const double limit = SEEN_NOISE * view_.allowed[s.panel * k_ + o] * std::max(s.length(), 1.0 / 4096.0);
-            if (!(noise(o, chord) <= limit)) return false;
-        }
-        for (size_t o = 0; o < k_; ++o) {
-            const double chord = (last[o] - first[o]) / way;
-            out_.lines[s.panel * k_ + o] += chord * s.length();
-            out_.lost[s.panel * k_ + o] += noise(o, chord);
-        }
-        return true;
-    }
-
-    // Adds n segments whose lines may hardly move: by the slope in the middle, where it agrees with the difference
-    // quotient up to rounding.
-    void add_slopes(const size_t* some, size_t n) {
-        ask(some, n, rules_[0]);
-        for (size_t i = 0; i < n; ++i)
-            for (size_t o = 0; o < k_; ++o) {
-                const size_t at = some[i];
-                const double way = to_[at] - from_[at], rise = last_[at * k_ + o] - first_[at * k_ + o];
-                const double slope = slopes_[o * POINTS + i], rest = rise - way * slope, chord = rise / way;
-                const bool better = std::fabs(rest) > ROUNDING * size_of(at, i, 0, o) && std::isfinite(chord);
-                out_.lines[list_[at].panel * k_ + o] += (better ? chord : slope) * list_[at].length();
-                if (!better) out_.lost[list_[at].panel * k_ + o] += std::fabs(rest);
-            }
-    }
+    // ------------------------------------------------------------ moments
 
     // Short segments: derivatives are taken as constant, the polynomials are integrated exactly.
     void steady(const size_t* some, size_t n) {
@@ -446,123 +372,24 @@ private:
                 to[d * columns + c] += row_product(basis + d * POINTS, &mass[c * n], n);
     }
 
-    // Whether the error of a segment is small enough; it is then recorded. If not, the next rule is to be tried.
-    // `point` is its first point of the last run.
-    bool accept(size_t at, size_t point, size_t number, const std::vector<double>& rest,
-                const std::vector<double>& wander, bool final) {
-        const Segment& s = list_[at];
-        const double length = s.length();
-        // whether the derivatives at both ends are one-sided limits from inside, and may differ from those at nodes
-        const bool ends = !steady_ && !s.whole && !s.low_kink && !s.high_kink;
-        if (ends) miss(at, point, number);
-        bool bad = false;
-        for (size_t o = 0; o < k_; ++o) {
-            const double limit = 0.25 * view_.allowed[s.panel * k_ + o] * std::max(length, 1.0 / 4096.0);
-            double most = std::fabs(rest[o]);
-            for (size_t j = 0; j < joints_ && ends; ++j)
-                most = std::max(
-                    most, missed_[j * k_ + o].beyond * std::fabs(to_[at * joints_ + j] - from_[at * joints_ + j]));
-            if (most > limit && most > ROUNDING * size_of(at, point, number, o)) bad = true;
-        }
-        if (bad && length > SHORTEST && !final) {
-            number_[at] = static_cast<uint8_t>(number + 1);
-            return false;
-        }
-        const double part = length / view_.length(s.panel);
-        double share = part;
-        for (size_t power = 0; power < number; ++power)
-            share *= share;  // to the power of the number of nodes: 1, 2, 4, 8
-        for (size_t o = 0; o < k_; ++o) {
-            out_.lost[s.panel * k_ + o] += std::fabs(rest[o]);
-            out_.wander[(number * view_.panels + s.panel) * k_ + o] += wander[o] * share;
-        }
-        if (ends) add_off(s, number, share, part > 0.0 ? share / part : 1.0);
-        return true;
-    }
+    // ------------------------------------------------------------ errors (integral_error.hpp)
 
-    // The change of the score does not show errors that cancel between joints, nor between columns that move a joint in
-    // opposite directions. The derivatives at both ends do: the interpolation error of n nodes is about P_n(u) (a + b
-    // u), with u from -1 to 1 on the segment, and further coefficients are assumed to decay at the same rate: the
-    // remainder is of degree 2 n.
+    // What the interpolation of a derivative on a segment misses; see miss().
     struct Missed {
         double a, b, beyond;
     };
-
-    void miss(size_t at, size_t point, size_t number) {
-        const SegmentRule& rule = rules_[number];
-        const size_t width = joints_ * k_;
-        const double sign = rule.size == 1 ? -1.0 : 1.0;
-        const double *low = &low_slope_[at * width], *high = &high_slope_[at * width];
-        missed_.resize(width);
-        for (size_t c = 0; c < width; ++c) {
-            const double* slopes = &slopes_[c * POINTS + point];
-            const double first = sign * (low[c] - row_product(rule.ends, slopes, rule.size));
-            const double last = high[c] - row_product(rule.ends + rule.size, slopes, rule.size);
-            Missed& m = missed_[c];
-            m = {std::fabs(0.5 * (last + first)), std::fabs(0.5 * (last - first)), 0.0};
-            if (number == 0) continue;
-            const double here = std::max(m.a, m.b),
-                         before = std::max(std::fabs(row_product(rule.ends + 2 * rule.size, slopes, rule.size)),
-                                           std::fabs(row_product(rule.ends + 3 * rule.size, slopes, rule.size)));
-            const double rate = here < before ? here / before : 1.0;
-            m.beyond = 0.5 * here * std::pow(rate, rule.size == 2 ? 2.0 : 0.5 * static_cast<double>(rule.size));
-        }
-    }
-
-    // In the product with a column's part of a joint's speed, `a` couples to degree n, and `b` to degrees from n - 1
-    // on, which on a segment are scaled by its share of the panel to that power. A constant part couples only to the
-    // remainder.
-    void add_off(const Segment& s, size_t number, double share, double less) {
-        const size_t width = joints_ * k_;
-        const double n = static_cast<double>(rules_[number].size);
-        const double even = s.length() * share / (2.0 * n + 1.0),
-                     odd = s.length() * less * n / ((2.0 * n + 1.0) * (2.0 * n - 1.0));
-        double* off = out_.off + (number * view_.panels + s.panel) * width;
-        double* off_even = off + SIZES * view_.panels * width;
-        double* beyond = out_.off + s.panel * width;
-        for (size_t c = 0; c < width; ++c) {
-            off[c] += odd * missed_[c].b;
-            off_even[c] += even * missed_[c].a;
-            beyond[c] += s.length() * missed_[c].beyond;
-        }
-    }
-
-    // The size of the numbers whose small difference is the error of a segment.
-    double size_of(size_t at, size_t point, size_t number, size_t o) const {
-        double out = std::fabs(first_[at * k_ + o]) + std::fabs(last_[at * k_ + o]);
-        for (size_t j = 0; j < joints_; ++j) {
-            double steepest = 0.0;
-            for (size_t q = 0; q < rules_[number].size; ++q)
-                steepest = std::max(steepest, std::fabs(slopes_[(j * k_ + o) * POINTS + point + q]));
-            out += std::max(std::fabs(from_[at * joints_ + j]), std::fabs(to_[at * joints_ + j])) * steepest;
-        }
-        return out;
-    }
-
-    // The variation of the derivatives with respect to curves: within segments, and from one to the next.
-    void add_sway() {
-        const size_t columns = view_.curves * k_;
-        for (size_t i = 0; i < list_.size(); ++i) {
-            const Segment& s = list_[i];
-            const double middle = 0.5 * (view_.low[s.panel] + view_.high[s.panel]);
-            const double u = (s.low - middle) / std::max(0.5 * view_.length(s.panel), 1e-300);
-            // the mean square of a Legendre polynomial of high degree is about this
-            const double height = std::min(
-                1.0, 0.64 / ((static_cast<double>(view_.order) + 0.5) * std::sqrt(std::max(1.0 - u * u, 1e-12))));
-            for (size_t c = 0; c < columns; ++c) {
-                const double within = end_slope_[i * columns + c] - begin_slope_[i * columns + c];
-                double square = within * within;
-                if (i > 0 && list_[i - 1].panel == s.panel) {
-                    const double between = begin_slope_[i * columns + c] - end_slope_[(i - 1) * columns + c];
-                    square += between * between;
-                }
-                out_.sway[s.panel * columns + c] += square * height;
-            }
-        }
-    }
+    bool accept(size_t at, size_t point, size_t number, const std::vector<double>& rest,
+                const std::vector<double>& wander, bool final);
+    void miss(size_t at, size_t point, size_t number);
+    void add_off(const Segment& s, size_t number, double share, double less);
+    double size_of(size_t at, size_t point, size_t number, size_t o) const;
+    void add_sway();
 
     std::vector<double> integrals_, change_;  // (POINTS,), (C, k, POINTS)
     std::vector<Missed> missed_;              // (joints, k)
 };
 
 }  // namespace gigrad
+
+#include "smooth/integral_error.hpp"
+#include "smooth/integral_line.hpp"
