@@ -17,7 +17,7 @@ from ..settings import Credits, Settings
 BOUND = 4.0
 """Standard errors that the target is taken for; the bound has six or more, but most corners vary less than they may."""
 
-FEWEST = 6.0
+FEWEST = 3.0
 """Groups of orders of a corner in the pilot, at least: one more tells how many it needs."""
 
 

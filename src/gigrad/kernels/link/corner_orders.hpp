@@ -121,9 +121,11 @@ public:
         add_known(known_);
     }
 
-    // How many groups of orders bring the standard error of every credit within `allowed` times the largest one of its
-    // output, or times scale (outputs,), whichever is more: `count` at least. It is estimated from one group, which is
-    // then discarded: later samples depend on it only through their number.
+    // How many groups of orders to draw, `count` at least, so that those of all corners of a row together have a standard
+    // error within `allowed` times the largest credit of its output, or times scale (outputs,), whichever is more, for
+    // each corner. The number is proportional to the standard deviation of a group, not to its square: Neyman's rule,
+    // the least variance of the row for a number of groups. It is estimated from one group, which is then discarded:
+    // later samples depend on it only through their number.
     size_t enough(size_t count, double allowed, const double* scale, uint64_t seed) {
         group_.assign(known_.size(), 0.0);
         OrderGroups orders(rank_.size(), ~seed);
@@ -141,7 +143,7 @@ public:
             const double error = std::abs(2.0 * half_[c] - group_[c]), limit = allowed * largest_[c % outputs_];
             if (error > 0.0) most = std::max(most, limit > 0.0 ? error / limit : MOST_GROUPS);
         }
-        const double needed = std::ceil(std::min(CAREFUL * most * most, MOST_GROUPS));
+        const double needed = std::ceil(std::min(CAREFUL * most, MOST_GROUPS));
         return std::max(count, static_cast<size_t>(needed));
     }
 
@@ -171,7 +173,7 @@ public:
 
 private:
     static constexpr double MOST_GROUPS = 96.0;  // the most groups on the evidence of one: it may have been an outlier
-    static constexpr double CAREFUL = 1.5;  // a safety factor: the estimate has one degree of freedom for each credit
+    static constexpr double CAREFUL = 6.0;       // the estimate has one degree of freedom, and few groups a wide bound
     const size_t outputs_;
     const double* margin_ = nullptr;
     size_t strong_ = 0, width_ = 1;

@@ -56,7 +56,7 @@ private:
         const Node* node = &forest_.nodes[index];
         while (!node->is_leaf()) {
             const double s = s_[node->feature], e = e_[node->feature];
-            const bool s_left = goes_left(forest_, *node, s), e_left = goes_left(forest_, *node, e);
+            const bool s_left = goes_left(forest_, *node, s), e_left = s == e ? s_left : goes_left(forest_, *node, e);
             bool left = s_left;
             if (s_left != e_left) {
                 const double time = crossing_time(forest_, *node, s, e);
