@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import data
+from .binning import quantile_bins
 from .row import Fitted, Row
 
 NUMBERS, LABELS = ["amount", "children"], ["purpose", "grade", "owner"]
@@ -154,7 +155,7 @@ def hist_from_dtype() -> Fitted:
 def nested() -> Fitted:
     """Column transformers and unions inside of each other, columns by position, name and kind; a column dropped."""
     sk = parts()
-    bins = sk.KBinsDiscretizer(3, encode="onehot-dense", quantile_method="averaged_inverted_cdf")
+    bins = quantile_bins(3, encode="onehot-dense")
     numbers = sk.FeatureUnion([("scaled", filled(sk)), ("bins", sk.make_pipeline(sk.SimpleImputer(), bins))])
     inner = sk.ColumnTransformer([("n", numbers, [0])], remainder="drop")
     blocks = [
@@ -180,7 +181,7 @@ ROWS = (
     *step("PowerTransformer", lambda sk: sk.PowerTransformer()),
     *step("FunctionTransformer(np.log1p)", positive),
     *step("FunctionTransformer(np.square)", lambda sk: sk.FunctionTransformer(np.square)),
-    *step("KBinsDiscretizer", lambda sk: sk.KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf")),
+    *step("KBinsDiscretizer", lambda sk: quantile_bins(4)),
     *step("KBinsDiscretizer(ordinal)", lambda sk: sk.KBinsDiscretizer(4, encode="ordinal", strategy="uniform"),
           before=scaled),
     *step("SimpleImputer(missing_values=0)", lambda sk: sk.SimpleImputer(missing_values=0, add_indicator=True)),

@@ -14,6 +14,7 @@ import lightgbm
 import numpy as np
 import pytest
 import xgboost
+from conformance.binning import quantile_bins
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor, StackingRegressor
 from sklearn.linear_model import LinearRegression
@@ -278,12 +279,10 @@ def knots(model: Pipeline, X: Floats) -> list[Floats]:
 
 
 STAIRS: dict[str, Make] = {
-    "bins": lambda: KBinsDiscretizer(6, encode="ordinal", quantile_method="averaged_inverted_cdf"),
+    "bins": lambda: quantile_bins(6, encode="ordinal"),
     "uniform bins": lambda: KBinsDiscretizer(6, encode="ordinal", strategy="uniform"),
-    "dummies of bins": lambda: KBinsDiscretizer(6, encode="onehot-dense", quantile_method="averaged_inverted_cdf"),
-    "bins in float32": lambda: KBinsDiscretizer(
-        6, encode="ordinal", dtype=np.float32, quantile_method="averaged_inverted_cdf"
-    ),
+    "dummies of bins": lambda: quantile_bins(6, encode="onehot-dense"),
+    "bins in float32": lambda: quantile_bins(6, encode="ordinal", dtype=np.float32),
     "binarizer": lambda: Binarizer(threshold=4.2),
     "splines": lambda: SplineTransformer(degree=0, n_knots=6, extrapolation="continue"),
 }
@@ -309,7 +308,7 @@ def test_steps_stand_where_they_compare(library: str, step: str) -> None:
 @pytest.mark.parametrize("library", ["xgboost", "catboost", "tree"])
 def test_bins_behind_a_scaler_stand_at_raw_numbers(library: str) -> None:
     X, y = table()
-    bins = KBinsDiscretizer(6, encode="ordinal", quantile_method="averaged_inverted_cdf")
+    bins = quantile_bins(6, encode="ordinal")
     model = make_pipeline(StandardScaler(), bins, LIBRARIES[library]()).fit(X, y)
     graph = gig.import_model(model)
     check_sides(model, graph, X)

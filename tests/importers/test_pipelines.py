@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import xgboost
+from conformance.binning import quantile_bins
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import (
@@ -54,7 +55,7 @@ STEPS = {
     "exp of scaled": make_pipeline(StandardScaler(), FunctionTransformer(np.exp)),
     "root of absolute": make_pipeline(FunctionTransformer(np.abs), FunctionTransformer(np.sqrt)),
     "squares": make_pipeline(StandardScaler(), FunctionTransformer(np.square)),
-    "bins": KBinsDiscretizer(6, encode="onehot-dense", quantile_method="averaged_inverted_cdf"),
+    "bins": quantile_bins(6, encode="onehot-dense"),
     "single bins of scaled": make_pipeline(StandardScaler(), KBinsDiscretizer(9, encode="ordinal", dtype=np.float32)),
 }
 
@@ -208,7 +209,7 @@ def test_deep_trees_on_dummies_of_bins_stay_within_bounds():
     """A chain of splits in place of every dummy would multiply; the dummies stay nodes, and the answer is the same."""
     wide = np.random.default_rng(2).normal(size=(1500, 12))
     y = (np.sin(3 * wide).sum(axis=1) + np.random.default_rng(3).normal(size=1500) > 0).astype(int)
-    bins = KBinsDiscretizer(12, quantile_method="averaged_inverted_cdf")
+    bins = quantile_bins(12)
     model = make_pipeline(bins, RandomForestClassifier(3, max_features=3, random_state=0)).fit(wide, y)
     graph = gig.import_model(model)
     assert graph.input not in graph.score.parents  # else the forest was not deep enough to test anything

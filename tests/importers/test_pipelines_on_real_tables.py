@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from conformance.binning import quantile_bins
 from real_tables import real_table
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer, make_column_selector
@@ -28,7 +29,6 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
-    KBinsDiscretizer,
     OneHotEncoder,
     OrdinalEncoder,
     PowerTransformer,
@@ -110,7 +110,7 @@ TREES = {
     "german, bins and the best dummies into boosting": (
         "german_credit",
         lambda: make_pipeline(
-            columns(KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf"), dummies(drop="first")),
+            columns(quantile_bins(4), dummies(drop="first")),
             SelectKBest(k=20),
             GradientBoostingClassifier(n_estimators=10),
         ),

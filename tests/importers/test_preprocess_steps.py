@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.binning import quantile_bins
 from sklearn.cluster import FeatureAgglomeration
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA, DictionaryLearning, IncrementalPCA, TruncatedSVD
@@ -63,7 +64,7 @@ PER_COLUMN = {
     "yeo_johnson": PowerTransformer(),
     "yeo_johnson_alone": PowerTransformer(standardize=False),
     "box_cox": make_pipeline(MinMaxScaler((1, 2)), PowerTransformer("box-cox")),
-    "bins": KBinsDiscretizer(4, quantile_method="averaged_inverted_cdf"),
+    "bins": quantile_bins(4),
     "bins_ordinal": KBinsDiscretizer(4, encode="ordinal", strategy="uniform"),
     "bins_single": KBinsDiscretizer(5, encode="ordinal", strategy="kmeans", dtype=np.float32),
     "binarizer": Binarizer(threshold=1.0),

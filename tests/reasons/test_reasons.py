@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conformance.binning import quantile_bins
 from credited import listed, made
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder
 from unchecked import unchecked
 
 import gigrad as gig
@@ -85,7 +86,7 @@ def test_a_binned_logistic_regression_gives_its_own_scorecard(table: Any) -> Non
     numbers, labels = ["duration_months", "credit_amount", "age"], ["checking_account_status", "savings_account"]
     X = data[[*numbers, *labels]]
     bins = make_column_transformer(
-        (KBinsDiscretizer(5, encode="onehot", quantile_method="averaged_inverted_cdf"), numbers),
+        (quantile_bins(5, encode="onehot"), numbers),
         (OneHotEncoder(), labels),
     )
     model = make_pipeline(bins, LogisticRegression()).fit(X, good)
