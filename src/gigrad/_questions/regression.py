@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..graph import Array
-from .certificate import Estimate, Ints, Schedule
+from .certificate import Estimate, Schedule
+from .drawing import Drawing
 
 ANCHORED = Schedule(first=256, growth=1.25, rare=0.01)
 """Growth by 1.4 took 5 % more references on Lending Club; a smaller factor means more looks, and so wider intervals.
@@ -47,15 +48,6 @@ def principal(known: Array) -> Array:
     return np.asarray((centred @ (vectors[:, kept] * np.sqrt(len(known) / size[kept])))[:, ::-1])
 
 
-def taken_first(known: Array, rare: float) -> Ints:
-    """The certainty stratum: the references that make up half of the variance of a column of `known` (M, p), if few."""
-    far = (known - np.median(known, axis=0)) ** 2
-    most = int(rare * len(known))
-    first = np.argsort(-far, axis=0, kind="stable")[:most]
-    taken = [index[far[index, j] > 0] for j, index in enumerate(first.T) if far[index, j].sum() > 0.5 * far[:, j].sum()]
-    return np.unique(np.concatenate([np.zeros(0, np.int64), *taken]))
-
-
 @dataclass(frozen=True, eq=False)
 class AnchorRegression:
     """A regression estimator of mean credits over all references, from the credits of the first n of them.
@@ -80,19 +72,19 @@ class AnchorRegression:
     unseen: Array
 
     @classmethod
-    def of(cls, known: Array, mean_known: Array, spread: Array, references: int) -> AnchorRegression:
-        """The estimator from the regressors of the first n references, (n, q), and their means and variances over all.
+    def of(cls, regressors: Array, drawing: Drawing, n: int) -> AnchorRegression:
+        """The estimator from the first n draws, with regressors of all references that are drawn from, (M, q).
 
         The first p regressors belong to the features. The last two enter the basis first: a quantity that they
         determine, such as the sum of a row's credits, is then estimated without error.
         """
-        n = len(known)
-        centred, shift = known - known.mean(axis=0), mean_known - known.mean(axis=0)
+        known, spread = regressors[drawing.draws(n)], drawing.variance(regressors)
+        centred, shift = known - known.mean(axis=0), drawing.mean(regressors) - known.mean(axis=0)
         basis, moved = _orthonormal(centred[:, -2:], shift[-2:])
         along = basis.T @ centred[:, :-2]
         more, moved_more = _orthonormal(centred[:, :-2] - basis @ along, shift[:-2] - moved @ along)
         moved = np.concatenate([moved, moved_more])
-        leverage = (1.0 - n / references) / n + float(moved @ moved)
+        leverage = drawing.mean_variance(n) + float(moved @ moved)
         return cls(np.column_stack([basis, more]), moved, leverage, np.sqrt(_unseen(known[:, :-2], spread[:-2])))
 
     def estimate(self, credits: Array) -> Estimate:
@@ -138,17 +130,16 @@ class MarginRegression:
     unseen: Array
 
     @classmethod
-    def of(cls, known: Array, anchored: Array, n: int, last: int) -> MarginRegression:
-        """With what is known of all references, (M, q), and with their credits to an anchor, (M, p).
+    def of(cls, known: Array, anchored: Array, drawing: Drawing, n: int, last: int) -> MarginRegression:
+        """With what is known of all references that are drawn from, (M, q), and their credits to an anchor, (M, p).
 
-        Margin credits are known of the first n and of the `last`, which may be among the first, too.
+        Margin credits are known of the first n draws and of the `last` references, which may be among them, too.
         """
-        count = len(known)
-        beside = np.concatenate([known[: min(n, count - last)], known[count - last :]])
-        mean, middle, m = known.mean(axis=0), known[:n].mean(axis=0), len(beside)
-        basis, moved = _orthonormal(known[:n] - middle, np.stack([mean - middle, mean - beside.mean(axis=0)]))
-        unseen = np.sqrt(_unseen(anchored[:n], anchored.var(axis=0)))
-        return cls(basis, moved[0], moved[1], (1.0 / n - 1.0 / m, 1.0 / m - 1.0 / count), unseen)
+        draws, mean = drawing.draws(n), drawing.mean(known)
+        middle, beside = known[draws].mean(axis=0), drawing.mean_beside(known, n, last)
+        basis, moved = _orthonormal(known[draws] - middle, np.stack([mean - middle, mean - beside]))
+        unseen = np.sqrt(_unseen(anchored[draws], drawing.variance(anchored)))
+        return cls(basis, moved[0], moved[1], drawing.sampled(n, last), unseen)
 
     def estimate(self, credits: Array, margins: Array, beside: Array, total: Array) -> Estimate:
         """From rows' credits and margin credits of the first n references, (rows, n, p), and what else is known.

@@ -19,6 +19,7 @@ from ..errors import InputError, kind_of
 from ..graph import Array
 from ..references.direction import adverse_sign, agreed_direction
 from .certificate import Estimate, Ints, Plan
+from .drawing import Drawing, as_drawn
 from .regression import (
     ANCHORED,
     BESIDE_MARGINS,
@@ -26,7 +27,6 @@ from .regression import (
     AnchorRegression,
     MarginRegression,
     principal,
-    taken_first,
 )
 
 TIE = 0.05
@@ -198,8 +198,8 @@ class Settler:
         What margin credits are multiplied by: `scale` times the mean slope of the link from a reference to the anchor.
     linked : LinkedTrees or None
         The model, if it is a link over trees.
-    first : int
-        The number of references in the certainty stratum.
+    drawing : Drawing
+        The order of the references.
     regressions : tuple
         One for each look of the plan.
     typical : (GUESSED,) int
@@ -214,8 +214,8 @@ class Settler:
     scale: Array
     scores: Array
     slope: Array
-    linked: LinkedTrees | None = None
-    first: int = 0
+    linked: LinkedTrees | None
+    drawing: Drawing
     regressions: tuple[AnchorRegression | MarginRegression, ...] = ()
     typical: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
@@ -236,7 +236,8 @@ class Settler:
         # the regression on an anchor has a coefficient for each feature: four references for every one of them
         anchored = ANCHORED._replace(first=max(ANCHORED.first, 4 * (features + 2)))
         plan = Plan.of(sure, top, tie, features, count, BESIDE_MARGINS if linked else anchored)
-        whole = cls(explainer, plan, sign, asked, explainer.reference.matrix, scale, scores, scale, linked)
+        drawing = Drawing(np.arange(count), 0, scale)  # as they come, where all are used
+        whole = cls(explainer, plan, sign, asked, explainer.reference.matrix, scale, scores, scale, linked, drawing)
         return whole._ordered(seed) if plan.looks else whole
 
     def _ordered(self, seed: int) -> Settler:
@@ -244,22 +245,20 @@ class Settler:
         # The most adverse reference is the one most like the rows that are refused.
         anchor = int((self.sign * self.scores[:, 0]).argmax())
         slope, schedule = self._slope(anchor), self.plan.schedule
-        anchored = self._anchored(anchor, slope)
-        first = taken_first(anchored, schedule.rare)
-        others = np.setdiff1d(np.arange(len(anchored)), first)
-        drawn = others[np.random.default_rng(seed).permutation(len(others))]
-        order = np.concatenate([first, drawn])
-        plan = self.plan.over(len(others))
+        anchored = _standard(as_drawn(self._anchored(anchor, slope), self.explainer.weights))
+        drawing = Drawing.of(self.explainer.weights, anchored, schedule, seed)
+        plan, order = self.plan.over(drawing.count), drawing.order
+        looks = [drawing.first + drawing.reached(n) for n in plan.looks]
         return replace(
             self,
             plan=plan,
-            asked=self.asked | {"taken_first": len(first), "looks": [len(first) + n for n in plan.looks]},
+            asked=self.asked | {"taken_first": drawing.first, "looks": looks},
             starts=self.starts[order],
             scale=self.scale[order],
             scores=self.scores[order],
             slope=slope[order],
-            first=len(first),
-            regressions=self._regressions(anchored[drawn], drawn, plan),
+            drawing=drawing,
+            regressions=self._regressions(anchored[order[drawing.first :]], drawing, plan) if plan.looks else (),
             typical=np.argsort(order)[self._typical()],
         )
 
@@ -284,33 +283,36 @@ class Settler:
         return np.asarray(self.scale * (slope + EVEN * slope.mean()))
 
     def _anchored(self, anchor: int, slope: Array) -> Array:
-        """Credits from every reference to one of them, in units of their standard deviations, (m, p).
+        """Credits from every reference to one of them, scaled by their weights, (m, p).
 
         Of a link over trees those for the trees alone: they show as well where a rare value matters, in half the time.
         """
         row = self.starts[[anchor]]
         if self.linked is None:
-            return _standard(self.draw(row, self.scores[[anchor]], 0, len(self.starts)).credits[0])
+            return np.asarray(self.draw(row, self.scores[[anchor]], 0, len(self.starts)).credits[0])
         back = self.linked.sums(Population(row, np.ones(1), self.starts), self.explainer.settings)
-        return _standard(-back * slope[:, None])
+        return np.asarray(-back * slope[:, None])
 
     def _typical(self) -> Ints:
         """Some references at equal steps of the score."""
         ranks = (2 * np.arange(GUESSED) + 1) * len(self.starts) // (2 * GUESSED)
         return np.argsort(self.scores[:, 0], kind="stable")[np.unique(ranks)]
 
-    def _regressions(self, anchored: Array, drawn: Ints, plan: Plan) -> tuple[AnchorRegression | MarginRegression, ...]:
-        """With credits to the anchor, (drawn, p), of the references that are drawn, in that order."""
-        scale = self.scale[drawn]
-        known = [scale, scale * self.scores[drawn, 0]]  # with these, estimates on an anchor add up exactly
+    def _regressions(
+        self, anchored: Array, drawing: Drawing, plan: Plan
+    ) -> tuple[AnchorRegression | MarginRegression, ...]:
+        """With credits to the anchor, (others, p), of the references that are drawn from, in order."""
+        scale, others = drawing.scale, drawing.order[drawing.first :]
+        known = [scale, scale * self.scores[others, 0]]  # with these, estimates on an anchor add up exactly
         if self.linked is None:
             seen = np.column_stack([anchored, _standard(np.column_stack(known))])
-            mean, spread = seen.mean(axis=0), seen.var(axis=0)
-            return tuple(AnchorRegression.of(seen[:n], mean, spread, len(drawn)) for n in plan.looks)
-        margins = self.linked.trees.forward(self.starts[drawn])[:, 0]
+            return tuple(AnchorRegression.of(seen, drawing, n) for n in plan.looks)
+        margins = self.linked.trees.forward(self.starts[others])[:, 0]
         shared = np.column_stack([_standard(np.column_stack([*known, scale * margins])), principal(anchored)])
-        looks = zip(plan.looks, plan.beside, strict=True)
-        return tuple(MarginRegression.of(shared[:, : 3 + n // SAMPLE_OF_EACH], anchored, n, m) for n, m in looks)
+        looks = zip(plan.looks, drawing.beside(plan), strict=True)
+        return tuple(
+            MarginRegression.of(shared[:, : 3 + n // SAMPLE_OF_EACH], anchored, drawing, n, m) for n, m in looks
+        )
 
     def __call__(self, rows: Rows) -> Settled:
         """Explain rows, each against as many references as settle its reasons."""
@@ -318,7 +320,7 @@ class Settler:
         scores, count = scorer.scores(rows), len(self.starts)
         scorer.refuse_ignored(explainer.reference, rows)
         found: list[_Found] = []
-        width = (self.first + self.plan.looks[0] if self.plan.looks else count) * self.plan.features
+        width = (self.drawing.first + self.plan.looks[0] if self.plan.looks else count) * self.plan.features
         step = max(TOGETHER // max(width, 1), 1)
         for r in range(0, len(rows), step):
             with part(r / len(rows), min(r + step, len(rows)) / len(rows)):
@@ -362,8 +364,8 @@ class Settler:
         nothing = Drawn(np.zeros((len(rows), 0, self.plan.features)), np.zeros((len(rows), 0)), beside[:, None][:, :0])
         seen = _Seen(row, self.aim(rows, scores), nothing, beside)
         taken = known = 0
-        for look, (n, m) in enumerate(zip(self.plan.looks, self.plan.beside, strict=True)):
-            at, last = rows[seen.row], self.first + n
+        for look, (n, m) in enumerate(zip(self.plan.looks, self.drawing.beside(self.plan), strict=True)):
+            at, last = rows[seen.row], self.drawing.first + self.drawing.reached(n)
             drawn = seen.drawn.and_(self.draw(at, scores[seen.row], taken, last))
             beside = seen.beside + self.beside(at, slice(count - m, count - known))
             seen, taken, known = seen._replace(drawn=drawn, beside=beside), last, m
@@ -394,14 +396,15 @@ class Settler:
 
     def estimate(self, seen: _Seen, look: int) -> Estimate:
         """Estimated mean credits over all references, from those of the certainty stratum and of the drawn ones."""
-        count, k, regression = len(self.starts), self.first, self.regressions[look]
+        count, k, regression = len(self.starts), self.drawing.first, self.regressions[look]
         taken, share = seen.drawn.credits[:, :k].sum(axis=1) / count, self.plan.references / count
-        credits, margins = seen.drawn.credits[:, k:], seen.drawn.margins[:, k:]
+        n = self.plan.looks[look]
+        credits = self.drawing.sample(seen.drawn.credits, n)
         if isinstance(regression, AnchorRegression):
             drawn = regression.estimate(credits)
         else:
-            last = self.plan.beside[look]
-            others = margins[:, : self.plan.references - last]  # those that are not among the last
+            last, margins = self.drawing.beside(self.plan)[look], self.drawing.sample(seen.drawn.margins, n)
+            others = seen.drawn.margins[:, k:][:, : self.plan.references - last]  # those that are not among the last
             beside = (others.sum(axis=1) + seen.beside) / (others.shape[1] + last)
             drawn = regression.estimate(credits, margins, beside, (seen.aim.total - taken.sum(axis=1)) / share)
         return Estimate(taken + share * drawn.mean, share**2 * drawn.covariance, drawn.freedom)
