@@ -52,7 +52,9 @@ check: $(STAMPS)/test
 	$(PY) -m mypy
 	$(PY) -m mypy --config-file tests/mypy.ini
 
-test: check sanitize
+# The sanitizers' program is compiled while packages are installed and types are checked.
+test:
+	$(MAKE) -j2 check sanitize
 	$(PY) -m pytest -q -n 2 --dist worksteal
 
 # The native core under AddressSanitizer and UndefinedBehaviorSanitizer, without Python around it.
