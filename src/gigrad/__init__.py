@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from ._questions.interaction import Interactions as Interactions
     from ._questions.interaction import interactions as interactions
     from ._questions.score_change import ScoreChange as ScoreChange
-    from ._questions.settling import Settled as Settled
+    from ._questions.settler import Settled as Settled
     from ._questions.settling import settle as settle
     from ._questions.whatif import WhatIf as WhatIf
     from ._questions.whatif import what_if as what_if
@@ -101,7 +101,7 @@ _HOMES = {
     "ScoreChange": "_questions.score_change",
     "ScoreGap": "_explain.gaps",
     "Scorecard": "importers.scorecards",
-    "Settled": "_questions.settling",
+    "Settled": "_questions.settler",
     "SmoothedECDF": "_explain.compose",
     "Stability": "_reasons.stability",
     "StatementWarning": "errors",

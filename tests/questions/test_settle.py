@@ -16,11 +16,11 @@ from xgboost import XGBClassifier
 import gigrad as gig
 from gigrad import InputError
 from gigrad._io.tables import read_rows
-from gigrad._questions import settling
+from gigrad._questions import settler as settler_module
 from gigrad._questions.certificate import STEPS, Plan, Schedule, named, student
 from gigrad._questions.drawing import Drawing
 from gigrad._questions.regression import MarginRegression
-from gigrad._questions.settling import NEAR, Drawn, Settler
+from gigrad._questions.settler import NEAR, Drawn, Settler
 
 
 def test_parts_of_the_level_add_up_to_no_more_than_the_whole() -> None:
@@ -111,7 +111,7 @@ def test_certificates_hold_over_many_orders_on_lending_club(
     scores = explainer.scorer.scores(rows).graph
     known = Settler.of(explainer, 1, 4, tie, None, 0).draw(rows.matrix, scores, 0, 2000)
     if not beside:  # as for a model that is no link over trees
-        monkeypatch.setattr(settling, "as_linked_trees", lambda *_: None)
+        monkeypatch.setattr(settler_module, "as_linked_trees", lambda *_: None)
         known = known._replace(margins=known.margins[:, :, :0])
     true = known.credits.mean(axis=1)
     orders = [Settler.of(explainer, 0.99, 4, tie, None, seed) for seed in range(40)]
@@ -238,7 +238,7 @@ def test_certificates_and_errors_hold_with_very_unequal_weights(
     reference, some = X[risk <= np.quantile(risk, 0.7)], X[risk > np.quantile(risk, 0.7)].sample(20, random_state=1)
     rng, m = np.random.default_rng(0), len(reference)
     if not beside:
-        monkeypatch.setattr(settling, "as_linked_trees", lambda *_: None)
+        monkeypatch.setattr(settler_module, "as_linked_trees", lambda *_: None)
     failed = uncovered = total = taken = 0
     plain = gig.Explainer(model, reference)
     rows = read_rows(some, plain.scorer.graph, what="X")

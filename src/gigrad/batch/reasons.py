@@ -19,7 +19,7 @@ from .tasks import Found, Lines, Task, make_task
 
 if TYPE_CHECKING:
     from .._explain.explainer import Explainer
-    from .._questions.settling import Settler
+    from .._questions.settler import Settler
 
 
 def reason_task(

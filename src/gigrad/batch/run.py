@@ -25,7 +25,7 @@ from .workspace import Part, Workspace, is_resumable, open_workspace
 
 if TYPE_CHECKING:
     from .._explain.explainer import Explainer
-    from .._questions.settling import Settler
+    from .._questions.settler import Settler
 
 Progress = Callable[[str, int, int], None]
 """Called with the phase ("checking" or "explaining"), rows done, and rows in all (an estimate for CSV)."""
@@ -156,7 +156,8 @@ def settler_of(
     """The settler for a confidence; None if `confidence` is None."""
     if confidence is None:
         return None
-    from .._questions.settling import TIE, Settler
+    from .._questions.settler import Settler
+    from .._questions.settling import TIE
 
     return Settler.of(explainer, confidence, top, TIE, higher_is_better, seed)
 

@@ -19,7 +19,7 @@ from .layout import Layout, match
 if TYPE_CHECKING:
     from .._explain.explainer import Explainer
     from .._explain.scorer import Scorer
-    from .._questions.settling import Settler
+    from .._questions.settler import Settler
 
 OnError = Literal["fail", "skip", "null"]
 """What to do about a row that cannot be explained: end the run, leave it out, or keep an empty line for it."""
