@@ -18,7 +18,7 @@ from gigrad import InputError
 from gigrad._io.tables import read_rows
 from gigrad._questions import settler as settler_module
 from gigrad._questions.certificate import STEPS, Plan, Schedule, named, student
-from gigrad._questions.drawing import Drawing
+from gigrad._questions.drawing import Drawing, taken_first
 from gigrad._questions.regression import MarginRegression
 from gigrad._questions.settler import NEAR, Drawn, Settler
 
@@ -282,6 +282,16 @@ def test_draws_are_in_proportion_to_weights_and_references_in_the_order_of_their
         found.append(scaled[0, :k].sum(axis=0) / 600 + len(others) / 600 * sample)
     off = np.mean(found, axis=0) - weights @ known
     assert (np.abs(off) < 4 * np.std(found, axis=0) / np.sqrt(200)).all()
+
+
+def test_the_stratum_leaves_no_few_references_that_a_feature_depends_on() -> None:
+    """A sample without any of them would be blind for the feature, and no row settled before all were drawn."""
+    known = np.zeros((1500, 3))
+    known[:9, 0] = np.arange(1.0, 10.0)  # more than 0.5 %, and the largest seven make up most of the variance
+    known[100:109, 1] = 1.0
+    known[200:230, 2] = np.arange(1.0, 31.0) ** 3  # too many to take all: the largest seven
+    taken = taken_first(known, 0.005, np.ones(1500))
+    assert taken.tolist() == [*range(9), *range(100, 109), *range(223, 230)]
 
 
 def test_the_rest_is_used_where_references_after_the_stratum_have_no_weight() -> None:

