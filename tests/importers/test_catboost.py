@@ -156,3 +156,19 @@ def test_text_and_embeddings_are_refused_by_name(kind: str) -> None:
     model.fit(table, (table["amount"] > 0).astype(int))
     with pytest.raises(UnsupportedModelError, match=rf"CatBoost models with {kind} cannot be imported.*'note'"):
         gig.explain(model, table[:5], table[5:])
+
+
+def test_one_row_with_integer_categories_beside_decimals_is_read_as_in_a_table() -> None:
+    """A row of a pandas frame of numbers is one of floats: a category of 2 must not become 2.0."""
+    import catboost
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"code": rng.integers(0, 5, 200), "x": rng.normal(size=200)})
+    y = (X["code"] % 2 + X["x"] > 0.5).astype(int)
+    model = catboost.CatBoostClassifier(
+        iterations=5, depth=2, cat_features=["code"], one_hot_max_size=9, verbose=0, thread_count=1,
+        allow_writing_files=False,
+    ).fit(X, y)  # fmt: skip
+    explainer = gig.Explainer(model, X.tail(20))
+    np.testing.assert_array_equal(explainer(X.iloc[[3]]).values, explainer(X.iloc[2:5]).values[[1]])

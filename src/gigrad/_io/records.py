@@ -31,7 +31,10 @@ class OneRow(NamedTuple):
 def one_frame_row(frame: nw.DataFrame[Any], columns: Sequence[Column]) -> OneRow | None:
     """The only row of a frame with the model's columns; None if it must be read column by column."""
     if frame.implementation.is_pandas():
-        cells = frame.to_native().iloc[0].tolist()
+        row = frame.to_native().iloc[0]
+        if row.dtype.kind == "f" and any(c.labels is not None for c in columns):
+            return None  # beside numbers with decimals, an integer category has become such a number
+        cells = row.tolist()
     elif frame.implementation.is_polars():
         cells = frame.row(0)
     else:
