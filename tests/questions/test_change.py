@@ -230,6 +230,13 @@ def test_refuses_what_makes_no_sense(months: dict[str, Any]) -> None:
         gig.explain_change((m["old"], m["rows"]), (m["old"], m["later"].iloc[::-1]))
     with pytest.raises(InputError, match="order must be"):
         gig.explain_change((m["old"], m["rows"]), (m["new"], m["later"]), order=["model"])
+    with pytest.raises(InputError, match="order must be"):
+        gig.explain_change((m["old"], m["rows"]), (m["new"], m["later"]), order=unchecked(3))
+    with pytest.raises(InputError, match="weights are those of the reference"):
+        gig.explain_change((m["old"], m["rows"]), (m["new"], m["later"]), weights=[1.0] * 60)
+    with pytest.raises(InputError, match="scores are mapped by a transform such as a SmoothedECDF"):
+        gig.explain_change((m["old"], m["rows"]), (m["new"], m["later"]), transform=("rank", "rank"))
+    assert repr(gig.explain_change((m["old"], m["rows"]), (m["new"], m["later"]))[:0]) == "0 customers"
     with pytest.raises(InputError, match="cutoff must be a pair"):
         gig.explain_change((m["old"], m["rows"]), (m["new"], m["later"]), cutoff=unchecked(0.5))
     with pytest.raises(InputError, match="at least one row"):

@@ -116,4 +116,6 @@ def test_models_that_agree_are_said_to() -> None:
     from sklearn.tree import DecisionTreeRegressor
 
     tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
-    assert "both models score every row alike" in repr(gig.compare(tree, tree, [[1, 1]], [[0, 0]]))
+    found = gig.compare(tree, tree, [[1, 1]], [[0, 0]])
+    assert "both models score every row alike" in repr(found)
+    assert repr(found[:0]) == "Comparison of 0 rows"

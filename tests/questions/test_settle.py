@@ -201,6 +201,15 @@ def test_asking_for_everything_runs_to_the_end(club: dict[str, Any]) -> None:
     np.testing.assert_allclose(found.explanation.values, explainer(rows).values, atol=2e-6)
 
 
+def test_says_how_many_references_it_took(club: dict[str, Any]) -> None:
+    explainer, rows = club["explainer"], club["rows"].head(2)
+    said = repr(gig.settle(explainer, rows))
+    assert said.startswith("Settled: 2 rows, ")
+    assert "0 took all, the others at a confidence of 0.99\nExplanation of 2 rows" in said
+    none = gig.settle(explainer, rows.head(0))
+    assert (len(none), repr(none), none.explanation.shape[0]) == (0, "Settled: 0 rows", 0)
+
+
 def test_weights_and_missing_values_count() -> None:
     """With weights, the estimates are of the weighted mean."""
     rng = np.random.default_rng(0)

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 from xgboost import XGBClassifier
 
 import gigrad as gig
@@ -357,6 +358,49 @@ def test_arrays_polars_and_groups() -> None:
     assert all(c.features == ("a",) for c in left.single)
 
 
+def test_listed_values_may_lie_beyond_the_reference() -> None:
+    X = pd.DataFrame({"a": np.arange(40.0)})
+    model = DecisionTreeRegressor().fit(X, X["a"])
+    explainer = gig.Explainer(model, X.iloc[20:30])
+    found = gig.what_if(explainer, X.iloc[[25]], cutoff=5, higher_is_better=False,
+                        rules={"a": {"values": np.array([3, 22, 38])}})  # fmt: skip
+    assert [c.after for c in found.single] == [(3,)]
+    none = gig.what_if(explainer, X.iloc[[25]], cutoff=5, higher_is_better=False)
+    assert none.impossible == ("a",)
+
+
+def test_categories_that_the_reference_does_not_hold() -> None:
+    """Integer codes in an array, and a label that CatBoost knows only as a hash."""
+    lightgbm, catboost = pytest.importorskip("lightgbm"), pytest.importorskip("catboost")
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 8, 600), rng.normal(size=600)])
+    y = ((X[:, 0] % 3 == 0) + X[:, 1] > 0.8).astype(int)
+    asked: dict[str, Any] = {"cutoff": 0.5, "higher_is_better": True}
+    few = X[X[:, 0] < 4]
+    trees = lightgbm.LGBMClassifier(n_estimators=10, num_leaves=6, verbose=-1, n_jobs=1)
+    for code in (7.0, 99.0):
+        row = np.array([[code, -0.2]])
+        found = gig.what_if(gig.Explainer(trees.fit(X, y, categorical_feature=[0]), few), row, **asked)
+        curve = found.curves["Column_0"]
+        assert curve.now == code
+        np.testing.assert_allclose(curve.scores[list(curve.values).index(code)], found.score)
+        assert all(c.before[0] == code for c in found.single if c.features == ("Column_0",))
+    frame = pd.DataFrame({"code": X[:, 0].astype(int), "x": X[:, 1]})
+    model = catboost.CatBoostClassifier(
+        iterations=10, depth=3, cat_features=["code"], one_hot_max_size=20, verbose=0, thread_count=1,
+        allow_writing_files=False,
+    ).fit(frame, y)  # fmt: skip
+    row = pd.DataFrame({"code": [7], "x": [-0.2]})
+    found = gig.what_if(gig.Explainer(model, frame[frame["code"] < 4]), row, **asked)
+    assert found.curves["code"].now == 7
+    changes = [*found.single, *found.double]
+    assert {name for c in changes for name in c.features} == {"code", "x"}
+    for change in changes:
+        changed = row.assign(**dict(zip(change.features, change.after, strict=True)))
+        assert model.predict_proba(changed)[0, 1] == pytest.approx(change.score, abs=1e-12)
+        assert change.score >= 0.5
+
+
 def test_refuses_what_makes_no_sense(bank: dict[str, Any]) -> None:
     X, explainer = bank["X"], bank["explainer"]
     with pytest.raises(InputError, match="'wage' is not one"):
@@ -365,6 +409,16 @@ def test_refuses_what_makes_no_sense(bank: dict[str, Any]) -> None:
         gig.what_if(explainer, X.head(1), rules={"age": "sideways"})
     with pytest.raises(InputError, match="step of 'age' must be a positive number"):
         gig.what_if(explainer, X.head(1), rules={"age": {"step": 0}})
+    for rule, said in (
+        ({"low": 50, "high": 20}, "low of 'age' must not be above its high"),
+        ({"values": ["young"]}, "values of 'age' must be finite numbers; got 'young'"),
+        ({"values": [30, None]}, "values of 'age' must be finite numbers; got None"),
+    ):
+        with pytest.raises(InputError, match=said):
+            gig.what_if(explainer, X.head(1), rules={"age": rule})
+    for odd in ("up", {"step": 1}, {"low": 2}):
+        with pytest.raises(InputError, match="'purpose' is a category, which has no order"):
+            gig.what_if(explainer, X.head(1), rules={"purpose": odd})
     with pytest.raises(InputError, match="a table of one row; it has 2"):
         gig.what_if(explainer, X.head(2))
     with pytest.raises(InputError, match="labels that the model knows; got 'yacht'"):

@@ -85,6 +85,8 @@ def explain_change(
     limits = _cutoffs(_pair(cutoff, "cutoff", (0.0, 0.0)))
     settings = asked.settings()
     rows = _read(tables, joint)
+    if reference is None and weights is not None:
+        raise InputError("weights are those of the reference rows; give reference=, or leave them out.")
     against = None if reference is None else _Reference.read(reference, weights, joint, rows[1])
     choice = (
         choose_for_pairs(joint, *rows, asked.discrete, asked.nominal)
@@ -227,8 +229,9 @@ def _chosen(order: str | Sequence[str], walked: Mapping[Order, Mapping[str, Step
     axes = next(iter(walked))
     if order == "mean":
         return {axis: mean([found[axis] for found in walked.values()]) for axis in AXES if axis in axes}
-    wanted = tuple(a for a in order if a in axes) if not isinstance(order, str) else ()
-    if wanted not in walked or not set(order) <= set(AXES):
+    given = order if isinstance(order, (list, tuple)) else ()
+    wanted = tuple(a for a in given if a in axes)
+    if wanted not in walked or not all(a in AXES for a in given):
         raise InputError(
             f'order must be "mean" or name each of {", ".join(map(repr, axes))} once, first to last; got {order!r}.'
         )

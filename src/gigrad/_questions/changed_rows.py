@@ -12,24 +12,28 @@ from .._common import display
 from .._explain.explainer import Explainer
 from .._io.tables import Rows, read_rows
 from ..errors import InputError
-from ..graph import Array
 
 Edit = dict[int, float]
 """The encoded new values of some columns."""
 
 
-def raw_value(explainer: Explainer, column: int, value: float) -> Any:
-    """An encoded value as a table holds it: a label for a code, a number as it is, None where it is missing."""
+def raw_value(explainer: Explainer, row: Rows, column: int, value: float) -> Any:
+    """An encoded value as a table holds it: a label for a code, a number as it is, None where it is missing.
+
+    A label that the model does not hold is looked up in the row, then in the reference.
+    """
     if np.isnan(value):
         return None
     known = explainer.scorer.graph.columns[column]
-    if known.kind != "category":
+    if known.kind != "category" or known.labels is None:
         return int(value) if value == int(value) else value
-    if known.labels is not None and known.known_as == "label":
+    if known.known_as == "label" and value >= 0:
         label = known.labels[int(value)]
-        return label.item() if isinstance(label, np.generic) else label
-    at = int(np.flatnonzero(explainer.reference.matrix[:, column] == value)[0])
-    return display.column(explainer.reference.table, column)[at]
+    else:
+        holder = row if row.matrix[0, column] == value else explainer.reference
+        at = int(np.flatnonzero(holder.matrix[:, column] == value)[0])
+        label = display.column(holder.table, column)[at]
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def changed(explainer: Explainer, row: Rows, edits: Sequence[Edit]) -> Rows:
@@ -37,7 +41,7 @@ def changed(explainer: Explainer, row: Rows, edits: Sequence[Edit]) -> Rows:
     table = _repeated(row.table, len(edits))
     for column in sorted({c for edit in edits for c in edit}):
         at = [i for i, edit in enumerate(edits) if column in edit]
-        values = [raw_value(explainer, column, edits[i][column]) for i in at]
+        values = [raw_value(explainer, row, column, edits[i][column]) for i in at]
         table = _written(table, column, at, values)
     rows = read_rows(table, explainer.scorer.graph, what="the changed row")
     wanted = np.repeat(row.matrix, len(edits), axis=0)
@@ -50,14 +54,6 @@ def changed(explainer: Explainer, row: Rows, edits: Sequence[Edit]) -> Rows:
             "values in rules, or freeze it."
         )
     return Rows(rows.matrix, rows.table, row.names)
-
-
-def encoded(row: Array, edits: Sequence[Edit]) -> Array:
-    """The row with each edit applied, as an encoded matrix (edits, p)."""
-    out = np.repeat(row[None], len(edits), axis=0)
-    for i, edit in enumerate(edits):
-        out[i, list(edit)] = list(edit.values())
-    return out
 
 
 def _repeated(table: Any, times: int) -> Any:

@@ -70,20 +70,20 @@ class Comparison:
 
     def __repr__(self) -> str:
         d = self.difference
+        if not len(self):
+            return "Comparison of 0 rows"
         scale = float(max(np.abs(d.values).max(initial=0.0), np.abs(d.predictions).max(initial=0.0)))
         places = display.decimals(scale)
-        champion, challenger, apart = (
-            float(e.predictions.mean()) if len(self) else 0.0 for e in (self.champion, self.challenger, d)
-        )
+        champion, challenger, apart = (float(e.predictions.mean()) for e in (self.champion, self.challenger, d))
         rows = "row" if len(self) == 1 else "rows"
         lines = [
             f"Comparison of {len(self):,} {rows}: mean score {challenger:.{places}f} (challenger) against "
             f"{champion:.{places}f} (champion), {display.credit(apart, places)}"
         ]
-        mean = d.values.mean(axis=0) if len(self) else np.zeros(d.shape[1])
-        if len(self) and not d.values.any() and not d.base_values.any():
+        mean = d.values.mean(axis=0)
+        if not d.values.any() and not d.base_values.any():
             return f"{lines[0]}\n  both models score every row alike, for the same reasons"
-        parts = [("everyone", float(d.base_values.mean()) if len(self) else 0.0)]
+        parts = [("everyone", float(d.base_values.mean()))]
         names = display.short_names(d.feature_names, display.NAME_WIDTH)
         parts += [(names[j], float(mean[j])) for j in np.argsort(-np.abs(mean), kind="stable")[:8]]
         width = max(len(name) for name, _ in parts)

@@ -34,6 +34,10 @@ class Curve:
         The row's own value; None where it is missing.
     missing : float
         The score where the value is missing; NaN where the model takes no missing value.
+    low, high : float
+        The range of the reference's numbers and the row's own.
+    whole : bool
+        Whether these are all whole numbers.
     """
 
     name: str
@@ -43,6 +47,9 @@ class Curve:
     scores: Array
     now: Any
     missing: float
+    low: float = -np.inf
+    high: float = np.inf
+    whole: bool = False
 
     def __call__(self, values: Any) -> Array:
         """The score at some numbers; only for a curve of steps."""
@@ -63,21 +70,24 @@ def curve_of(field: Field, column: int) -> Curve:
         rows[:, column] = values
         return value_of(field.node, {field.source: rows})[:, 0]
 
-    shown = None if np.isnan(now) else raw_value(field.explainer, column, float(now))
+    shown = None if np.isnan(now) else raw_value(field.explainer, field.given, column, float(now))
     missing = float(score([np.nan])[0]) if field.columns[column].may_be_missing else float("nan")
     if field.is_category(column):
         codes = np.unique(np.append(field.held(column), [] if np.isnan(now) else [now]))
-        codes = codes[codes >= 0]
-        labels = np.array([raw_value(field.explainer, column, c) for c in codes] + [None], dtype=object)[:-1]
+        codes = codes[(codes >= 0) | (codes == now)]
+        raw = [raw_value(field.explainer, field.given, column, float(c)) for c in codes]
+        labels = np.array([*raw, None], dtype=object)[:-1]
         return Curve(name, "labels", np.zeros(0), labels, score(codes), shown, missing)
+    held = np.append(field.held(column), [] if np.isnan(now) else [now])
+    low, high = float(held.min(initial=np.inf)), float(held.max(initial=-np.inf))
+    seen = (low, high, bool((held == np.rint(held)).all())) if len(held) else ()
     edges = thresholds(field.node, field.source, column)
     if not field.smooth[column]:
         values = np.append(edges, np.nextafter(edges[-1], np.inf) if len(edges) else 0.0)
         scores = score(values)
         kept = np.flatnonzero(np.append(np.diff(scores) != 0.0, True))  # the last value of each run of one score
-        return Curve(name, "steps", edges[kept[:-1]], values[kept], scores[kept], shown, missing)
-    held = np.append(field.held(column), [] if np.isnan(now) else [now])
-    inside = edges[(edges >= held.min()) & (edges < held.max())]
-    spread = np.linspace(held.min(), held.max(), SAMPLED)
+        return Curve(name, "steps", edges[kept[:-1]], values[kept], scores[kept], shown, missing, *seen)
+    inside = edges[(edges >= low) & (edges < high)]
+    spread = np.linspace(low, high, SAMPLED if len(held) else 0)
     values = np.unique(np.concatenate([spread, inside, np.nextafter(inside, np.inf), [] if np.isnan(now) else [now]]))
-    return Curve(name, "points", inside, values, score(values), shown, missing)
+    return Curve(name, "points", inside, values, score(values), shown, missing, *seen)

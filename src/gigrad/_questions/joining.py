@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..errors import InputError
+from ..errors import InputError, kind_of
 from ..graph import Concat, Graph, Transform
 from ..importers import import_model
 
@@ -27,6 +27,10 @@ def mapped(graph: Graph, step: Any, what: str) -> Graph:
     """The graph with a transform or a fitted calibrator applied to its score; unchanged if `step` is None."""
     if step is None:
         return graph
+    if not isinstance(step, Transform) and isinstance(step, (str, bytes, int, float, Sequence, Mapping)):
+        raise InputError(
+            f"{what}: scores are mapped by a transform such as a SmoothedECDF, or a calibrator; got {kind_of(step)}."
+        )
     above = graph.then(step if isinstance(step, Transform) else import_model(step))
     if above.score.width != 1:
         raise InputError(f"{what} must map a score to one number; {above.label} gives {above.score.width}.")

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._explain.explainer import Explainer
+from .._io.tables import Rows
 from ..engine import categories_read
 from ..errors import InputError
 from ..graph import Array, Column, Input, Node, TreeEnsemble, topological
@@ -95,8 +96,13 @@ class Field:
     """The moves that are possible from one row, and their costs relative to the reference."""
 
     explainer: Explainer
-    row: Array
+    given: Rows
     prices: dict[str, float]
+
+    @property
+    def row(self) -> Array:
+        """The row, encoded, (p,)."""
+        return np.asarray(self.given.matrix[0])
 
     @property
     def node(self) -> Node:
@@ -153,11 +159,13 @@ class Field:
         """The numbers that a column may take: as declared, else those of its kind, within the reference's range."""
         held = self.held(column)
         now = self.row[column]
-        low = float(held.min()) if rule.low is None else rule.low
-        high = float(held.max()) if rule.high is None else rule.high
         name = self.explainer.reference.names[column]
         if rule.values is not None:
-            return Grid(None, np.unique(np.asarray(rule.values, np.float64)), low, high)
+            held = np.unique(np.asarray(rule.values, np.float64))
+        low = float(held.min(initial=np.inf)) if rule.low is None else rule.low
+        high = float(held.max(initial=-np.inf)) if rule.high is None else rule.high
+        if rule.values is not None:
+            return Grid(None, held, low, high)
         if rule.step is not None:
             return Grid(rule.step, None, low, high)
         choice = self.explainer.choice.discrete

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,13 +43,18 @@ class Rule:
         return {n: list(v) if isinstance(v, tuple) else v for n, v in found.items() if v is not None and v != "any"}
 
 
-def read_rules(rules: Mapping[str, Any] | None, names: Sequence[str]) -> dict[str, Rule]:
-    """The rule of every column; an InputError says what is wrong with one."""
+def read_rules(
+    rules: Mapping[str, Any] | None, names: Sequence[str], categories: Collection[str] = ()
+) -> dict[str, Rule]:
+    """The rule of every column, some of which are categories; an InputError says what is wrong with one."""
     given = checks.mapping(rules, "rules", '{"income": "frozen", "debt": "down"}') if rules is not None else {}
     for name in given:
         if name not in names:
             raise InputError(f"rules must name columns of the model; {name!r} is not one.{display.near(name, names)}")
-    return {name: _read(name, given.get(name, "any")) for name in names}
+    read = {name: _read(name, given.get(name, "any")) for name in names}
+    for name in given:
+        (_check_category if name in categories else _check_number)(name, read[name])
+    return read
 
 
 def _read(name: str, given: Any) -> Rule:
@@ -70,10 +75,28 @@ def _read(name: str, given: Any) -> Rule:
             wanted = "a positive number" if word == "step" else "a finite number"
             raise InputError(f"{word} of {name!r} must be {wanted}; got {value!r}.")
     values = words.get("values")
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
     if values is not None and (isinstance(values, str) or not isinstance(values, Sequence)):
         raise InputError(f"values of {name!r} must be a list; got {values!r:.80}.")
     numbers = {word: words.get(word) for word in ("step", "low", "high")}
     return Rule(direction, **numbers, values=None if values is None else tuple(values))
+
+
+def _check_category(name: str, rule: Rule) -> None:
+    if rule.direction in ("up", "down") or (rule.step, rule.low, rule.high) != (None, None, None):
+        raise InputError(
+            f'{name!r} is a category, which has no order: its rule may be "frozen", "any" or {{"values": [...]}}; '
+            f"got {rule.as_record()!r:.80}."
+        )
+
+
+def _check_number(name: str, rule: Rule) -> None:
+    if rule.low is not None and rule.high is not None and rule.low > rule.high:
+        raise InputError(f"low of {name!r} must not be above its high; got {rule.low!r} and {rule.high!r}.")
+    for value in rule.values or ():
+        if not checks.is_number(value) or not np.isfinite(value):
+            raise InputError(f"values of {name!r} must be finite numbers; got {value!r:.80}.")
 
 
 @dataclass(frozen=True, eq=False)

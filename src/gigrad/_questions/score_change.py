@@ -163,9 +163,10 @@ class ScoreChange:
 
     def __repr__(self) -> str:
         n = len(self)
-        mean = self.flat.mean(axis=0) if n else np.zeros(len(self.parts))
-        totals = self.totals.mean(axis=0) if n else np.zeros(len(self.steps))
-        first, last = (float(v.mean()) if n else 0.0 for v in (self.before, self.after))
+        if not n:
+            return "0 customers"
+        mean, totals = self.flat.mean(axis=0), self.totals.mean(axis=0)
+        first, last = float(self.before.mean()), float(self.after.mean())
         places = display.decimals(float(max(np.abs(mean).max(initial=0.0), abs(last - first))))
         whose = f"customer {self.ids[0]}: score" if n == 1 else f"{n:,} customers: mean score"
         change = display.credit(last - first, places)

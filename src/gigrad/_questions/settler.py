@@ -40,7 +40,7 @@ TOGETHER = 2**20
 """Credits of single references that are worked on at once, for the rows of a table: 8 MB of each kind of them."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Settled:
     """Explanations against as many references as it took to settle the reasons.
 
@@ -68,6 +68,18 @@ class Settled:
     references: Ints
     confidence: Array
     of: int
+
+    def __len__(self) -> int:
+        return len(self.references)
+
+    def __repr__(self) -> str:
+        n, whole = len(self), int((self.references == self.of).sum())
+        if not n:
+            return "Settled: 0 rows"
+        took = f"{self.references.mean():,.0f} of {self.of:,} references a row in the mean"
+        sure = f", the others at a confidence of {self.confidence.min():.5g}" if whole < n else ""
+        rows = "row" if n == 1 else "rows"
+        return f"Settled: {n:,} {rows}, {took}; {whole:,} took all{sure}\n{self.explanation!r}"
 
 
 class Drawn(NamedTuple):
@@ -159,8 +171,10 @@ class Settler:
         cls, explainer: Explainer, confidence: float, top: int, tie: float, higher_is_better: bool | None, seed: int
     ) -> Settler:
         """The settler for an explainer: the order of drawing, and the regressors that all rows share."""
-        if not isinstance(explainer, Explainer) or explainer.scorer.node.width != 1:
+        if not isinstance(explainer, Explainer):
             raise InputError(f"settle must be given an Explainer of one output; got {kind_of(explainer)}.")
+        if explainer.scorer.node.width != 1:
+            raise InputError("settle is about one score; build the explainer with target=.")
         sure = 1.0 if checks.is_number(confidence) and confidence == 1 else checks.inside(confidence, "confidence")
         sign = adverse_sign(agreed_direction(explainer.provenance["reference"], higher_is_better))
         top, tie, seed = checks.whole(top, "top"), checks.target(tie, "tie"), checks.seed(seed)
@@ -254,7 +268,7 @@ class Settler:
         explainer, scorer = self.explainer, self.explainer.scorer
         scores, count = scorer.scores(rows), len(self.starts)
         scorer.refuse_ignored(explainer.reference, rows)
-        found: list[_Found] = []
+        found = [_Found(np.zeros((0, self.plan.features)), np.zeros(0), np.zeros(0, np.int64))]
         width = (self.drawing.first + self.plan.looks[0] if self.plan.looks else count) * self.plan.features
         step = max(TOGETHER // max(width, 1), 1)
         for r in range(0, len(rows), step):

@@ -195,8 +195,8 @@ def what_if(
     line, better = _cutoff(explainer, cutoff, higher_is_better)
     rows = _one_row(explainer, row)
     names = explainer.reference.names
-    declared = read_rules(rules, names)
-    field = Field(explainer, rows.matrix[0], _prices(prices, names))
+    field = Field(explainer, rows, _prices(prices, names))
+    declared = read_rules(rules, names, {n for j, n in enumerate(names) if field.is_category(j)})
     score = float(explainer.scorer.own(rows)[0, 0])
     passes = bool(passing(np.array([score]), line, better)[0])
     curves = {names[j]: curve_of(field, j) for j, c in enumerate(field.columns) if c.kind != "unused"}
@@ -254,8 +254,8 @@ def _change(explainer: Explainer, rows: Rows, found: Found) -> Change:
     columns = list(found.edit)
     return Change(
         tuple(rows.names[c] for c in columns),
-        tuple(raw_value(explainer, c, float(rows.matrix[0, c])) for c in columns),
-        tuple(raw_value(explainer, c, v) for c, v in found.edit.items()),
+        tuple(raw_value(explainer, rows, c, float(rows.matrix[0, c])) for c in columns),
+        tuple(raw_value(explainer, rows, c, v) for c, v in found.edit.items()),
         own,
         found.cost,
         found.complete,
