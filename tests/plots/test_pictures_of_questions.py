@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from made import made
@@ -9,6 +12,7 @@ from pictured import made_change, made_comparison, made_interactions, made_what_
 from unchecked import unchecked
 
 from gigrad import InputError, plots
+from gigrad._questions.curves import Curve
 
 
 def test_change_goes_from_before_to_after_step_by_step() -> None:
@@ -56,6 +60,48 @@ def test_what_if_draws_curves_with_the_row_the_cutoff_and_the_change() -> None:
     assert all(ax.lines[0].get_ydata()[0] == 0.35 for ax in figure.axes)
     with pytest.raises(InputError, match=r"draws a result of gigrad.what_if"):
         plots.what_if(unchecked(made()))
+
+
+def drawn(curve: Curve) -> Any:
+    """The picture of one curve."""
+    return plots.what_if(replace(made_what_if(), curves={curve.name: curve}, single=())).axes[0]
+
+
+def test_what_if_draws_no_numbers_that_there_are_not() -> None:
+    """Amounts are not drawn far below the least there is, and counts change half-way between whole numbers."""
+    amount = Curve("amount", "steps", np.array([100.5, 9000.5]), np.array([100.5, 9000.5, 9001.0]),
+                   np.array([0.9, 0.6, 0.2]), 5000, np.nan, 50.0, 20000.0, True)  # fmt: skip
+    ax = drawn(amount)
+    edges = ax.patches[0].get_data().edges
+    assert edges[0] >= 50 - 0.02 * 8900
+    assert [t for t in ax.get_xticks() if ax.get_xlim()[0] <= t < 0] == []
+    counted = Curve("count", "steps", np.array([0.0, 1.999]), np.array([0.0, 1.999, 2.0]), np.array([0.9, 0.6, 0.2]),
+                    0, np.nan, 0.0, 3.0, True)  # fmt: skip
+    ax = drawn(counted)
+    np.testing.assert_allclose(ax.patches[0].get_data().edges, [-0.5, 0.5, 1.5, 2.5])
+    ax.figure.canvas.draw()
+    assert all(t == round(t) for t in ax.get_xticks())
+
+
+def test_what_if_names_the_few_of_many_categories_that_matter() -> None:
+    labels = np.array([f"state {i}" for i in range(50)], object)
+    ax = drawn(Curve("state", "labels", np.zeros(0), labels, np.cos(np.arange(50.0)), "state 7", np.nan))
+    named = [t.get_text() for t in ax.get_xticklabels()]
+    assert "state 7" in named
+    assert len(named) <= 4
+    places = ax.lines[1].get_ydata()
+    assert (np.diff(places) >= 0).all()
+    assert ax.lines[2].get_ydata()[0] == made_what_if().score
+
+
+def test_numbers_beyond_intervals_have_room() -> None:
+    found = made_change()
+    spread = np.where(np.arange(len(found)) % 2, 20.0, -20.0)  # much wider than the mean
+    ax = plots.change(replace(found, values=found.values * spread[:, None, None]), top=2)
+    low, high = ax.get_xlim()
+    reaches = [x for line in ax.lines for x in line.get_xdata()]
+    assert low < min(reaches) - 0.1 * (max(reaches) - min(reaches))
+    assert high > max(reaches) + 0.1 * (max(reaches) - min(reaches))
 
 
 def test_interactions_show_the_matrix_and_the_credits() -> None:

@@ -51,13 +51,13 @@ def change(found: ScoreChange, *, top: int = 4, level: float = 0.95, bootstrap: 
     labels = ["before", *(line.label for line in lines), "after"]
     ax = style.listed_axes(labels, 0.34) if ax is None else style.given_axes(ax)
     places = display.decimals(float(np.abs(size).max(initial=abs(last - first))))
-    draw_frame(ax, first, last, ends, places)
+    intervals = np.stack([low, high], axis=1) + (ends - size)[:, None]
+    draw_frame(ax, first, last, ends, places, intervals[np.isfinite(intervals)].tolist())
     for i, line in enumerate(lines):
         if line.total is not None:
             _heading(ax, i + 1, line.total, places)
         elif line.part.any():
-            moved = (float(ends[i] + low[i] - size[i]), float(ends[i] + high[i] - size[i]))
-            reach = None if np.isnan(low[i]) else moved
+            reach = None if np.isnan(low[i]) else (float(intervals[i, 0]), float(intervals[i, 1]))
             draw_bar(ax, i + 1, float(ends[i] - size[i]), float(ends[i]), float(size[i]), places, reach)
     style.name_rows(ax, labels)
     for line, text in zip(lines, ax.get_yticklabels()[1:-1], strict=True):

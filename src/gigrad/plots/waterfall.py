@@ -68,9 +68,12 @@ def _bars(e: Explanation, top: int) -> list[tuple[str, float]]:
     return bars
 
 
-def draw_frame(ax: Any, base: float, prediction: float, ends: Any, places: int) -> None:
-    """Set limits with room for the numbers; draw the two scores, and the lines that join one bar to the next."""
-    low, high = min([base, *ends]), max([base, *ends])
+def draw_frame(ax: Any, base: float, prediction: float, ends: Any, places: int, reach: Any = ()) -> None:
+    """Set limits with room for the numbers; draw the two scores, and the lines that join one bar to the next.
+
+    `reach` holds the ends of all intervals.
+    """
+    low, high = min([base, *ends, *reach]), max([base, *ends, *reach])
     room = 0.16 * (high - low or 1.0)
     ax.set_xlim(low - room, high + room)
     for y, score in ((0, base), (len(ends) + 1, prediction)):
