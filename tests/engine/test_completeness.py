@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingRegressor
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
@@ -65,6 +65,18 @@ def test_a_rank_on_close_pairs() -> None:
     rank = gig.SmoothedECDF.fit(model.predict_proba(X)[:, 1])
     e = gig.explain(model, X[:12], X[12:40], output=rank)
     assert np.abs(e.gap).max() <= 1e-9
+
+
+def test_a_score_of_zero_but_for_rounding_is_no_cause_of_a_warning(recwarn: Any) -> None:
+    """Votes of pure leaves that add up to 0 for one row and to 1e-17 for another: no credit can be relative to that."""
+    rng = np.random.default_rng(2)
+    draws = [rng.integers(0, 2, 120), rng.integers(0, 2, 120), rng.integers(0, 5, 120), rng.normal(size=120).round(1)]
+    rows = np.column_stack(draws).astype(float)
+    votes = ExtraTreesClassifier(10, random_state=0).fit(rows, rows[:, 0] + rows[:, 2] + rng.normal(size=120) > 2.5)
+    rank = gig.SmoothedECDF.fit(votes.predict_proba(rows)[:, 1], knots=5)
+    e = gig.explain_pairs(votes, rows[:60], rows[60:], output=rank)
+    assert np.abs(e.gap).max() <= 1e-14
+    assert not recwarn
 
 
 # ------------------------------------------------------------ no engine is exempt

@@ -67,6 +67,7 @@ def _completed(found: Credits, node: Node, source: Input, paths: Paths, settings
     if not settings.quiet:
         _warn_of_endless(endless)
         limit = np.maximum(allowed, limits.GAP_CAUTION * noise)  # the error counts the gap that many times
+        limit = np.maximum(limit, _rounding_of_scores(starts, ends))
         _warn(np.where(endless, 0.0, found.error - found.sampled), np.where(endless, 0.0, limit))
         warn_of_sampling(found, settings.corner_tol)
     return replace(found, error=np.where(endless, np.inf, found.error)) if endless.any() else found
@@ -100,6 +101,13 @@ def _rounding_of_trees(node: Node, source: Input) -> float:
         if isinstance(term, TreeEnsemble) and term.source is source and len(term.roots):
             total += float(np.abs(matrix).max()) * eps * len(term.roots) * float(np.abs(term.values).max(initial=0.0))
     return total
+
+
+def _rounding_of_scores(starts: Array, ends: Array) -> Array:
+    """The rounding of the largest score, (k,): scores that are 0 but for it, as those of a rank 0, cannot be exact."""
+    scores = np.abs(np.concatenate([starts, ends]))
+    largest: Array = np.max(scores, axis=0, where=np.isfinite(scores), initial=0.0)
+    return float(np.finfo(np.float64).eps) * largest
 
 
 def _walk_again(
