@@ -139,3 +139,18 @@ def test_one_output_of_several() -> None:
     )  # fmt: skip
     with pytest.raises(gig.UnsupportedModelError, match="it jumps with 'x1'"):
         gig.explain(graph, ENDS[:, :2] * 3, STARTS[:, :2] * 3)
+
+
+def test_a_module_that_changes_its_input_in_place() -> None:
+    def forward(x: Any) -> Any:
+        x[:, 0] *= 3.0
+        return x.sum(dim=1)
+
+    e = gig.explain_pairs(gig.function(forward, "autograd", 4), STARTS, ENDS[:5])
+    np.testing.assert_allclose(e.values, (ENDS[:5] - STARTS) * [3.0, 1.0, 1.0, 1.0], atol=1e-12)
+
+
+def test_a_module_of_which_torch_has_no_gradient() -> None:
+    step = Bent(lambda z: torch.heaviside(z, torch.ones(1, dtype=z.dtype))).eval()
+    with pytest.raises(gig.UnsupportedModelError, match=r"Bent must have a gradient .*heaviside is not impl"):
+        gig.explain(step, ENDS, STARTS)

@@ -76,10 +76,17 @@ class TorchGradient:
 
         tensor = torch.from_numpy(np.array(x, np.float64)).requires_grad_(True)
         with torch.enable_grad():
-            out = self.value.tensor(tensor)
+            out = self.value.tensor(tensor.clone())  # a copy, which a module may change in place
         if not out.requires_grad:  # a function that ignores its input
             return np.zeros_like(x)
-        (gradient,) = torch.autograd.grad(out, tensor, torch.from_numpy(np.array(cotangent)), allow_unused=True)
+        try:
+            (gradient,) = torch.autograd.grad(out, tensor, torch.from_numpy(np.array(cotangent)), allow_unused=True)
+        except RuntimeError as error:
+            raise UnsupportedModelError(
+                f"{self.value.label} must have a gradient that torch can compute; torch says: "
+                f"{str(error).splitlines()[0].rstrip('.')}. Replace what has none by something continuous, or give "
+                "the gradient: gigrad.function(value, gradient, columns)."
+            ) from error
         return np.zeros_like(x) if gradient is None else np.asarray(gradient.numpy())
 
 
