@@ -11,7 +11,7 @@ import pytest
 import xgboost
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeRegressor
 
 import gigrad as gig
@@ -74,6 +74,17 @@ def test_a_value_that_rounding_moves_over_a_threshold_is_said() -> None:
         explained = gig.explain_pairs(model, table[:1], table[1:])
     assert explained.gap.tolist() == [1.0]
     assert gig.explain_pairs(model, table[:1].astype(float), table[1:].astype(float)).gap.tolist() == [0.0]
+
+
+def test_trees_over_products_in_half_precision() -> None:
+    """What trees read of several columns is compared in double precision, as the trees are."""
+    table = COUNTS.astype("f2")
+    model = make_pipeline(PolynomialFeatures(2), StandardScaler(), DecisionTreeRegressor(max_depth=3, random_state=0))
+    model.fit(table, COUNTS[:, 0] * COUNTS[:, 1])
+    explained = gig.explain(model, table[:8], table[8:20])
+    in_double = gig.explain(model, table[:8].astype(float), table[8:20].astype(float))
+    np.testing.assert_array_equal(explained.values, in_double.values)
+    np.testing.assert_array_equal(explained.predictions, model.predict(table[:8]))
 
 
 @pytest.mark.parametrize("dtype", [">f8", ">f4", ">i8", ">i2"])

@@ -376,13 +376,14 @@ def _score_witness(node: Node, read: tuple[int, ...], prepare: Prepare, source: 
 
 @dataclass(frozen=True)
 class _Columns:
-    """Some columns of the transformed table."""
+    """Some columns of the transformed table, in double precision: the trees above are compared in it, too."""
 
     prepare: Prepare
     read: tuple[int, ...]
 
     def __call__(self, rows: Rows) -> Any:
-        return self.prepare(rows).matrix[:, list(self.read)]
+        wide = self.prepare.in_double(rows)
+        return (self.prepare(rows) if wide is None else wide).matrix[:, list(self.read)]
 
 
 @dataclass(frozen=True)
