@@ -62,6 +62,15 @@ def test_rows_beyond_the_cutoff_are_said() -> None:
     assert not said(gig.ReasonsWarning, gig.explain(MODEL, REFUSED, reference))
 
 
+def test_rows_beyond_a_reference_whose_cutoff_is_in_other_units_are_said() -> None:
+    reference = gig.references.approved(X, RISK, 0.6, higher_is_better=False)
+    e = gig.explain(MODEL, X[RISK < 0.1], reference, output="margin")
+    (message,) = said(gig.ReasonsWarning, e)
+    assert "score better than the reference" in message
+    assert not said(gig.ReasonsWarning, e, higher_is_better=False)  # who says it again means it
+    assert not said(gig.ReasonsWarning, gig.explain(MODEL, REFUSED, reference, output="margin"))
+
+
 # ---------------------------------------------------------------- texts
 
 
@@ -111,7 +120,8 @@ def test_a_text_for_either_side_holds_for_every_value() -> None:
     "name",
     ["age", "AGE", "applicantAge", "age_years", "Age (years)", "sex", "sex=female", "personal_status_sex", "SEX_2",
      "race", "Gender", "marital_status", "national-origin", "date_of_birth", "DOB", "religion", "is_pregnant",
-     "foreign_worker", "public assistance income"],
+     "foreign_worker", "public assistance income", "age_at_loan", "loan_applicant_age", "birth_year",
+     "place of birth", "is_female", "sex=male"],
 )  # fmt: skip
 def test_names_like_a_prohibited_basis(name: str) -> None:
     assert is_prohibited(name)
@@ -121,7 +131,7 @@ def test_names_like_a_prohibited_basis(name: str) -> None:
     "name",
     ["mortgage", "percentage", "average_balance", "language", "usage", "package", "stage", "Essex", "trace",
      "racecourse", "account_age", "age_of_oldest_account", "vehicleAge", "credit_age_months", "colorado", "agent",
-     "x1", "embrace"],
+     "x1", "embrace", "vehicle_age_at_loan", "customer_account_age"],
 )  # fmt: skip
 def test_names_that_only_contain_one(name: str) -> None:
     assert not is_prohibited(name)

@@ -26,8 +26,9 @@ score better than its mean."""
 
 PROHIBITED = (
     "sex", "gender", "race", "ethnicity", "ethnic", "color", "colour", "religion", "religious", "nationality",
-    "national origin", "foreign worker", "marital", "married", "pregnant", "pregnancy", "age", "birthday", "birthdate",
-    "birth date", "date of birth", "dob", "disability", "disabled", "public assistance", "sexual orientation",
+    "national origin", "foreign worker", "marital", "married", "marriage", "pregnant", "pregnancy", "age", "birth",
+    "birthday", "birthdate", "birthyear", "dob", "yob", "male", "female", "disability", "disabled",
+    "public assistance", "sexual orientation",
 )  # fmt: skip
 """Column names, in whole words, of the bases prohibited by the Equal Credit Opportunity Act and similar laws."""
 
@@ -37,6 +38,11 @@ _OF_THINGS = frozenset({
     "tradeline", "vehicle",
 })  # fmt: skip
 """Words beside which an age is not that of a person."""
+
+_OF_PEOPLE = frozenset({
+    "applicant", "borrower", "client", "customer", "debtor", "guarantor", "owner", "person", "spouse",
+})  # fmt: skip
+"""Words in front of an age that make it that of a person, whatever else the name says: "loan_applicant_age"."""
 
 
 def warn_of_scores(e: Explanation, higher_is_better: bool, asked: bool) -> None:
@@ -60,7 +66,7 @@ def warn_of_scores(e: Explanation, higher_is_better: bool, asked: bool) -> None:
         return
     ahead = (e.base_values - e.predictions) * adverse_sign(higher_is_better)
     better = int((ahead > 0).sum())
-    if better >= MOST_BETTER * size and reference.get("higher_is_better") is None:
+    if better >= MOST_BETTER * size and (reference.get("higher_is_better") is None or not asked):
         warn(
             f"{better} of the {size} explained rows score better than the reference they are compared with, by "
             f"{np.mean(ahead):.3g} on average; reasons are for those who score worse. Are the rows and the reference "
@@ -119,4 +125,11 @@ def is_prohibited(name: str) -> bool:
     words = re.findall(r"[a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name)).lower())
     said = f" {' '.join(words)} "
     found = {basis for basis in PROHIBITED if f" {basis} " in said}
-    return bool(found - {"age"}) or ("age" in found and not _OF_THINGS & set(words))
+    return bool(found - {"age"}) or ("age" in found and _is_of_a_person(words))
+
+
+def _is_of_a_person(words: Sequence[str]) -> bool:
+    """Whether the age in a name is that of a person: "age_at_loan" is, "account_age_at_loan" and "car_age" are not."""
+    before, _, after = ("", *words, "")[words.index("age") :][:3]
+    timed = after in ("at", "when") and before not in _OF_THINGS
+    return before in _OF_PEOPLE or timed or not _OF_THINGS & set(words)
