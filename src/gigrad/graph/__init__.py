@@ -14,7 +14,8 @@ from .normalize import Normalized
 from .polynomials import PiecewisePolynomial
 from .rewire import attach, rewire
 from .row_steps import ChainedFill, UnitRows
-from .smooth import Affine, Elementwise, LogSoftmax, Opaque, PiecewiseLinear, Product, Shares, Softmax, Sum
+from .shares import LogSoftmax, Shares, Softmax
+from .smooth import Affine, Elementwise, Opaque, PiecewiseLinear, Product, Sum
 from .switch import Switch, switched
 from .targets import Opposite, Times
 from .trees import TreeEnsemble

@@ -13,7 +13,8 @@ from ..errors import InputError
 from .assembly import DTYPES, Arrays, join
 from .node import Array, Node, Smooth
 from .rewire import with_parents
-from .smooth import Elementwise, LogSoftmax, PiecewiseLinear, Softmax
+from .shares import LogSoftmax, Softmax
+from .smooth import Elementwise, PiecewiseLinear
 from .trees import TreeEnsemble
 
 
