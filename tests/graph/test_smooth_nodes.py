@@ -7,32 +7,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+from node_table import SCALE, smooth_nodes
 
 import gigrad as gig
 from gigrad.graph import (
     Affine,
     Array,
     ChainedFill,
-    Concat,
     Elementwise,
     Factor,
     Fill,
     Input,
     IsMissing,
     KernelMachine,
-    LogSoftmax,
     Lookup,
-    Normalized,
     Opaque,
     PiecewiseLinear,
-    Product,
-    Select,
     Smooth,
     Softmax,
-    Sum,
-    Switch,
-    UnitRows,
-    WeightedMedian,
+    evaluate,
 )
 from gigrad.graph.erf import erf
 from gigrad.graph.functions import FUNCTIONS
@@ -40,36 +33,9 @@ from gigrad.graph.kernel_machine import PROFILES
 
 RNG = np.random.default_rng(0)
 X, Y = Input(3), Input(3)
-SUPPORT, SCALE = RNG.normal(size=(7, 3)), np.array([0.5, 1.0, 1.5])
-
-
-def kernel(*factors: Factor) -> KernelMachine:
-    return KernelMachine(X, SUPPORT, RNG.normal(size=(2, 7)), np.array([0.1, 0.2]), factors)
-
-
-NODES: dict[str, Smooth] = {
-    "affine": Affine(X, RNG.normal(size=(4, 3)), RNG.normal(size=4)),
-    "piecewise": PiecewiseLinear(X, np.array([-1.0, 0.2, 1.0]), np.array([0.0, 2.0, 1.0])),
-    "softmax": Softmax(X),
-    "log_softmax": LogSoftmax(X),
-    "layer_norm": Normalized(X, True, 1e-5),
-    "rms_norm": Normalized(X, False, 1e-7),
-    "l1_rows": UnitRows(X, "l1"),
-    "l2_rows": UnitRows(X, "l2"),
-    "median": WeightedMedian(X, np.array([0.5, 0.2, 0.4])),
-    "chained_fill": ChainedFill(X, np.zeros(3), np.array([2]), np.array([[0.5, -1.0, 0.0]]), np.array([0.3])),
-    "sum": Sum((X, Y, X)),
-    "product": Product(X, Y),
-    "product_by_a_column": Product(X, Select(Y, (0,))),
-    "product_of_a_column": Product(Select(X, (1,)), Y),
-    "concat": Concat((X, Y)),
-    "select_twice": Select(X, (2, 0, 2)),
-    "fill": Fill(X, np.zeros(3)),
-    "switch": Switch(Input(1), (X, Y)),
-    "opaque": Opaque(X, 1, lambda x: (x**2).sum(axis=1, keepdims=True), lambda x, c: 2 * x * c),
-    "constant_kernel": kernel(),
-    "product_of_kernels": kernel(Factor("gaussian", SCALE), Factor("linear", SCALE, 2.0), Factor("matern52", SCALE)),
-} | {f"kernel_{name}": kernel(Factor(name, SCALE, 0.3, 3.0)) for name in PROFILES}
+NODES: dict[str, Smooth] = smooth_nodes(X, Y) | {
+    "opaque": Opaque(X, 1, lambda x: (x**2).sum(axis=1, keepdims=True), lambda x, c: 2 * x * c)
+}
 
 
 def inputs_of(node: Smooth, rows: int = 5) -> list[Array]:
@@ -88,6 +54,21 @@ def test_pullbacks_agree_with_finite_differences(name: str) -> None:
         ends = [node.forward(*inputs[:i], value + s * h * direction, *inputs[i + 1 :]) for s in (1.0, -1.0)]
         slope = ((ends[0] - ends[1]) / (2 * h) * cotangent).sum(axis=1)
         np.testing.assert_allclose((pulled[i] * direction).sum(axis=1), slope, rtol=1e-6, atol=1e-8)
+
+
+X_IN_2, Y_IN_2 = (PiecewiseLinear(source, np.array([-2.0, 2.0]), np.array([-2.0, 2.0])) for source in (X, Y))
+BOUNDED: dict[str, Smooth] = smooth_nodes(X_IN_2, Y_IN_2) | {f: Elementwise(X_IN_2, f, 0.3) for f in FUNCTIONS}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_values_lie_within_the_bounds_of_a_node(name: str) -> None:
+    node = BOUNDED[name]
+    with np.errstate(all="ignore"):
+        value = evaluate((node,), {source: RNG.uniform(-2.0, 2.0, (500, 3)) for source in (X_IN_2, Y_IN_2)})[node]
+    low, high = node.bounds
+    assert low.shape == high.shape == (node.width,)
+    assert not (value < low - 1e-12).any()
+    assert not (value > high + 1e-12).any()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -129,8 +110,10 @@ def test_functions_do_not_overflow() -> None:
 
 def test_kernels_by_hand() -> None:
     x = RNG.normal(size=(4, 3))
-    distance = np.sqrt((((x[:, None] - SUPPORT) * SCALE) ** 2).sum(axis=2))
-    product = 0.3 + (x * SCALE) @ SUPPORT.T
+    kernels = {name: node for name in PROFILES if isinstance(node := NODES[f"kernel_{name}"], KernelMachine)}
+    support = kernels["gaussian"].support
+    distance = np.sqrt((((x[:, None] - support) * SCALE) ** 2).sum(axis=2))
+    product = 0.3 + (x * SCALE) @ support.T
     r3, r5 = np.sqrt(3) * distance, np.sqrt(5) * distance
     by_hand = {
         "gaussian": np.exp(-(distance**2)),
@@ -144,13 +127,12 @@ def test_kernels_by_hand() -> None:
     }
     assert set(by_hand) == set(PROFILES)
     for name, values in by_hand.items():
-        node = NODES[f"kernel_{name}"]
-        assert isinstance(node, KernelMachine)
+        node = kernels[name]
         np.testing.assert_allclose(node.forward(x), values @ node.weight.T + node.bias, rtol=1e-12, atol=1e-13)
 
 
 def test_kernels_at_and_near_their_support_far_from_the_origin() -> None:
-    support = 1e4 + SUPPORT
+    support = 1e4 + RNG.normal(size=(7, 3))
     for name in ("gaussian", "exponential", "matern32"):
         node = KernelMachine(X, support, np.eye(7)[:1], np.zeros(1), (Factor(name, np.ones(3)),))
         np.testing.assert_allclose(node.forward(support[:1]), 1.0, rtol=1e-12)

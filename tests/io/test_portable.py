@@ -13,34 +13,26 @@ import pandas as pd
 import pytest
 import xgboost
 from forests import random_forest, random_rows, tree_explainer
+from node_table import smooth_nodes
 
 import gigrad as gig
 from gigrad import portable
 from gigrad.graph import (
     Affine,
-    ChainedFill,
     Column,
     Concat,
-    Elementwise,
     Fill,
     Graph,
     Input,
     IsMissing,
-    LogSoftmax,
     Lookup,
     Node,
-    Normalized,
     Opaque,
     PiecewiseLinear,
-    PiecewisePolynomial,
     Product,
     Select,
-    Shares,
     Softmax,
     Sum,
-    Switch,
-    UnitRows,
-    WeightedMedian,
     topological,
 )
 from gigrad.portable.nodes import NODES
@@ -59,38 +51,13 @@ def every_node() -> Graph:
     looked = Lookup(source, 2, rng.normal(size=(7, 3)), rng.normal(size=3), rng.normal(size=3))
     both = Product(Sum((numbers, looked, IsMissing(numbers))), Affine(looked, rng.normal(size=(1, 3)), np.ones(1)))
     trees = random_forest(rng, (columns[0], columns[0], columns[2]), source, outputs=3)
-    curves = PiecewisePolynomial(Select(numbers, (0,)), np.array([-1.0, 1.0]), rng.normal(size=(12, 2)))
-    shares = Shares(Softmax(trees), Affine(looked, np.zeros((1, 3)), np.ones(1)))
-    segment = random_forest(rng, (columns[0], columns[0], columns[2]), source)
-    switched = Switch(segment, (shares, Softmax(trees)))
-    wide = Concat(
-        (
-            Elementwise(both, "leaky_relu", 0.1),
-            switched,
-            LogSoftmax(trees),
-            curves,
-            Normalized(both, True, 1e-5),
-            UnitRows(both, "l2"),
-            WeightedMedian(both, np.ones(3)),
-            ChainedFill(both, np.zeros(3), np.array([1]), np.array([[0.5, 0.0, 1.0]]), np.zeros(1)),
-            _kernel_machine(looked),
-        )
-    )
+    wide = Concat((both, Softmax(trees), *smooth_nodes(numbers, looked).values()))
     score = PiecewiseLinear(
         Affine(wide, rng.normal(size=(2, wide.width)), np.zeros(2)), np.array([-9.0, 0, 9]), np.arange(3.0)
     )
     return Graph(
         columns, source, score, wide, ("no", "yes"), tuple(f"m{i}" for i in range(wide.width)), label="all of it"
     )
-
-
-def _kernel_machine(source: Node) -> Node:
-    from gigrad.graph import KernelMachine
-    from gigrad.graph.kernel_machine import Factor
-
-    rng = np.random.default_rng(1)
-    factors = (Factor("linear", np.ones(source.width), 0.5), Factor("polynomial", np.ones(source.width), 1.0, 2.0))
-    return KernelMachine(source, rng.normal(size=(4, source.width)), rng.normal(size=(2, 4)), np.zeros(2), factors)
 
 
 def same(a: Any, b: Any) -> bool:
@@ -126,7 +93,7 @@ def test_every_kind_of_node_comes_back_as_it_was(tmp_path: Path) -> None:
     graph.save(tmp_path / "g.gig")
     loaded = Graph.load(tmp_path / "g.gig")
     before, after = topological(graph.score, graph.margin), topological(loaded.score, loaded.margin)
-    assert {type(n).__name__ for n in before} == set(NODES), "a new kind of node must be added to every_node"
+    assert {type(n).__name__ for n in before} == set(NODES), "a new kind of node must be added to the table of nodes"
     assert [type(n) for n in before] == [type(n) for n in after]
     for old, new in zip(before, after, strict=True):
         for field in fields(old):

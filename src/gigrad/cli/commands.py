@@ -26,7 +26,7 @@ from ..batch.sources import Source
 from ..batch.targets import head_of_source
 from ..batch.tasks import RowReader, Task, check_on_error, credit_task, not_finite
 from ..errors import InputError, LedgerError, UnsupportedModelError
-from ..graph import Concat, Elementwise, Graph, Input, Select, TreeEnsemble, evaluate, topological
+from ..graph import Graph, TreeEnsemble, evaluate, topological
 from ..importers import import_model
 from .build import build_explainer, build_model, ingredients, is_explainer
 from .config import Config
@@ -351,9 +351,8 @@ def _parts(graph: Graph) -> str:
     for node in topological(graph.score, graph.margin):
         if isinstance(node, TreeEnsemble):
             counts["trees"] = counts.get("trees", 0) + len(node.roots)
-        elif not isinstance(node, (Input, Select, Concat)):
-            name = node.name if isinstance(node, Elementwise) else type(node).__name__
-            counts[name] = counts.get(name, 0) + 1
+        elif node.summary_name:
+            counts[node.summary_name] = counts.get(node.summary_name, 0) + 1
     return ", ".join(f"{n:,} {name}" if n > 1 or name == "trees" else name for name, n in counts.items()) or "nothing"
 
 

@@ -14,6 +14,8 @@ from .normal_quantile import normal_quantile
 
 _SQRT_HALF = np.sqrt(0.5)
 _SQRT_2_PI = np.sqrt(2.0 / np.pi)
+POSITIVE = float(np.finfo(np.float32).tiny)
+"""A lower bound of probabilities that are never zero but by underflow, which float32 has below this."""
 
 
 def _never(parameter: float) -> bool:
@@ -40,7 +42,9 @@ class Function:
     slope_of_value : callable, optional
         The slope from the value, where that saves computing the function again.
     monotone : callable
-        Whether the function is monotone, given its parameter.
+        Whether the function never falls, given its parameter.
+    least : float
+        A lower bound of its values.
     """
 
     value: Callable[[Array, float], Array]
@@ -50,6 +54,7 @@ class Function:
     bends_over_one: bool = False
     slope_of_value: Callable[[Array], Array] | None = None
     monotone: Callable[[float], bool] = _never
+    least: float = -np.inf
 
 
 def sigmoid(x: Array) -> Array:
@@ -141,7 +146,7 @@ FUNCTIONS: dict[str, Function] = {
         lambda x, a: np.where(x > 0, 1.0, a * np.exp(np.minimum(x, 0.0))),
         (0.0,),
         bends_over_one=True,
-        monotone=_always,
+        monotone=lambda alpha: alpha >= 0.0,
     ),
     "tanh": Function(
         lambda x, _: kernels.tanh(x),
@@ -156,9 +161,14 @@ FUNCTIONS: dict[str, Function] = {
         bends_over_one=True,
         slope_of_value=lambda y: y * (1.0 - y),
         monotone=_always,
+        least=POSITIVE,
     ),
     "softplus": Function(
-        lambda x, _: np.logaddexp(0.0, x), lambda x, _: sigmoid(x), bends_over_one=True, monotone=_always
+        lambda x, _: np.logaddexp(0.0, x),
+        lambda x, _: sigmoid(x),
+        bends_over_one=True,
+        monotone=_always,
+        least=POSITIVE,
     ),
     "normal_cdf": Function(
         lambda x, _: _normal(x),
@@ -176,6 +186,7 @@ FUNCTIONS: dict[str, Function] = {
         bends_over_one=True,
         slope_of_value=lambda y: y,
         monotone=_always,
+        least=POSITIVE,
     ),
     "log": Function(lambda x, _: np.log(x), lambda x, _: np.asarray(1.0 / x), monotone=_always),
     "log1p": Function(lambda x, _: np.log1p(x), lambda x, _: np.asarray(1.0 / (1.0 + x)), monotone=_always),
@@ -188,10 +199,10 @@ FUNCTIONS: dict[str, Function] = {
         (0.0,),
     ),
     "cos": Function(lambda x, _: np.cos(x), lambda x, _: -np.sin(x), bends_over_one=True),
-    "square": Function(lambda x, _: x * x, lambda x, _: 2.0 * x),
+    "square": Function(lambda x, _: x * x, lambda x, _: 2.0 * x, least=0.0),
     "signed_square": Function(lambda x, _: np.sign(x) * x * x, lambda x, _: 2.0 * np.abs(x), (0.0,)),
     "reciprocal": Function(lambda x, _: np.asarray(1.0 / x), lambda x, _: np.asarray(-1.0 / (x * x))),
-    "abs": Function(lambda x, _: np.abs(x), lambda x, _: np.sign(x), (0.0,), True),
+    "abs": Function(lambda x, _: np.abs(x), lambda x, _: np.sign(x), (0.0,), True, least=0.0),
     "box_cox": Function(_box_cox, lambda x, a: np.asarray(x ** (a - 1.0))),
     "yeo_johnson": Function(_yeo_johnson, _yeo_johnson_slope, (0.0,)),
     "normal_score": Function(_normal_score, _normal_score_slope, (_LEAST, 1.0 - _LEAST)),

@@ -1,7 +1,8 @@
 """The base of every step of a model: a frozen array function of its parents' outputs that states its own properties.
 
 A node's class, and no list of classes elsewhere, states whether it is additive, where it has kinks, which columns it
-mixes, how it is split into a sum, and its form in the native core. A new node states these in its class.
+mixes, how it is split into a sum, its bounds, how errors propagate through it, and its form in the native core. A new
+node states these in its class.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from ..kernels import Stage
 Array = NDArray[np.float64]
 Columns = list[set[int]]
 """For every output of a node, the columns of the rows that it may depend on."""
+Bounds = tuple[Array, Array]
+"""Lower and upper bounds of every output of a node, (width,) each."""
 
 
 class Move(IntEnum):
@@ -143,6 +146,23 @@ class Node(ABC):
         """The size of the terms that add up to `value`, given that of the parents' terms; it bounds rounding errors."""
         return np.abs(value)
 
+    def error_scale(self, value: Array, inputs: Sequence[Array], scales: Sequence[Array]) -> Array:
+        """The scale of the rounding error of `value`, to first order: its own, and that of the inputs by the slope.
+
+        `scales` are those of `inputs`, the parents' values; all of them are multiples of the unit roundoff.
+        """
+        return np.maximum(np.abs(value), self.magnitude(value, *scales))
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Bounds of each output by interval arithmetic, infinite where they are unknown."""
+        return np.full(self.width, -np.inf), np.full(self.width, np.inf)
+
+    @property
+    def summary_name(self) -> str:
+        """What a summary of a model calls the node; empty for one that only arranges columns."""
+        return type(self).__name__
+
     def stage(self) -> Stage | None:
         """The node's form for the native core; None if the core does not implement it."""
         return None
@@ -196,6 +216,10 @@ class Input(Node):
     def additive(self) -> bool:
         return True
 
+    @property
+    def summary_name(self) -> str:
+        return ""
+
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
         return [{j} for j in range(self.size)]
 
@@ -226,6 +250,14 @@ class Select(Linear):
         for position, column in enumerate(self.columns):  # a column may be selected twice
             out[:, column] += cotangent[:, position]
         return (out,)
+
+    @property
+    def summary_name(self) -> str:
+        return ""
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        return bounds_of_rising(self)
 
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
         return [parents[0][j] for j in self.columns]
@@ -260,6 +292,14 @@ class Concat(Linear):
         edges = np.cumsum([x.shape[1] for x in inputs])[:-1]
         return tuple(np.split(cotangent, edges, axis=1))
 
+    @property
+    def summary_name(self) -> str:
+        return ""
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        return bounds_of_rising(self)
+
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
         return [columns for parent in parents for columns in parent]
 
@@ -275,6 +315,13 @@ class Concat(Linear):
 
     def magnitude(self, value: Array, *sizes: Array) -> Array:
         return self.forward(*sizes)
+
+
+def bounds_of_rising(node: Node) -> Bounds:
+    """Bounds of a node whose outputs do not fall when an input rises; infinite where its value is undefined."""
+    with np.errstate(all="ignore"):
+        low, high = (node.forward(*(p.bounds[side][None] for p in node.parents))[0] for side in (0, 1))
+    return np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
 
 
 def topological(*outputs: Node) -> list[Node]:

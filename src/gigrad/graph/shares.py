@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ..kernels import Stage
-from .node import Array, Node, Smooth
+from .functions import POSITIVE
+from .node import Array, Bounds, Node, Smooth
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +31,13 @@ class Softmax(Smooth):
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         out = self.forward(*inputs)
         return (out * (cotangent - (cotangent * out).sum(axis=1, keepdims=True)),)
+
+    def error_scale(self, value: Array, inputs: Sequence[Array], scales: Sequence[Array]) -> Array:
+        return _softmax_scale(np.abs(value), scales[0])
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        return np.full(self.width, POSITIVE), np.ones(self.width)
 
     def stage(self) -> Stage | None:
         return Stage("softmax")
@@ -56,8 +65,16 @@ class LogSoftmax(Smooth):
     def pullback(self, cotangent: Array, *inputs: Array) -> tuple[Array, ...]:
         return (cotangent - np.exp(self.forward(*inputs)) * cotangent.sum(axis=1, keepdims=True),)
 
+    def error_scale(self, value: Array, inputs: Sequence[Array], scales: Sequence[Array]) -> Array:
+        return _softmax_scale(np.maximum(np.abs(value), 1.0), scales[0])
+
     def stage(self) -> Stage | None:
         return Stage("log_softmax")
+
+
+def _softmax_scale(size: Array, scale: Array) -> Array:
+    """The errors of a softmax: each output reads the largest input, and its own."""
+    return np.asarray(size * (1.0 + 2.0 * scale.max(axis=1, keepdims=True)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels import Stage
 from .functions import FUNCTIONS, Function
-from .node import Array, Breaks, Columns, Linear, Move, Node, Smooth, union
+from .node import Array, Bounds, Breaks, Columns, Linear, Move, Node, Smooth, bounds_of_rising, union
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,11 @@ class Affine(Linear):
     def magnitude(self, value: Array, *sizes: Array) -> Array:
         return np.asarray(sizes[0] @ np.abs(self.weight).T + np.abs(self.bias))
 
+    @cached_property
+    def bounds(self) -> Bounds:
+        low, high = self.source.bounds
+        return _weighted(self.weight, low, high) + self.bias, _weighted(self.weight, high, low) + self.bias
+
     def stage(self) -> Stage | None:
         return Stage("affine", self.weight, self.bias)
 
@@ -67,6 +72,12 @@ class Affine(Linear):
         return [
             Move.of_sum(m for m, w in zip(parents[0], row, strict=True) if w != 0.0) for row in self.weight.tolist()
         ]
+
+
+def _weighted(weight: Array, low: Array, high: Array) -> Array:
+    """`weight @ x` with x = low where the weight is positive, and x = high where it is negative."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.where(weight == 0.0, 0.0, weight * np.where(weight > 0.0, low, high)).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +148,21 @@ class Elementwise(Smooth):
     def as_sum(self, matrix: Array) -> list[tuple[Array, Node]] | None:
         return [(matrix, self.source)] if self.name == "identity" else None
 
+    def error_scale(self, value: Array, inputs: Sequence[Array], scales: Sequence[Array]) -> Array:
+        slope = np.abs(self.function.slope(inputs[0], self.parameter))
+        if self.kinks:  # rounding may move the input across a kink
+            slope = np.maximum(slope, max(1.0, abs(self.parameter)))
+        return np.asarray(np.abs(value) + slope * scales[0])
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        low, high = bounds_of_rising(self) if self.function.monotone(self.parameter) else super().bounds
+        return np.maximum(low, self.function.least), high
+
+    @property
+    def summary_name(self) -> str:
+        return self.name
+
     def stage(self) -> Stage | None:
         return Stage(self.name, np.array([self.parameter]))
 
@@ -185,6 +211,13 @@ class PiecewiseLinear(Smooth):
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
         return parents[0]
 
+    def error_scale(self, value: Array, inputs: Sequence[Array], scales: Sequence[Array]) -> Array:
+        return np.asarray(np.abs(value) + np.abs(np.diff(self.y) / np.diff(self.x)).max() * scales[0])
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        return np.full(self.width, self.y.min()), np.full(self.width, self.y.max())
+
     def stage(self) -> Stage | None:
         return Stage("piecewise_linear", self.x, self.y)
 
@@ -220,6 +253,10 @@ class Sum(Linear):
     def as_sum(self, matrix: Array) -> list[tuple[Array, Node]] | None:
         return [(matrix, source) for source in self.sources]
 
+    @cached_property
+    def bounds(self) -> Bounds:
+        return bounds_of_rising(self)
+
     def stage(self) -> Stage | None:
         return Stage("sum")
 
@@ -251,6 +288,9 @@ class Product(Smooth):
         if inputs[1].shape[1] < right.shape[1]:
             right = right.sum(axis=1, keepdims=True)
         return left, right
+
+    def error_scale(self, value: Array, inputs: Sequence[Array], scales: Sequence[Array]) -> Array:
+        return np.asarray(np.abs(value) + np.abs(inputs[0]) * scales[1] + np.abs(inputs[1]) * scales[0])
 
     def stage(self) -> Stage | None:
         return Stage("product")

@@ -13,8 +13,6 @@ from ..errors import InputError
 from .assembly import DTYPES, Arrays, join
 from .node import Array, Node, Smooth
 from .rewire import with_parents
-from .shares import LogSoftmax, Softmax
-from .smooth import Elementwise, PiecewiseLinear
 from .trees import TreeEnsemble
 
 
@@ -73,13 +71,12 @@ def switched(selector: TreeEnsemble, sources: Sequence[Node]) -> Node:
 
 
 def _same_link(a: Node, b: Node) -> bool:
-    if type(a) is not type(b) or (a.parents[:1] and a.parents[0].width != b.parents[0].width):
+    """Whether both are the same nonlinear function of one node each, by their forms for the native core."""
+    first, second = a.stage(), b.stage()
+    if first is None or second is None or a.slope_is_constant or len(a.parents) != 1 or len(b.parents) != 1:
         return False
-    if isinstance(a, Elementwise) and isinstance(b, Elementwise):
-        return (a.name, a.parameter) == (b.name, b.parameter)
-    if isinstance(a, PiecewiseLinear) and isinstance(b, PiecewiseLinear):
-        return np.array_equal(a.x, b.x) and np.array_equal(a.y, b.y)
-    return isinstance(a, (Softmax, LogSoftmax))
+    same = first.name == second.name and a.parents[0].width == b.parents[0].width
+    return same and np.array_equal(first.a, second.a) and np.array_equal(first.b, second.b)
 
 
 # ---------------------------------------------------------------- trees below the selector's splits

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .. import kernels
 from ..errors import CorruptModelError
-from .node import Array, Breaks, Columns, Node, union
+from .node import Array, Bounds, Breaks, Columns, Node, union
 
 Ints = NDArray[np.int32]
 
@@ -173,6 +173,22 @@ class TreeEnsemble(Node):
 
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
         return [union(parents[0][j] for j in columns) for columns in self.columns_of_outputs]
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """The sums of the least and of the largest leaves of all trees."""
+        low, high = self.base.copy(), self.base.copy()
+        ends = np.append(self.roots[1:], len(self.feature))
+        if (np.diff(self.roots) <= 0).any():
+            return super().bounds
+        for root, end, output in zip(self.roots, ends, self.tree_output, strict=True):
+            at = self.value[root:end]
+            at = at[self.feature[root:end] < 0]
+            columns = np.arange(self.width) if output < 0 else np.array([output])
+            numbers = self.values[at[:, None] + np.arange(len(columns))]
+            low[columns] += numbers.min(axis=0)
+            high[columns] += numbers.max(axis=0)
+        return low, high
 
     @property
     def width(self) -> int:

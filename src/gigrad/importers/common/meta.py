@@ -15,15 +15,12 @@ from ...graph import (
     Array,
     Column,
     Concat,
-    Elementwise,
     Graph,
     Input,
     Node,
     Opposite,
-    PiecewiseLinear,
     Select,
     Shares,
-    Softmax,
     Sum,
     TreeEnsemble,
     Witness,
@@ -172,7 +169,7 @@ NOTHING = 1e-12
 def normalised(parts: Sequence[Node], otherwise: float) -> Node:
     """Probabilities, one column each, divided by their sum; `otherwise` for each where all of them are zero."""
     node = side_by_side(parts)
-    if not all(_reaches_zero(p) for p in parts):
+    if not all((p.bounds[0] <= 0.0).any() for p in parts):  # one of them is never zero
         return Shares(node, Affine(node, np.zeros((1, node.width)), np.zeros(1)))
     # 1 where all are zero: the score jumps there, so it is modelled as a split on the sum
     split = stump(0, NOTHING, 1.0, 0.0, output=0)
@@ -181,17 +178,6 @@ def normalised(parts: Sequence[Node], otherwise: float) -> Node:
     if otherwise == 0.0:
         return shares
     return Sum((shares, Affine(empty, np.full((node.width, 1), otherwise), np.zeros(node.width))))
-
-
-def _reaches_zero(node: Node) -> bool:
-    """Whether a probability may be exactly zero; a logistic function, say, never is."""
-    if isinstance(node, Softmax) or (isinstance(node, Elementwise) and node.name == "sigmoid"):
-        return False
-    if isinstance(node, PiecewiseLinear):
-        return bool(node.y.min() <= 0.0)
-    if isinstance(node, Affine) and (node.weight >= 0.0).all():
-        return not (node.bias > 0.0).any() and (not node.weight.any() or _reaches_zero(node.source))
-    return all(_reaches_zero(p) for p in node.parents) if isinstance(node, (Select, Sum)) else True
 
 
 def positive(node: Node) -> Node:

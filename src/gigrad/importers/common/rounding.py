@@ -16,14 +16,9 @@ import numpy as np
 from ..._io.tables import Rows
 from ...graph import (
     Array,
-    Elementwise,
     Input,
     KernelMachine,
-    LogSoftmax,
     Node,
-    PiecewiseLinear,
-    Product,
-    Softmax,
     Witness,
     evaluate,
     topological,
@@ -128,23 +123,6 @@ class NodeScale:
         sizes: dict[Node, Array] = {self.source: np.abs(rows.matrix)}
         for node in order:
             if node is not self.source:
-                sizes[node] = _size(node, values, [sizes[p] for p in node.parents])
+                inputs = [values[p] for p in node.parents]
+                sizes[node] = node.error_scale(values[node], inputs, [sizes[p] for p in node.parents])
         return sizes[self.node]
-
-
-def _size(node: Node, values: dict[Node, Array], sizes: Sequence[Array]) -> Array:
-    own = np.abs(values[node])
-    inputs = [values[p] for p in node.parents]
-    if isinstance(node, Elementwise):
-        slope = np.abs(node.function.slope(inputs[0], node.parameter))
-        if node.function.kinks:  # rounding may move the input across a kink
-            slope = np.maximum(slope, max(1.0, abs(node.parameter)))
-        return np.asarray(own + slope * sizes[0])
-    if isinstance(node, PiecewiseLinear):
-        return np.asarray(own + np.abs(np.diff(node.y) / np.diff(node.x)).max() * sizes[0])
-    if isinstance(node, Product):
-        return np.asarray(own + np.abs(inputs[0]) * sizes[1] + np.abs(inputs[1]) * sizes[0])
-    if isinstance(node, (Softmax, LogSoftmax)):
-        most = own if isinstance(node, Softmax) else np.maximum(own, 1.0)
-        return np.asarray(most * (1.0 + 2.0 * sizes[0].max(axis=1, keepdims=True)))
-    return np.maximum(own, node.magnitude(values[node], *sizes))

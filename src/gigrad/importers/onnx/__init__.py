@@ -12,7 +12,6 @@
     reductions.py  sums over columns, norms, functions with kinks
     score_steps.py  operators that make step functions of computed numbers
     score_trees.py  the trees over scores that represent them
-    ranges.py      bounds on the values of a node
     support_vectors.py  support vector machines
     distances.py   distances from constant rows, and kernels of them
     medians.py     the weighted median of some scores

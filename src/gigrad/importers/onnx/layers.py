@@ -29,7 +29,6 @@ from .common import AS_A_STEP, Layer, affine, aligned, any_shape, like, node_of,
 from .distances import of_kernels, scan
 from .medians import PICKING, median
 from .proto import Operator
-from .ranges import range_of
 from .reductions import REDUCTIONS
 from .score_steps import SCORE_STEPS
 from .shape import Shape
@@ -183,7 +182,7 @@ def _function(operator: Operator, node: Node) -> Node:
         return negative(node)
     if kind == "Sin":  # cos(x - pi / 2)
         return Elementwise(scaled(node, np.ones(1), np.array([-0.5 * np.pi])), "cos")
-    if kind == "Sqrt" and not (range_of(node)[0] < 0.0).any():  # distances reach zero, where the root has no slope
+    if kind == "Sqrt" and not (node.bounds[0] < 0.0).any():  # distances reach zero, where the root has no slope
         return Elementwise(node, "sqrt_or_zero")
     logistic = _logistic(node) if kind == "Reciprocal" else None
     return Elementwise(node, _FUNCTIONS[kind]) if logistic is None else logistic
@@ -230,7 +229,7 @@ def normalizer(operator: Operator, values: Sequence[Value]) -> Numbers:
     norm = str(operator.get("norm", "MAX"))
     if norm not in ("L1", "L2"):
         raise UnsupportedModelError(f"Normalizer with the norm {norm} is not read; L1 and L2 are.")
-    if norm == "L2" or (range_of(node)[0] < 0.0).any():
+    if norm == "L2" or (node.bounds[0] < 0.0).any():
         return Numbers(UnitRows(node, norm.lower()))
     nothing = Affine(node, np.zeros((1, node.width)), np.zeros(1))
     return Numbers(Shares(node, nothing), value.classes if isinstance(value, Numbers) else None)

@@ -12,7 +12,6 @@ from ...errors import CorruptModelError, UnsupportedModelError
 from ...graph import Affine, Array, Elementwise, LogSoftmax, Node, PiecewiseLinear, Product, Select, Sum
 from .common import Layer, aligned, any_shape, combined, node_of, placed, scaled
 from .proto import Operator
-from .ranges import range_of
 from .reshaping import ints
 from .shape import Shape
 from .values import Fixed, Numbers, Value, shape_of, side_by_side, spread
@@ -133,7 +132,7 @@ def _power(node: Node, exponent: float) -> Node:
     if exponent in (3.0, 4.0):
         square = Elementwise(node, "square")
         return Product(square, node) if exponent == 3.0 else Elementwise(square, "square")
-    if (range_of(node)[0] > 0.0).all():
+    if (node.bounds[0] > 0.0).all():
         return Elementwise(scaled(Elementwise(node, "log"), np.array([exponent]), np.zeros(1)), "exp")
     raise UnsupportedModelError(
         "Pow is read for the constant exponents -1, 0, 0.5, 1, 2, 3 and 4, and for others of what is always positive."

@@ -20,7 +20,6 @@ from .column_steps import MIRRORED, largest, looked_up_shape
 from .columns import CASTS
 from .common import Side, aligned, any_shape, like, node_of, placed, scaled
 from .proto import Operator
-from .ranges import range_of
 from .score_trees import decided, nearest, steps_over, tournament
 from .shape import Shape
 from .values import Fixed, Labels, Numbers, Value, shape_of, side_by_side
@@ -83,7 +82,7 @@ def compared(operator: Operator, values: Sequence[Value]) -> Value:
 
 def _always(node: Node, kind: str, t: Array) -> bool | None:
     """The result of a comparison if the range of the numbers determines it; else None."""
-    low, high = range_of(node)
+    low, high = node.bounds
     below, above = bool((high < t).all()), bool((low > t).all())
     if not (below or above):
         return None
@@ -142,7 +141,7 @@ def cast(operator: Operator, values: Sequence[Value]) -> Value:
         whole = decided(value.node, np.trunc)
         return Numbers(value.node, None, value.shape, truncated=True) if whole is None else like(value, whole)
     found: Node | None = decided(value.node, lambda x: (x != 0.0).astype(np.float64))
-    low, high = range_of(value.node)
+    low, high = value.node.bounds
     if found is None and ((low > 0.0) | (high < 0.0)).all() and not shape_of(value).before:
         return Fixed(np.ones((1, *shape_of(value).after), bool), repeated=True)
     if found is None:

@@ -13,7 +13,6 @@ from ...errors import UnsupportedModelError
 from ...graph import Affine, Array, Elementwise, Input, Node, Select, TreeEnsemble, assemble
 from ...graph.growing import Branch, Edge, Part, grown, halved
 from ..common.thresholds import at_most_in_float32, less_in_float32
-from .ranges import range_of
 
 # ---------------------------------------------------------------- functions of one tree's leaf
 
@@ -135,7 +134,7 @@ def nearest(node: Node) -> TreeEnsemble | None:
         return None
     edges = _half_way(low[:-1], low[1:])
     reach = np.spacing((edges[1:] - low[:-2]).astype(np.float32))
-    if (np.diff(low)[:-1] < 2.0 * reach).any() or range_of(score)[1].max() > low[-1]:
+    if (np.diff(low)[:-1] < 2.0 * reach).any() or score.bounds[1].max() > low[-1]:
         raise UnsupportedModelError(
             "ArgMin over distances to constants is read where float32 tells these apart, and the score is clipped to "
             "their range."
