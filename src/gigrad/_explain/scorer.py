@@ -61,7 +61,10 @@ class Scorer:
         return cls(graph, node, names, record)
 
     def under(self, choice: Choice, names: Sequence[str], share: float = 0.5) -> Scorer:
-        """The same output with the discrete and nominal columns of a choice; the columns go by `names`."""
+        """The same output with the discrete and nominal columns of a choice; `names` are those of the columns.
+
+        `share` is where a crossing lies between two neighbouring values of a discrete column, half-way by default.
+        """
         graph, node = self.imported or (self.graph, self.node)
         placed, (moved,) = under(graph, choice, names, node, share=share)
         record = self.record | {"choice": choice.as_record()}

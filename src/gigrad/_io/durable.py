@@ -152,7 +152,7 @@ def try_lock(handle: int) -> bool:
 
 
 def _claimed(path: Path, *, folder: bool) -> tuple[Path, int]:
-    """A new file or folder beside `path`, open and locked."""
+    """A new temporary file or folder beside `path`, and its open, locked handle (-1 for a folder on Windows)."""
     while True:
         aside = path.with_name(f".{path.name}.gigrad-{secrets.token_hex(8)}.tmp")
         if folder:

@@ -69,7 +69,7 @@ def lines(e: Explanation) -> list[tuple[str, float]]:
 
 
 def _listed(e: Explanation, size: Array) -> tuple[Ints, Ints]:
-    """The features that changed, the largest first, and those of them that are listed one by one."""
+    """The features that `changed` names, by falling `size`, and those of them that are listed one by one."""
     order = np.argsort(-np.abs(size), kind="stable")
     order = order[changed(e)[order]]
     return order, order[: MOST if len(order) > MOST + 1 else MOST + 1]

@@ -124,7 +124,10 @@ _EXACT = 2**53  # float64 represents every integer up to here, and Arrow convert
 
 
 def _typed(values: Any, column: Column, integers: bool) -> Any:
-    """Text cells parsed as the numbers or booleans that a column must hold; unchanged where that fails."""
+    """Text cells parsed as the numbers or booleans that a column must hold; unchanged where that fails.
+
+    Integers beyond 2^53 of a numeric column become float64, too. `integers`: whether to try integers before decimals.
+    """
     pa, pc = require("pyarrow", "cli"), require("pyarrow.compute", "cli")
     labels = column.labels
     if values.type in (pa.int64(), pa.uint64()) and labels is None:

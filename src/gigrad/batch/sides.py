@@ -15,6 +15,7 @@ from .._explain.explanation import Explanation
 from .._reasons import Reasons
 from .._reasons.ledger import read_ledger
 from ..errors import InputError, kind_of
+from ..references.direction import adverse_sign
 from .sources import Source
 from .targets import head_of_source
 
@@ -146,7 +147,10 @@ def _of_reasons(source: Source, named: tuple[str, ...], data: Any) -> Side:
 def _data_of(
     data: Any, named: tuple[str, ...], ids: list[tuple[Any, ...]]
 ) -> tuple[list[tuple[Any, ...]] | None, tuple[str, ...]]:
-    """The values of each applicant and their columns, from the table that a result was made from, by the ids."""
+    """The raw values of the rows with these ids, and the names of their columns, from the table that was explained.
+
+    `named` are the columns of the ids; (None, ()) without a table.
+    """
     if data is None:
         return None, ()
     if not named:
@@ -169,7 +173,7 @@ def _principal(credits: Mapping[str, Array], top: int, better: bool | None) -> l
     if better is None or not credits:
         return None
     names = list(credits)
-    against = np.column_stack(list(credits.values())) * (-1.0 if better else 1.0)
+    against = np.column_stack(list(credits.values())) * adverse_sign(better)
     order = np.argsort(-against, axis=1, kind="stable")[:, :top]
     return [tuple(names[j] for j in row if against[i, j] > 0) for i, row in enumerate(order)]
 

@@ -154,7 +154,11 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 
 
 def finished(target: Target, run: str, *beside: Path | None) -> Summary | None:
-    """The summary of the same run if its result exists and is complete, with the files beside it; else None."""
+    """The summary of the run with the fingerprint `run`, if its result is complete; else None.
+
+    `beside` are the file of rejected rows and that of audit records, each None if the run writes none; they must be
+    complete too.
+    """
     head = read_head(target)
     totals = head.get("totals") or {}
     rejects, records = beside

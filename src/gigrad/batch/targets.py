@@ -43,7 +43,7 @@ class Target:
             target = cls(path, "folder" if is_folder else format_of(path))
             check_writable(path)
             if is_folder and path.exists():
-                _see_ours(path)
+                _check_replaceable(path)
         return target
 
     @property
@@ -110,8 +110,8 @@ class Target:
             file.unlink(missing_ok=True)
 
 
-def _see_ours(folder: Path) -> None:
-    """Raise if a folder, which is replaced as a whole, holds anything but an earlier result."""
+def _check_replaceable(folder: Path) -> None:
+    """Raise an OutputError if a path to be replaced as a folder is a file, or holds anything but an earlier result."""
     what = f"choose another name, or for a single file one that ends in {', '.join(FORMATS)}"
     if not folder.is_dir():
         raise OutputError(f"{folder} must be a folder, since its name has no ending; it is a file; {what}.")

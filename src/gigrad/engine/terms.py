@@ -110,7 +110,7 @@ def as_linked_trees(node: Node, source: Input) -> LinkedTrees | None:
 
 
 def as_outputs(matrix: Array, term: Node) -> tuple[Array, Node]:
-    """The term as a node that is at most as wide as the output that it is added to."""
+    """The term `matrix @ term` with the matrix applied by a node, where the term is wider than the output."""
     width = len(matrix)
     if term.width <= width:
         return matrix, term

@@ -34,7 +34,7 @@ class PlainColumn:
 
 
 def count_rows(table: Any, what: str) -> int:
-    """How many rows a table has."""
+    """The number of rows of a table; `what` is its name in the message if it is no table."""
     return len(open_table(table, what))
 
 

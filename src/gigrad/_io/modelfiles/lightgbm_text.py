@@ -89,7 +89,7 @@ def _within(tree: dict[str, str], name: str, count: int, low: int, high: int) ->
 
 
 def _numbers(fields: dict[str, str], name: str, count: int, whole: bool = False) -> list[float]:
-    """The numbers of a field, as many as there must be."""
+    """The numbers of a field; a CorruptModelError unless there are `count` of them, integers if `whole`."""
     words = fields.get(name, "").split()
     if len(words) != count:
         raise CorruptModelError(f"There must be {count} numbers of {name}; there are {len(words)}.")

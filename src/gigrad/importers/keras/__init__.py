@@ -165,7 +165,7 @@ def _inputs(model: Any, width: int | None = None) -> tuple[Given, ...]:
 
 
 def _own_width(model: Any) -> int:
-    """The number of columns of a model with a `call` of its own."""
+    """The number of input columns of a model with its own `call`, from the shape that it was built for."""
     shape = (model.get_build_config() or {}).get("input_shape")
     try:
         (width,) = shape_without_rows(shape)

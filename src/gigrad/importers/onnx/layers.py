@@ -93,7 +93,7 @@ def _product(a: Node, b: Node) -> Node:
 
 
 def _logistic(node: Node) -> Node | None:
-    """1 / (1 + exp(z)), which does not overflow as one function."""
+    """sigmoid(-z) if `node` is 1 + exp(z): its reciprocal as one function, which does not overflow. Else None."""
     inner = node.source if isinstance(node, Affine) else None
     if not isinstance(node, Affine) or not isinstance(inner, Elementwise) or inner.name != "exp":
         return None
