@@ -80,7 +80,7 @@ class Column:
             return np.asarray(values.astype(np.float32) == np.float32(self.missing_value))
 
     def fill_as(self, type: TableType) -> float | None:
-        """What stands for a missing value in a table's column of a type; None if no number does."""
+        """The number that marks a missing value in a table's column of a type; None if there is none."""
         if self.fill is None or not np.isfinite(self.fill) or type == "decimal":
             return None
         number = float(np.trunc(self.fill) if type == "integer" else np.float32(self.fill))

@@ -45,7 +45,7 @@ class Stage(NamedTuple):
 
 
 class LargeCorners(NamedTuple):
-    """Corners of so many variables that not all coalitions were asked, in order of end, start and time; each (n,)."""
+    """Corners of so many variables that not all coalitions are evaluated, by end, start and time; each (n,)."""
 
     end: Ints
     start: Ints
@@ -64,8 +64,9 @@ class SampledCorners(NamedTuple):
     """Corners to be sampled, in order of `row`, where their credit goes; all (n,).
 
     A corner is that at `time` of the path from `starts[start]` to `ends[end]`; it counts `weight`, and so many `groups`
-    of orders are drawn from `seed`; 0 asks all coalitions. With `allowed` (n,) and `scale` (n, outputs) more groups may
-    be drawn, until the standard error is within `allowed` times the corner's largest credit, or times `scale`.
+    of orders are drawn from `seed`; with 0 all coalitions are evaluated. With `allowed` (n,) and `scale` (n, outputs)
+    more groups may be drawn, until the standard error is within `allowed` times the corner's largest credit, or times
+    `scale`.
     """
 
     row: Ints
@@ -193,7 +194,7 @@ def _stages(link: Sequence[Stage]) -> list[tuple[str, Array, Array]]:
 
 
 def _as_affine(stage: Stage) -> Stage:
-    """A selection of columns as the matrix that selects them, which is how links know it."""
+    """A selection of columns as the matrix that selects them, the form that links have for it."""
     if stage.name != "select":
         return stage
     return Stage("affine", np.eye(int(stage.b[0]))[stage.a.astype(np.int64)], np.zeros(len(stage.a)))

@@ -34,7 +34,7 @@ class PlainColumn:
 
 
 def count_rows(table: Any, what: str) -> int:
-    """The number of rows of a table; `what` is its name in the message if it is no table."""
+    """The number of rows of a table; `what` is its name in the message if it is not one."""
     return len(open_table(table, what))
 
 
