@@ -16,8 +16,8 @@ from unchecked import unchecked
 
 import gigrad as gig
 from gigrad import kernels
-from gigrad.engine import sampling
-from gigrad.engine.closed_form.links import FEWEST, quotas
+from gigrad.engine import limits, sampling
+from gigrad.engine.closed_form.links import quotas
 from gigrad.graph import Column, Elementwise, Graph, Input, Tree, TreeEnsemble, assemble
 from gigrad.kernels import Stage
 from gigrad.kernels.corner_games import CornerLeaves
@@ -392,7 +392,7 @@ class Case:
         exact = kernels.linked_credits(self.forest, SIGMOID, self.starts, self.weights, end, target=0.0).values[0]
         weight, known = np.tile(self.weights, self.rows), np.zeros((self.rows, columns, 1))
         cost, whole = np.full(len(row), 1e4), np.full(len(row), np.inf)
-        corners = sampling.Corners(row, weight, cost, whole, least=FEWEST)
+        corners = sampling.Corners(row, weight, cost, whole, least=limits.LINK_PILOT_GROUPS)
         found, error = sampling.estimate(self.draw, corners, known, self.target, 1e-3)
         off = np.abs(found - exact).max(axis=1) > error + 1e-13
         return int((error > 0).any(axis=1).sum()), int(off.any(axis=1).sum())

@@ -20,16 +20,11 @@ from numpy.typing import NDArray
 from ..graph import Array
 from ..kernels import DEFAULT_TARGET
 from ..kernels.corner_games import STRONG_PLAYERS, CoalitionFold, enumerates, fold_orders, order_groups
-from .sampling import PILOT, Sums, bound
+from . import limits
+from .sampling import Sums, bound
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
-
-PART = 1 << 13
-"""Coalitions whose score is computed in one block, so that it stays in a cache."""
-
-ORDER = 1 << 17
-"""The largest cost of the coalitions of one order, in numbers; where it is larger, fewer players are enumerated."""
 
 
 class Game(Protocol):
@@ -148,8 +143,8 @@ class AskedGame:
 
     def tables(self) -> Iterator[Array]:
         """As in `Game`."""
-        for first in range(0, 2**self.players, PART):
-            place = np.arange(first, min(first + PART, 2**self.players))
+        for first in range(0, 2**self.players, limits.GAME_BLOCK):
+            place = np.arange(first, min(first + limits.GAME_BLOCK, 2**self.players))
             yield self.values((place[:, None] >> np.arange(self.players)) & 1 == 1)
 
     def set_order(self, order: Ints, strong: int) -> None:
@@ -182,20 +177,20 @@ def solve(game: Game, seed: int, miss: float) -> tuple[Array, Array]:
     """Shapley values (players, outputs) and a bound on their error, (outputs,), which is zero where they are exact."""
     if enumerates(game.players, game.numbers, 0.0, 1, DEFAULT_TARGET):
         return exact(game), np.zeros(game.outputs)
-    found, n = sample(game, PILOT, seed), float(PILOT)
+    found, n = sample(game, limits.PILOT_GROUPS, seed), float(limits.PILOT_GROUPS)
     variance = found.squares / (n * (n - 1.0))
     squared, reach = variance**2 / (n - 1.0), found.range / n
     common = np.stack([x.max(axis=0) for x in (variance, squared, reach)])[:, None]
     sums = Sums(
         found.mean[None], 0.0 * variance[None], variance[None], squared[None], reach[None], common, np.zeros(1),
-        np.full(1, PILOT),
+        np.full(1, limits.PILOT_GROUPS),
     )  # fmt: skip
     return found.mean, bound(sums, miss)[0]
 
 
 def strong_players(game: Game) -> int:
     """The number of players that are enumerated for every order of the others: fewer where a coalition is costly."""
-    most = max(ORDER // ((game.players + 1) * game.numbers), 1)
+    most = max(limits.ORDER_NUMBERS // ((game.players + 1) * game.numbers), 1)
     return min(most.bit_length() - 1, STRONG_PLAYERS, game.players)
 
 

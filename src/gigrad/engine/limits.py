@@ -274,3 +274,58 @@ TABLE_POINTS = 1 << 13
 
 TABLE_TRIES = 4
 """How often a table may be recomputed because a path left its box."""
+
+# ------------------------------------------------------------
+# Sampling of large corners and merging of equal starts.
+
+PILOT_GROUPS = 48
+"""The number of groups of orders in a row's pilot, allocated to its corners by weight."""
+
+SAMPLING_STAGES = 3
+"""The number of stages, the pilot and up to two later samples: the error probability is divided among them."""
+
+LEAST_GROUPS = (4.0, 10.0)
+"""The least number of groups of a corner, in the pilot and after it: fewer do not suffice to estimate a variance."""
+
+SAMPLED_NUMBERS = (2.0**25, 2.0**26, 2.0**29)
+"""Numbers that may be computed for a row after its pilot: so many for each sampled corner, within the other two.
+
+A number takes about 6 ns under a link. Rows of 24 to 32 categories that all matter need 2^25 to 2^29 of them to come
+within 1e-3 of their largest credit.
+"""
+
+STAGE_CARE = (1.0, 1.1, 1.3)
+"""Safety factor of each stage: its sample is planned for an error smaller than the target by this factor."""
+
+SAMPLE_GROWTHS = 1.1 ** np.arange(-20, 140)
+"""The costs of a later sample that are considered, as multiples of that of the pilot: up to half a million."""
+
+EVEN_SHARE = 0.3
+"""The part of a row's cost that is allocated evenly: the spread of a few groups is an unreliable estimate."""
+
+GAME_BLOCK = 1 << 13
+"""Coalitions whose score is computed in one block, so that it stays in a cache."""
+
+ORDER_NUMBERS = 1 << 17
+"""The largest cost of the coalitions of one order, in numbers; where it is larger, fewer players are enumerated."""
+
+QUOTA_ERRORS = 4.0
+"""Standard errors that the target is taken for; the bound has six or more, but most corners vary less than they may."""
+
+LINK_PILOT_GROUPS = 3.0
+"""Groups of orders of a corner in the pilot, at least: one more tells how many it needs."""
+
+MERGED_SHARE = 0.75
+"""Equal starts are merged if at most this share of them is distinct. On tables with an amount or an income hardly any
+two rows are equal; of 2,000 rows of 10 flags a quarter was distinct, of the 9 categories of Adult three fifths.
+"""
+
+STORED_COALITIONS = 1 << 14
+"""The largest number of coalitions for which values of smooth parts are stored; with more, only those of sampled orders
+are evaluated."""
+
+CONTROL_VARIATES = 16
+"""The largest number of control variates: scores with known Shapley values that reduce the variance of sampling."""
+
+HEAD_COST = 4
+"""Numbers computed by a head that cost as much as one unit of the policy's costs, about 4 ns."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..graph import Array, Input, Node, TreeEnsemble, topological, value_of
+from . import limits
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -93,12 +94,6 @@ class Population(Ends):
             yield Block(self.starts[start], self.ends[row], start, row, self.weights[start], categories, each)
 
 
-MERGED = 0.75
-"""Equal starts are merged if at most this share of them is distinct. On tables with an amount or an income hardly any
-two rows are equal; of 2,000 rows of 10 flags a quarter was distinct, of the 9 categories of Adult three fifths.
-"""
-
-
 def distinct(starts: Array, weights: Array) -> tuple[Ints, Array] | None:
     """The first of each set of equal starts (m, p), in order, and the sum of their weights; None if most are distinct.
 
@@ -106,7 +101,7 @@ def distinct(starts: Array, weights: Array) -> tuple[Ints, Array] | None:
     """
     place: dict[bytes, int] = {}
     which = np.array([place.setdefault(row.tobytes(), len(place)) for row in starts + 0.0], np.int64)  # no -0.0
-    if len(place) > MERGED * len(starts):
+    if len(place) > limits.MERGED_SHARE * len(starts):
         return None
     first = np.unique(which, return_index=True)[1]
     return first, np.asarray(np.bincount(which, weights), np.float64)

@@ -23,25 +23,9 @@ from numpy.typing import NDArray
 
 from ..errors import AccuracyWarning, warn
 from ..graph import Array
+from . import limits
 from .paths import Bools, Ints
 from .settings import Credits
-
-PILOT = 48
-"""The number of groups of orders in a row's pilot, allocated to its corners by weight."""
-
-LOOKS = 3
-"""The number of stages, the pilot and up to two later samples: the error probability is divided among them."""
-
-LEAST = (4.0, 10.0)
-"""The least number of groups of a corner, in the pilot and after it: fewer do not suffice to estimate a variance."""
-
-
-CORNER_NUMBERS, LEAST_NUMBERS, MOST_NUMBERS = 2.0**25, 2.0**26, 2.0**29
-"""Numbers that may be computed for a row after its pilot: so many for each sampled corner, within the other two.
-
-A number takes about 6 ns under a link. Rows of 24 to 32 categories that all matter need 2^25 to 2^29 of them to come
-within 1e-3 of their largest credit.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +71,7 @@ class Corners:
     row, weight
         The row whose credit each is part of, in order, and its weight there.
     cost
-        The cost of a group of orders, in numbers; see `CORNER_NUMBERS`.
+        The cost of a group of orders, in numbers; see `limits.SAMPLED_NUMBERS`.
     whole
         The cost of all coalitions; infinite if there are too many.
     least : float
@@ -98,7 +82,7 @@ class Corners:
     weight: Array
     cost: Array
     whole: Array
-    least: float = LEAST[0]
+    least: float = limits.LEAST_GROUPS[0]
 
 
 def estimate(draw: Draw, corners: Corners, known: Array, target: float, miss: float) -> tuple[Array, Array]:
@@ -120,12 +104,13 @@ def estimate(draw: Draw, corners: Corners, known: Array, target: float, miss: fl
     part = np.abs(corners.weight) / np.where(total > 0, total, 1.0)[row]
     among = np.bincount(row, minlength=rows)[row]
     # A corner of small weight may have the largest variance: half of the pilot is allocated evenly, not by weight.
-    count = np.ceil(np.maximum(PILOT * part, np.maximum(0.5 * PILOT / among, corners.least))).astype(np.int64)
-    level = miss / LOOKS
+    pilot = limits.PILOT_GROUPS
+    count = np.ceil(np.maximum(pilot * part, np.maximum(0.5 * pilot / among, corners.least))).astype(np.int64)
+    level = miss / limits.SAMPLING_STAGES
     last = draw(np.arange(len(row)), count, 0)
     spread, count, settled = last.spread, last.count, last.settled
     credit, error = settled + last.credit, bound(last, level)
-    for stage in range(1, LOOKS):
+    for stage in range(1, limits.SAMPLING_STAGES):
         allowed = target * np.abs(known + credit).max(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.nan_to_num(error / allowed, nan=0.0, posinf=np.inf).max(axis=1)
@@ -136,7 +121,7 @@ def estimate(draw: Draw, corners: Corners, known: Array, target: float, miss: fl
         for i in redone:
             mine = np.nonzero((row == i) & (count > 0))[0]
             groups[mine] = _Plan(
-                last, spread[mine], corners, mine, count[mine], level, allowed[i] / CARE[stage]
+                last, spread[mine], corners, mine, count[mine], level, allowed[i] / limits.STAGE_CARE[stage]
             ).groups()
         again = np.isin(row, redone) & (count > 0)
         whole, drawn = (np.nonzero(again & which)[0] for which in (groups == 0, groups > 0))
@@ -176,16 +161,6 @@ def bound(sums: Sums, level: float) -> Array:
     return np.asarray(half.max(axis=1))
 
 
-CARE = (1.0, 1.1, 1.3)
-"""Safety factor of each stage: its sample is planned for an error smaller than the target by this factor."""
-
-GROWTHS = 1.1 ** np.arange(-20, 140)
-"""The costs of a later sample that are considered, as multiples of that of the pilot: up to half a million."""
-
-EVEN = 0.3
-"""The part of a row's cost that is allocated evenly: the spread of a few groups is an unreliable estimate."""
-
-
 class _Plan:
     """How many groups of orders the corners `mine` of a row need to get within `allowed` (k,), by the `last` ones."""
 
@@ -201,10 +176,10 @@ class _Plan:
         self.each, self.limit = level / max(int(some.sum()), 1), np.broadcast_to(allowed, some.shape)[some]
         self.variance, self.reach = last.variance[row][some], last.reach[row][some]
         self.freedom = self.variance**2 / last.squared[row][some]
-        self.budget = float(np.clip(CORNER_NUMBERS * len(self.count), LEAST_NUMBERS, MOST_NUMBERS))
+        self.budget = float(np.clip(limits.SAMPLED_NUMBERS[0] * len(self.count), *limits.SAMPLED_NUMBERS[1:]))
 
     def groups(self) -> Ints:
-        """`LEAST[1]` or more, or 0 where all coalitions of a corner cost less than its groups would."""
+        """`limits.LEAST_GROUPS[1]` or more, or 0 where all coalitions of a corner cost less than its groups would."""
         drawn = np.ones(len(self.count), np.bool_)
         while True:
             out = np.where(drawn, self._counts(drawn), 0)
@@ -219,11 +194,11 @@ class _Plan:
         """The number of groups for each corner if only some corners are sampled."""
         spread, cost = np.where(drawn, self.spread, 0.0), self.cost
         best = np.sqrt(spread / cost)  # Neyman allocation: the least variance for the total cost
-        share = EVEN * drawn / (cost * drawn).sum()
+        share = limits.EVEN_SHARE * drawn / (cost * drawn).sum()
         if best.any():
-            share = share + (1.0 - EVEN) * best / (best * cost).sum()
-        spent = GROWTHS * float((self.count * cost).sum())
-        counts = np.ceil(np.maximum(np.minimum(spent, self.budget)[:, None] * share, LEAST[1]))
+            share = share + (1.0 - limits.EVEN_SHARE) * best / (best * cost).sum()
+        spent = limits.SAMPLE_GROWTHS * float((self.count * cost).sum())
+        counts = np.ceil(np.maximum(np.minimum(spent, self.budget)[:, None] * share, limits.LEAST_GROUPS[1]))
         enough = self._enough(spread, counts)
         return np.asarray(counts[np.argmax(enough) if enough.any() else -1], np.int64)
 

@@ -10,15 +10,10 @@ from ... import kernels
 from ...graph import Array, Input, Node, TreeEnsemble
 from ...kernels import Stage
 from ...kernels.corner_games import MAX_ENUMERATED, strong_players
+from .. import limits
 from ..paths import Ints, Pairs, Paths
 from ..sampling import Corners, Sums, estimate, row_hashes, seeds
 from ..settings import Credits, Settings
-
-BOUND = 4.0
-"""Standard errors that the target is taken for; the bound has six or more, but most corners vary less than they may."""
-
-FEWEST = 3.0
-"""Groups of orders of a corner in the pilot, at least: one more tells how many it needs."""
 
 
 def as_link(term: Node, source: Input) -> tuple[TreeEnsemble, list[Stage]] | None:
@@ -117,7 +112,8 @@ def _sampled(
     cost = 4.0 * (players - strong + 1.0) * 2.0**strong * outputs
     whole = np.where(players > MAX_ENUMERATED, np.inf, outputs * 2.0 ** np.minimum(players, MAX_ENUMERATED))
     allowed, scale = quotas(row, weight, known, isinstance(paths, Pairs), settings.corner_tol)
-    return estimate(draw, Corners(row, weight, cost, whole, least=FEWEST), known, settings.corner_tol, settings.miss)
+    corners = Corners(row, weight, cost, whole, least=limits.LINK_PILOT_GROUPS)
+    return estimate(draw, corners, known, settings.corner_tol, settings.miss)
 
 
 def quotas(row: Ints, weight: Array, known: Array, alone: bool, target: float) -> tuple[Array, Array]:
@@ -128,6 +124,7 @@ def quotas(row: Ints, weight: Array, known: Array, alone: bool, target: float) -
     """
     rows = len(known)
     total, among = np.bincount(row, np.abs(weight), rows), np.bincount(row, minlength=rows)
-    allowed = target / BOUND * total[row] / np.sqrt(among[row]) / np.where(weight != 0, np.abs(weight), 1.0)
+    each = np.where(weight != 0, np.abs(weight), 1.0)
+    allowed = target / limits.QUOTA_ERRORS * total[row] / np.sqrt(among[row]) / each
     rest = np.where((total < 0.8) & (total > 0) & (not alone), 1.0 - total, np.inf)
     return allowed, (np.abs(known).max(axis=1) / (rest * total)[:, None])[row]

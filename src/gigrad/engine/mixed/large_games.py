@@ -16,22 +16,13 @@ from numpy.typing import NDArray
 from ... import kernels
 from ...graph import Array, Node
 from ...kernels.corner_games import MAX_ENUMERATED, TABLE_NUMBERS, CoalitionFold, CornerLeaves, enumerates
-from ..corners import PART, exact, prefixes, sample, strong_players, subsets
+from .. import limits
+from ..corners import exact, prefixes, sample, strong_players, subsets
 from ..paths import Block, Bools, Ints
 from ..roles import Roles
-from ..sampling import LOOKS, Corners, Sums, estimate, row_hashes, seeds
+from ..sampling import Corners, Sums, estimate, row_hashes, seeds
 from ..settings import Settings
 from .jumps import step_values
-
-JOINTS = 1 << 14
-"""The largest number of coalitions for which values of smooth parts are stored; with more, only those of sampled orders
-are evaluated."""
-
-KNOWN = 16
-"""The largest number of control variates: scores with known Shapley values that reduce the variance of sampling."""
-
-HEAD = 4
-"""Numbers computed by a head that cost as much as one unit of the policy's costs, about 4 ns."""
 
 
 @dataclass(eq=False)
@@ -65,7 +56,7 @@ class LargeCorner:
     player: Ints
     of_column: Ints
     joints: dict[Node, Array] | None
-    seeds: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(LOOKS, np.uint64))
+    seeds: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(limits.SAMPLING_STAGES, np.uint64))
     players: int = 0
     cost: float = 0.0
     whole: float = np.inf
@@ -88,7 +79,7 @@ def give_seeds(corners: list[LargeCorner], seed: int) -> None:
         return
     starts, ends = (row_hashes(np.concatenate([getattr(c.block, f) for c in corners])) for f in ("starts", "ends"))
     time = np.array([c.time for c in corners])
-    both = np.stack([seeds(starts, ends, time, seed, stage) for stage in range(LOOKS)], axis=1)
+    both = np.stack([seeds(starts, ends, time, seed, stage) for stage in range(limits.SAMPLING_STAGES)], axis=1)
     for corner, mine in zip(corners, both, strict=True):
         corner.seeds = mine
 
@@ -118,7 +109,7 @@ class LargeGame:
         walked = sum(8 * len(t.roots) for t in roles.trees) if roles.exact_trees else 0
         if self.moved and not self._tabulated:
             widths += self._smooth_numbers
-        self.numbers = max(sum(t.width for t in roles.trees) + -(-widths // HEAD) + walked, 1)
+        self.numbers = max(sum(t.width for t in roles.trees) + -(-widths // limits.HEAD_COST) + walked, 1)
         self.order, self.strong = np.arange(self.players), 0
 
     def enumerable(self, target: float) -> bool:
@@ -156,7 +147,7 @@ class LargeGame:
     def _tabulated(self) -> bool:
         """Whether smooth parts are evaluated once for all of their coalitions, not along every order."""
         widths = sum(n.width for n in self.roles.joints)
-        return 2**self.moved <= JOINTS and widths << self.moved <= TABLE_NUMBERS
+        return 2**self.moved <= limits.STORED_COALITIONS and widths << self.moved <= TABLE_NUMBERS
 
     # ------------------------------------------------------------ the score of coalitions
 
@@ -170,7 +161,7 @@ class LargeGame:
         n = self.players
         widest = max((t.width for t in self.roles.trees), default=1)
         bits = min(n, (TABLE_NUMBERS // widest).bit_length() - 1)
-        step = min(PART, 2**bits)
+        step = min(limits.GAME_BLOCK, 2**bits)
         for part in range(2 ** (n - bits)):
             trees = {t: leaves.table(bits, part) for t, leaves in self.leaves.items()}
             for first in range(0, 2**bits, step):
@@ -210,19 +201,19 @@ class LargeGame:
     @cached_property
     def _known_trees(self) -> list[Node]:
         known = list(self.leaves)
-        return known if sum(t.width for t in known) <= KNOWN else []
+        return known if sum(t.width for t in known) <= limits.CONTROL_VARIATES else []
 
     @cached_property
     def _known_joints(self) -> list[Node]:
         known = list(self._all_joints)
-        return known if sum(n.width for n in (*known, *self._known_trees)) <= KNOWN else []
+        return known if sum(n.width for n in (*known, *self._known_trees)) <= limits.CONTROL_VARIATES else []
 
     def _score(self, trees: dict[Node, Array], joints: dict[Node, Array]) -> Array:
-        """The score, (n, outputs), PART coalitions at a time."""
+        """The score, (n, outputs), for a block of coalitions at a time."""
         roles, parts = self.roles, list[Array]()
         n = max((len(v) for v in (*trees.values(), *joints.values())), default=1)
-        for first in range(0, n, PART):
-            some = slice(first, first + PART)
+        for first in range(0, n, limits.GAME_BLOCK):
+            some = slice(first, first + limits.GAME_BLOCK)
             known = step_values(roles, {t: v[some] for t, v in trees.items()})
             known.update({node: v[some] for node, v in joints.items()})
             parts.append(roles.evaluate((roles.output,), known)[roles.output])
@@ -246,7 +237,8 @@ class LargeGame:
         """The joints for all coalitions of the players that jump inside them; empty if there are none, or too many."""
         if not self.moved or not self._tabulated:
             return {}
-        parts = [self._asked(subsets(self.moved)[i : i + PART]) for i in range(0, 2**self.moved, PART)]
+        step = limits.GAME_BLOCK
+        parts = [self._asked(subsets(self.moved)[i : i + step]) for i in range(0, 2**self.moved, step)]
         return {n: np.concatenate([p[n] for p in parts]) for n in self.roles.joints}
 
     def _joints(self, place: Ints) -> dict[Node, Array]:
