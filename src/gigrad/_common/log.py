@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import logging
 
-NAMES = ("audit", "batch", "cli", "models", "monitor", "serve", "spark")
 logging.getLogger("gigrad").addHandler(logging.NullHandler())
 
 

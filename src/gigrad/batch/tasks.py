@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from .._common.optional import require
 from .._explain.explanation import Explanation
-from .._io.tables import Rows, bad_rows, read_rows
+from .._io.row_checks import bad_rows
+from .._io.tables import Rows, read_rows
 from ..errors import InputError
 from .accuracy import Accuracy, measured, too_inaccurate
 from .layout import Layout, match

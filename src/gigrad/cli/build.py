@@ -14,7 +14,8 @@ from .._explain import compose
 from .._explain.explainer import Explainer
 from .._explain.scorer import Scorer
 from .._io import modelfiles
-from .._io.tables import bad_rows, read_rows
+from .._io.row_checks import bad_rows
+from .._io.tables import read_rows
 from ..batch.layout import match
 from ..batch.sources import Source
 from ..errors import InputError

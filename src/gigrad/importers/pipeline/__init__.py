@@ -2,8 +2,8 @@
 
 `table.py` represents a transformed column, `steps.py` the steps on one column; there is one file for each family of
 transformers. `pieces.py` and `trees.py` then rewrite trees on the raw columns, `edges.py` finds the places of their
-splits, `nodes.py` builds the inputs of smooth models, and `raw.py` finds what the raw table must hold. A new
-transformer is one function and one line here.
+splits, `nodes.py` builds the inputs of smooth models, `raw.py` finds what the raw table must hold, and
+`own_predictions.py` predicts by the fitted steps themselves. A new transformer is one function and one line here.
 """
 
 from __future__ import annotations

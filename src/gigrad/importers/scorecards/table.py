@@ -18,8 +18,6 @@ from ..._io.tables import listed
 from ...errors import CorruptModelError, InputError
 from .card import Categories, Characteristic, Numbers, Scorecard, representatives
 
-Entry = tuple[str, str, float]  # variable, bin, points
-
 _NUMBER = r"[+-]?(?:\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|inf)"
 _INTERVAL = re.compile(rf"([\[(])\s*({_NUMBER})\s*[,;]\s*({_NUMBER})\s*([\])])", re.IGNORECASE)
 _COMPARED = re.compile(rf"(<=|>=|<|>|≤|≥)\s*({_NUMBER})", re.IGNORECASE)

@@ -25,7 +25,7 @@ from ...errors import InputError, UnsupportedModelError
 from ...graph import Affine, Array, Column, Graph, Node, TreeEnsemble, Witness, topological
 from ..common.links import DOUBLE, SINGLE, sum_error
 from ..common.rounding import NodeScale, sum_units
-from ..pipeline.importer import STEPS_ATOL, STEPS_RTOL
+from ..pipeline.own_predictions import STEPS_ATOL, STEPS_RTOL
 from .columns import Missing
 from .pipeline import Pipeline, labels_in_spark, read_pipeline
 from .stages import fitted_as, stages_of
