@@ -4,44 +4,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import factorial
 from typing import Any
 
 import numpy as np
 import pytest
+from flag_trees import flag_trees, many_flags
 from forests import graph_of
-from scipy import stats
 from unchecked import unchecked
 
 import gigrad as gig
 from gigrad import kernels
-from gigrad.engine import limits, sampling
-from gigrad.engine.closed_form.links import quotas
 from gigrad.graph import Column, Elementwise, Graph, Input, Tree, TreeEnsemble, assemble
 from gigrad.kernels import Stage
 from gigrad.kernels.corner_games import CornerLeaves
 
 SIGMOID = [Stage("sigmoid")]
-
-
-def flag_trees(
-    columns: int, trees: int, depth: int, seed: int, outputs: int = 1, size: float = 0.3, missing: bool = False
-) -> TreeEnsemble:
-    """Trees over flags, each split at one half, so that all columns of (0, ..., 0) to (1, ..., 1) cross at once."""
-    rng = np.random.default_rng(seed)
-    grown = []
-    for number in range(trees):
-        splits = 2**depth - 1
-        nodes = 2 * splits + 1
-        feature = np.full(nodes, -1)
-        feature[:splits] = rng.integers(columns, size=splits)
-        left, right = (np.where(np.arange(nodes) < splits, 2 * np.arange(nodes) + side, -1) for side in (1, 2))
-        value = np.where(np.arange(nodes) < splits, 0.0, rng.normal(size=nodes) * size)
-        threshold = np.where(np.arange(nodes) < splits, 0.5, 0.0)
-        to_left = rng.random(nodes) < 0.5 if missing else np.zeros(nodes, bool)
-        grown.append(Tree(feature, threshold, left, right, to_left, value, output=number % outputs))
-    return assemble(Input(columns), grown, np.zeros(outputs))
 
 
 def shapley(values: np.ndarray) -> np.ndarray:
@@ -163,17 +142,6 @@ def test_missing_values_and_groups_are_players_too() -> None:
 
 
 # ---------------------------------------------------------------- sampled corners
-
-
-def many_flags(columns: int, seed: int = 0, size: float = 0.25) -> TreeEnsemble:
-    """Trees on some of many flags, the first more often: strong and weak players, as in real models."""
-    rng = np.random.default_rng(seed)
-    trees = flag_trees(columns, 60, 4, seed=seed, size=size)
-    split = trees.feature >= 0
-    chance = np.exp(-np.arange(columns) / 8.0)
-    feature = trees.feature.copy()
-    feature[split] = rng.choice(columns, size=split.sum(), p=chance / chance.sum())
-    return replace(trees, feature=feature)
 
 
 def test_a_row_of_many_references_reaches_its_target_and_says_how_far_off_it_is() -> None:
@@ -346,80 +314,3 @@ def test_weak_players_that_add_up_leave_nothing_to_be_sampled() -> None:
     got, error = sampled(forest, [Stage("square")], k, 2)
     np.testing.assert_allclose(got, want, rtol=0, atol=1e-13)
     assert error.max() < 1e-14
-
-
-def test_quantiles_of_students_t() -> None:
-    freedom = np.array([2.0, 2.7, 4.0, 7.5, 30.0, 500.0])
-    for level in (1e-3, 1e-5, 1e-7):
-        np.testing.assert_allclose(sampling.student(level, freedom), stats.t.isf(level / 2, freedom), rtol=5e-4)
-
-
-@dataclass(frozen=True, eq=False)
-class Case:
-    """One end against several starts, under several seeds, which count as rows."""
-
-    forest: Any
-    starts: np.ndarray
-    weights: np.ndarray
-    rows: int
-    hashes: np.ndarray
-    target: float
-
-    @classmethod
-    def made(cls, rng: np.random.Generator, rows: int) -> Case:
-        k, n = int(rng.integers(16, 20)), int(rng.choice([1, 2, 3, 5, 12, 30]))
-        trees = many_flags(k, seed=int(rng.integers(2**31)), size=float(rng.choice([0.1, 0.5, 2.0])))
-        starts = (rng.random((n, k)) < 0.2).astype(float)
-        hashes = rng.integers(2**63, size=rows * n).astype(np.uint64)
-        target = float(rng.choice([1e-3, 1e-2, 3e-2, 1e-1]))
-        return cls(trees.forest, starts, rng.dirichlet(np.ones(n)), rows, hashes, target)
-
-    def draw(self, which: np.ndarray, count: np.ndarray, stage: int) -> sampling.Sums:
-        row, start = np.divmod(which, len(self.starts))
-        half, seeds = np.full(len(which), 0.5), self.hashes[which] + np.uint64(stage)
-        corners = kernels.SampledCorners(row, start, 0 * which, half, self.weights[start], count, seeds)
-        if stage == 0:
-            known = np.zeros((self.rows, 1, 1))
-            allowed, scale = quotas(row, self.weights[start], known, False, self.target)
-            corners = corners._replace(allowed=allowed, scale=scale)
-        end = np.ones((1, self.starts.shape[1]))
-        return sampling.Sums(*kernels.sample_corners(self.forest, SIGMOID, self.starts, end, corners, self.rows, 1))
-
-    def missed(self) -> tuple[int, int]:
-        """In how many rows orders were drawn, and in how many of all a credit is farther off than the row's error."""
-        columns = self.starts.shape[1]
-        end, row = np.ones((1, columns)), np.repeat(np.arange(self.rows), len(self.starts))
-        exact = kernels.linked_credits(self.forest, SIGMOID, self.starts, self.weights, end, target=0.0).values[0]
-        weight, known = np.tile(self.weights, self.rows), np.zeros((self.rows, columns, 1))
-        cost, whole = np.full(len(row), 1e4), np.full(len(row), np.inf)
-        corners = sampling.Corners(row, weight, cost, whole, least=limits.LINK_PILOT_GROUPS)
-        found, error = sampling.estimate(self.draw, corners, known, self.target, 1e-3)
-        off = np.abs(found - exact).max(axis=1) > error + 1e-13
-        return int((error > 0).any(axis=1).sum()), int(off.any(axis=1).sum())
-
-
-def coverage(cases: int, seed: int) -> int:
-    """How many rows are farther off than their error, until so many were sampled, for corners whose truth is known.
-
-    Rows whose corners were all enumerated, about half of them, do not count as cases: they have nothing to cover.
-    """
-    rng, drawn, missed = np.random.default_rng(seed), 0, 0
-    while drawn < cases:
-        more = Case.made(rng, 50).missed()
-        drawn, missed = drawn + more[0], missed + more[1]
-    return missed
-
-
-def test_error_covers_the_truth() -> None:
-    """Some rows and seeds; `PYTHONPATH=tests/helpers python tests/kernels/test_large_corners.py 20000` does more."""
-    cases = 500
-    assert stats.binom.sf(coverage(cases, 0) - 1, cases, 1e-3) > 1e-4
-
-
-if __name__ == "__main__":
-    import sys
-
-    cases = int(sys.argv[1])
-    missed = coverage(cases, 1)
-    chance = stats.binom.sf(missed - 1, cases, 1e-3)
-    print(f"{missed} of about {cases} sampled rows were farther off than their error: p = {chance:.2g}")

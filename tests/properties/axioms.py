@@ -20,7 +20,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
-from compositions import ROUNDING, Rng, columns, graph_of, model, pairs
+from composition_parts import Rng, columns, graph_of, model, pairs
+from compositions import ROUNDING
 from numpy.typing import NDArray
 
 import gigrad as gig

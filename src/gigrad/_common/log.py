@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import logging
 
+NAMES = ("audit", "batch", "cli", "models", "monitor", "serve", "spark")
 logging.getLogger("gigrad").addHandler(logging.NullHandler())
 
 
