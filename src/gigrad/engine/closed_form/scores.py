@@ -20,6 +20,7 @@ from ...graph import (
     topological,
     value_of,
 )
+from ...graph.magnitudes import size_of_terms
 from .. import limits, mixed
 from ..paths import Block, Bools, Chosen, Ints, Paths
 from ..quadrature import gauss
@@ -85,11 +86,7 @@ def _slopes(score: Node, source: Input, rows: Array) -> Array:
 
 def _rounding(score: Node, source: Input, rows: Array) -> Array:
     """A bound on the rounding error of the score of every row, (n,), from the sum of absolute values of its terms."""
-    values = evaluate((score,), {source: rows})
-    sizes: dict[Node, Array] = {source: np.abs(rows)}
-    for node in needed((score,), {source}):
-        sizes[node] = node.magnitude(values[node], *(sizes[p] for p in node.parents))
-    return np.asarray(_EPS * sizes[score][:, 0])
+    return np.asarray(_EPS * size_of_terms(score, source, rows)[:, 0])
 
 
 def _add(values: Array, players: Ints, block: Block, some: Ints, parts: Array, steep: Array) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..._io.tables import Rows, read_rows
 from ...errors import InputError
-from ...graph import Array, Column, Graph, Input, Node, Witness, evaluate, needed
+from ...graph import Column, Graph, Input, Node, Witness
+from ...graph.magnitudes import size_of_terms
 from ...graph.witness import Predict
 from .asking import as_fitted, is_wide
 
@@ -117,8 +118,4 @@ class _Largest:
     source: Input
 
     def __call__(self, rows: Rows) -> Any:
-        values = evaluate((self.node,), {self.source: rows.matrix})
-        sizes: dict[Node, Array] = {self.source: np.abs(rows.matrix)}
-        for node in needed((self.node,), {self.source}):
-            sizes[node] = node.magnitude(values[node], *(sizes[p] for p in node.parents))
-        return np.nan_to_num(sizes[self.node])
+        return np.nan_to_num(size_of_terms(self.node, self.source, rows.matrix))

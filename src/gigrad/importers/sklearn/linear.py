@@ -20,18 +20,18 @@ _NO_STEADY_SCORE = (
 def import_linear_regressor(model: Any) -> Graph:
     """`predict` is `x @ coef_ + intercept_`: least squares, ridge, lasso and their many relatives."""
     require_fitted(model)
-    weight, bias = _layer(model.coef_, model.intercept_)
-    source = Input(weight.shape[1])
-    node = Affine(source, weight, bias)
-    own = held(node, OwnPrediction(model, "predict"), label_of(model), LayerScale(((weight, bias),)))
-    return estimator_graph(model, source, node, node, plain_outputs(node.width), own)
+    return _linear(model, *_layer(model.coef_, model.intercept_))
 
 
 def import_pls(model: Any) -> Graph:
     """PLSRegression, PLSCanonical and CCA: linear in the centred columns."""
     require_fitted(model)
     weight, bias = _layer(model.coef_, model.intercept_)
-    bias = bias - weight @ np.asarray(model._x_mean, np.float64)
+    return _linear(model, weight, bias - weight @ np.asarray(model._x_mean, np.float64))
+
+
+def _linear(model: Any, weight: Array, bias: Array) -> Graph:
+    """The graph of a regressor whose `predict` is `x @ weight.T + bias`."""
     source = Input(weight.shape[1])
     node = Affine(source, weight, bias)
     own = held(node, OwnPrediction(model, "predict"), label_of(model), LayerScale(((weight, bias),)))
