@@ -81,6 +81,17 @@ def test_slopes_of_scalar_functions_agree_with_finite_differences(name: str) -> 
     np.testing.assert_allclose(function.slope(x, parameter), difference, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("parameter", [-1.0, 0.3, 2.0])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_that_claim_to_be_monotone_never_fall(name: str, parameter: float) -> None:
+    function = FUNCTIONS[name]
+    with np.errstate(all="ignore"):
+        values = function.value(np.linspace(-3.0, 3.0, 601), parameter)
+    values = values[np.isfinite(values)]
+    assert (np.diff(values) >= 0.0).all() or not function.monotone(parameter)
+    assert values.min() >= function.least
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_slopes_jump_at_the_named_kinks_only(name: str) -> None:
     function, h = FUNCTIONS[name], 1e-7
