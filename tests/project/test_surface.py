@@ -15,7 +15,7 @@ from gigrad.graph import Column, Input
 SOURCE = Path(gigrad.__file__).parent
 
 # who -> whom it may import, of ours: a folder, or one module of a private package
-ALLOWED = {
+ALLOWED: dict[str, set[str]] = {
     "kernels": set(),
     "_common": {"errors", "kernels"},
     "graph": {"errors", "kernels", "_io.tables", "portable"},
@@ -66,6 +66,14 @@ ALLOWED = {
     "cli": {"errors", "graph", "importers", "kernels", "references", "portable", "batch", "demo", "serve", "spark"}
     | {"_common", "_explain", "_io", "_output", "_reasons", "plots"},
 }
+MODULES: dict[str, set[str]] = {
+    "errors": set(),
+    "configuration": {"errors", "kernels"},
+    "datasets": {"_common"},
+    "demo": {"_common", "datasets"},
+    "mlflow": {"errors", "portable", "references", "_common", "_explain"},
+    "__main__": {"cli"},
+}
 # what gives reasons for an explanation sees the explanation alone; what explains by itself needs more
 REASONS_SEE = {"errors", "graph", "references", "_common", "_explain.explanation", "_io.durable", "_output.spreadsheet"}
 EXPLAINS_AGAIN = {"classic.py", "stability.py", "trials.py", "verification.py"}
@@ -94,14 +102,21 @@ def within(part: str, allowed: set[str]) -> bool:
     return part in allowed or part.split(".")[0] in allowed
 
 
-def test_every_folder_has_an_import_rule() -> None:
+def test_every_folder_and_module_has_an_import_rule() -> None:
     assert {path.parent.name for path in SOURCE.glob("*/__init__.py")} == set(ALLOWED)
+    assert {path.stem for path in SOURCE.glob("*.py")} - {"__init__"} == set(MODULES)
 
 
 @pytest.mark.parametrize("part", ALLOWED)
 def test_parts_import_only_what_the_flow_allows(part: str) -> None:
     for path in (SOURCE / part).rglob("*.py"):
         assert {found for found in imports_of(path) if not within(found, ALLOWED[part])} == set(), path
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_import_only_what_the_flow_allows(module: str) -> None:
+    found = imports_of(SOURCE / f"{module}.py")
+    assert {part for part in found if not within(part, MODULES[module])} == set()
 
 
 def test_reasons_see_only_the_explanation() -> None:
