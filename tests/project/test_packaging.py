@@ -10,6 +10,7 @@ from pathlib import Path
 import gigrad
 
 ROOT = Path(__file__).resolve().parents[2]
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}  # where a package is installed under another name
 
@@ -65,6 +66,14 @@ def test_the_version_stands_in_one_place() -> None:
     cited = re.search(r"^version: (.+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
     assert cited is not None
     assert cited[1] == re.sub(r"\.dev\d+$", "", gigrad.__version__)
+
+
+def test_the_changelog_begins_with_this_version() -> None:
+    """And says that it is not yet released, or when it was."""
+    found = re.search(r"^## \[([\d.]+)\](?:, not yet released| - \d{4}-\d\d-\d\d)$", CHANGELOG, re.MULTILINE)
+    assert found is not None
+    assert found[0] == re.findall(r"^## .+$", CHANGELOG, re.MULTILINE)[0]
+    assert found[1] == re.sub(r"\.dev\d+$", "", gigrad.__version__)
 
 
 def test_no_extra_pins_a_version_for_users() -> None:
