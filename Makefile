@@ -104,7 +104,7 @@ test-newest: wheel
 	tests/wheel/versions.sh $(PY) newest $(TESTS)
 
 # Coverage-guided fuzzing: of the native core by libFuzzer (clang), of the loaders by atheris. SECONDS for each target, or RUNS: as
-# many inputs, the same ones every time, which is what CI does.
+# many inputs, the same ones every time. CI does both.
 CLANG   ?= $(shell for name in clang++ clang++-19 clang++-18 clang++-17 clang++-16 clang++-14; do command -v $$name && break; done)
 SECONDS ?= 20
 FUZZ_LIMIT := $(if $(RUNS),-runs=$(RUNS) -seed=1,-max_total_time=$(SECONDS))
