@@ -13,6 +13,7 @@ from forests import graph_of, random_forest
 from scipy import stats
 
 import gigrad as gig
+from gigrad.engine import limits
 from gigrad.engine.mixed import large_games
 from gigrad.graph import (
     Affine,
@@ -181,14 +182,14 @@ def test_more_jumping_columns_than_can_be_tabulated(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(8)
     graph = composed(rng, columns, "scores")
     reference, rows = (np.stack([all_differ(rng, columns, True)[side] for _ in range(2)]) for side in (0, 1))
-    monkeypatch.setattr(large_games, "KNOWN", 0)
+    monkeypatch.setattr(limits, "CONTROL_VARIATES", 0)
     tabulated = sampled_explanation(graph, rows, reference, corner_tol=0.1)
-    monkeypatch.setattr(large_games, "JOINTS", 1)
+    monkeypatch.setattr(limits, "STORED_COALITIONS", 1)
     asked = sampled_explanation(graph, rows, reference, corner_tol=0.1)
     assert np.min(asked.error) > 1e-9
     np.testing.assert_allclose(asked.values, tabulated.values, rtol=0, atol=1e-13)
     monkeypatch.undo()
-    monkeypatch.setattr(large_games, "JOINTS", 1)
+    monkeypatch.setattr(limits, "STORED_COALITIONS", 1)
     exact = sampled_explanation(graph, rows, reference, corner_tol=0)
     assert np.max(exact.error) < 1e-11
     assert (np.abs(asked.values - exact.values).max(axis=1) <= asked.error).all()
