@@ -23,7 +23,6 @@ from ..graph import (
     Affine,
     Array,
     Input,
-    Lookup,
     Node,
     Smooth,
     TreeEnsemble,
@@ -316,10 +315,7 @@ def categories_read(output: Node, source: Input) -> NDArray[np.bool_]:
     out = np.zeros(source.width, np.bool_)
     out[list(source.nominal)] = True
     for node in read:
-        if isinstance(node, Lookup):
-            out[sorted(read[node.source][node.column])] = True
-        elif isinstance(node, TreeEnsemble) and node.source is source:
-            out[node.category_columns] = True
+        out[sorted(node.columns_at_once([read[p] for p in node.parents]))] = True
     return out
 
 

@@ -47,6 +47,9 @@ class Lookup(Smooth):
     def columns_behind(self, parents: Sequence[Columns]) -> Columns:
         return [parents[0][self.column]] * self.width
 
+    def columns_at_once(self, parents: Sequence[Columns]) -> set[int]:
+        return parents[0][self.column]
+
 
 @dataclass(frozen=True, eq=False)
 class Fill(Smooth):

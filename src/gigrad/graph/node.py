@@ -138,6 +138,10 @@ class Node(ABC):
         """The columns that each output may depend on, given those of the parents: all of them, unless known."""
         return [union(columns for parent in parents for columns in parent)] * self.width
 
+    def columns_at_once(self, parents: Sequence[Columns]) -> set[int]:
+        """The columns that change at once because this node reads them as categories, given those of the parents."""
+        return set()
+
     def as_sum(self, matrix: Array) -> list[tuple[Array, Node]] | None:
         """`matrix @ node`, (k, width) each, as a sum of `matrix @ parent` and a constant; None if it is not linear."""
         return None

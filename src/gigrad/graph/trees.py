@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from .. import kernels
 from ..errors import CorruptModelError
-from .node import Array, Bounds, Breaks, Columns, Node, union
+from .node import Array, Bounds, Breaks, Columns, Input, Node, union
 
 Ints = NDArray[np.int32]
 
@@ -163,6 +163,10 @@ class TreeEnsemble(Node):
     def category_columns(self) -> Ints:
         """The columns that some split reads as a category."""
         return _distinct(self.feature[(self.feature >= 0) & (self.category_set >= 0)])
+
+    def columns_at_once(self, parents: Sequence[Columns]) -> set[int]:
+        """Those of the rows themselves: a category of a computed number, such as a rank, is no column of theirs."""
+        return set(self.category_columns.tolist()) if isinstance(self.source, Input) else set()
 
     @cached_property
     def breaks_of_source(self) -> Breaks | None:
