@@ -10,7 +10,7 @@ import numpy as np
 
 from ..._io.tables import Rows
 from ...errors import UnsupportedModelError
-from ...graph import Affine, Array, Elementwise, Node, Opposite, Softmax, TreeEnsemble, Witness
+from ...graph import Affine, Array, Elementwise, Node, Opposite, Softmax, TreeEnsemble, Witness, topological
 
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53  # the unit roundoff of float32 and float64 arithmetic
 _LINK_ROUNDINGS = 16.0  # an exponential, a division and the sums of a softmax, in units of roundoff
@@ -88,6 +88,11 @@ def sum_error(trees: TreeEnsemble, unit: float) -> float:
     """
     n = len(trees.roots)
     return unit * (16.0 + 4.0 * float(np.sqrt(n)) + n / 4.0) * bound(trees)
+
+
+def trees_error(node: Node, unit: float) -> float:
+    """The sum of `sum_error` over all trees that a node depends on."""
+    return sum(sum_error(n, unit) for n in topological(node) if isinstance(n, TreeEnsemble))
 
 
 def witness(

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..._io.tables import Rows
 from ...graph import (
+    Affine,
     Array,
     Input,
     KernelMachine,
@@ -126,3 +127,9 @@ class NodeScale:
                 inputs = [values[p] for p in node.parents]
                 sizes[node] = node.error_scale(values[node], inputs, [sizes[p] for p in node.parents])
         return sizes[self.node]
+
+    @property
+    def units(self) -> float:
+        """The error of the sums of all linear layers, relative to this scale, in float64 arithmetic."""
+        layers = (n for n in topological(self.node) if isinstance(n, Affine))
+        return sum_units(1) + sum(sum_units(n.weight.shape[1]) for n in layers)

@@ -27,11 +27,11 @@ import numpy as np
 
 from ..._io.tables import Rows
 from ...errors import InputError, NotFittedError, UnsupportedModelError
-from ...graph import Affine, Array, Column, Graph, Input, Opaque, TreeEnsemble, Witness, topological
+from ...graph import Array, Column, Graph, Input, Opaque, TreeEnsemble, Witness, topological
 from ...graph.witness import LOW_PRECISION
 from ..common.codes import coded, on_codes, with_codes
 from ..common.links import SINGLE, plain_outputs
-from ..common.rounding import NodeScale, sum_units
+from ..common.rounding import NodeScale
 from ..torch.call import InHalves, Largest
 from .inputs import Given, are_named, as_taken, column_names, shape_without_rows
 from .network import Read, read_network
@@ -198,9 +198,8 @@ def _argument(model: Any, inputs: tuple[Given, ...], parts: list[Any]) -> Any:
 
 def _witness_of_nodes(model: Any, read: Read) -> Witness:
     node = read.graph.score
-    inner = [n for n in topological(node) if isinstance(n, Affine)]
-    units = (sum_units(1) + sum(sum_units(n.weight.shape[1]) for n in inner)) * _SINGLE_UNITS
     own, scale = _Own(model, read.inputs, read.graph.columns), NodeScale(read.graph.input, node)
+    units = scale.units * _SINGLE_UNITS
     return Witness(node, own, read.graph.label, rtol=units, atol=units * 1e-3, scale=scale)
 
 

@@ -31,9 +31,9 @@ import numpy as np
 
 from ..._io.tables import Rows
 from ...errors import InputError
-from ...graph import Affine, Array, Elementwise, Graph, KernelMachine, Select, TreeEnsemble, Witness, topological
-from ..common.links import DOUBLE, SINGLE, sum_error
-from ..common.rounding import KernelScale, NodeScale, sum_units
+from ...graph import Affine, Array, Elementwise, Graph, KernelMachine, TreeEnsemble, Witness, needed, topological
+from ..common.links import DOUBLE, SINGLE, trees_error
+from ..common.rounding import KernelScale, NodeScale
 from .network import read_network
 from .proto import Model, read_model, well_formed
 
@@ -57,14 +57,11 @@ def import_onnx(model: Any) -> Graph:
     graph = read.graph
     inner = topological(graph.score)
     unit = SINGLE if content.single else DOUBLE
-    terms = sum(sum_units(n.weight.shape[1]) for n in inner if isinstance(n, Affine))
-    units = (sum_units(1) + terms) * unit / DOUBLE
     scale: NodeScale | KernelScale = NodeScale(graph.input, graph.score)
     machines = tuple(n for n in inner if isinstance(n, KernelMachine))
-    if machines and isinstance(graph.score, (KernelMachine, Affine, Select)):
+    if machines and all(n.slope_is_constant for n in needed((graph.score,), set(machines))):
         scale = KernelScale(machines)
-        units = scale.units * unit / DOUBLE
-    error = sum(sum_error(n, unit) for n in inner if isinstance(n, TreeEnsemble))
+    units, error = scale.units * unit / DOUBLE, trees_error(graph.score, unit)
     if any(isinstance(n, Elementwise) and n.name == "sigmoid" for n in inner):
         error += SIGMOID * unit
     own = OwnPrediction(read.asked, content, read.score_name, read.picked, read.axis)

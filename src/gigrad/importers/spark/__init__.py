@@ -22,9 +22,9 @@ import numpy as np
 from ..._common.optional import require
 from ..._io.tables import Rows
 from ...errors import InputError, UnsupportedModelError
-from ...graph import Affine, Array, Column, Graph, Node, TreeEnsemble, Witness, topological
-from ..common.links import DOUBLE, SINGLE, sum_error
-from ..common.rounding import NodeScale, sum_units
+from ...graph import Array, Column, Graph, Node, Witness
+from ..common.links import DOUBLE, SINGLE, trees_error
+from ..common.rounding import NodeScale
 from ..pipeline.own_predictions import STEPS_ATOL, STEPS_RTOL
 from .columns import Missing
 from .pipeline import Pipeline, labels_in_spark, read_pipeline
@@ -67,11 +67,10 @@ def _witnesses(read: Pipeline) -> list[Witness]:
 
 def _held(node: Node, own: _Own, read: Pipeline) -> Witness:
     unit = SINGLE if "XGB" in read.stages[-1].kind else DOUBLE
-    inner = topological(node)
-    units = (sum_units(1) + sum(sum_units(n.weight.shape[1]) for n in inner if isinstance(n, Affine))) * unit / DOUBLE
-    error = sum(sum_error(n, unit) for n in inner if isinstance(n, TreeEnsemble))
-    rtol, atol = max(units, STEPS_RTOL), max(STEPS_ATOL, units * 1e-3) + error
-    return Witness(node, own, read.graph.label, rtol=rtol, atol=atol, scale=NodeScale(read.graph.input, node))
+    scale = NodeScale(read.graph.input, node)
+    units = scale.units * unit / DOUBLE
+    rtol, atol = max(units, STEPS_RTOL), max(STEPS_ATOL, units * 1e-3) + trees_error(node, unit)
+    return Witness(node, own, read.graph.label, rtol=rtol, atol=atol, scale=scale)
 
 
 @dataclass(frozen=True, eq=False)
