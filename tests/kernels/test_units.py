@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 
 import numpy as np
@@ -22,6 +23,17 @@ def test_sums_of_groups_are_those_of_numpy() -> None:
     rows = np.random.default_rng(0).normal(size=(9, 11))
     first = np.array([0, 1, 4, 8])
     np.testing.assert_allclose(kernels.sum_groups(rows, first), np.add.reduceat(rows, first, axis=0), atol=1e-14)
+
+
+def test_powers_are_those_of_the_c_library() -> None:
+    rng = np.random.default_rng(1)
+    base, exponent = rng.gamma(2.0, 2.0, 5000), rng.normal(size=5000)
+    python = [math.pow(b, e) for b, e in zip(base, exponent, strict=True)]
+    assert np.array_equal(kernels.power(base, exponent, single=False), python)
+    base, exponent = (v.astype(np.float32).astype(np.float64) for v in (base, exponent))
+    rounded = kernels.power(base, exponent, single=True)
+    assert np.array_equal(rounded, rounded.astype(np.float32))
+    assert np.max(np.abs(rounded - base**exponent) / np.spacing(rounded.astype(np.float32))) < 0.6
 
 
 @pytest.mark.parametrize("name", ["tanh", "sigmoid"])

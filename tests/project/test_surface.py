@@ -19,7 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "kernels": set(),
     "_common": {"errors", "kernels"},
     "graph": {"errors", "kernels", "_io.tables", "portable"},
-    "importers": {"graph", "errors", "_io.tables", "_common"},
+    "importers": {"graph", "kernels", "errors", "_io.tables", "_common"},
     "engine": {"graph", "errors", "kernels"},
     "portable": {"errors", "graph", "engine", "_common", "_explain", "_io"},
     "_io": {"engine", "graph", "importers", "portable", "errors", "_common", "_explain"},

@@ -155,6 +155,14 @@ def cells(
     )  # fmt: skip
 
 
+def power(base: Array, exponent: Array, single: bool) -> Array:
+    """base ** exponent as the C library computes it, in float32 if `single`; two arrays of one shape.
+
+    NumPy has functions of its own on processors with AVX-512: 21 % of the powers of random float32 numbers differ.
+    """
+    return _native.power(_rows(base).ravel(), _rows(exponent).ravel(), single).reshape(np.shape(base))
+
+
 def tanh(x: Array) -> Array:
     """tanh of every number of an array of any shape, within two units in the last place."""
     return _native.tanh(_rows(x).ravel()).reshape(np.shape(x))

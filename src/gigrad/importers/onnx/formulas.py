@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...graph import Array
+from ...kernels import power as power_of_c
 from ..pipeline.pieces import changes
 
 _LARGEST_SINGLE = float(np.finfo(np.float32).max)
@@ -50,8 +51,9 @@ def constant(value: float) -> Term:
 
 
 def _power(base: NDArray[Any], exponent: NDArray[Any]) -> NDArray[Any]:
-    """The function of the C library, as onnxruntime calls it: NumPy takes shortcuts for one exponent of all numbers."""
-    return np.asarray(np.power(base, np.array(np.broadcast_to(exponent, base.shape))))
+    """The function of the C library, which onnxruntime calls too, but for whole exponents, refused by `power`."""
+    wide = np.broadcast_to(exponent, base.shape).astype(np.float64)
+    return power_of_c(base.astype(np.float64), wide, base.dtype == np.float32).astype(base.dtype)
 
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {

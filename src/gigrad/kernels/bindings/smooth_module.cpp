@@ -1,4 +1,6 @@
 // Python bindings of Legendre series and elementary functions.
+#include <cmath>
+
 #include "bindings/arrays.hpp"
 #include "core/elementary.hpp"
 #include "smooth/rows.hpp"
@@ -187,9 +189,20 @@ Numpy<double> py_sigmoid(const Vector<double>& x) {
     return make<double>({x.size()}, [&](double* out) { sigmoid_each(x.data(), x.size(), out); });
 }
 
+// std::pow of the C library, in float where `single`: NumPy's own differs from it in the last place where it has AVX-512.
+Numpy<double> py_power(const Vector<double>& base, const Vector<double>& exponent, bool single) {
+    if (base.size() != exponent.size()) refuse("base and exponent must have the same number of entries.");
+    return make<double>({base.size()}, [&](double* out) {
+        for (size_t i = 0; i < base.size(); ++i)
+            out[i] = single ? std::pow(static_cast<float>(base.data()[i]), static_cast<float>(exponent.data()[i]))
+                            : std::pow(base.data()[i], exponent.data()[i]);
+    });
+}
+
 }  // namespace
 
 void bind_smooth(nb::module_& m) {
+    m.def("power", &py_power);
     m.def("tanh", &py_tanh);
     m.def("sigmoid", &py_sigmoid);
     m.def("series", &py_series);
