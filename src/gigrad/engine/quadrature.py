@@ -63,15 +63,15 @@ def legendre(u: Array, size: int) -> Array:
     return out
 
 
-def tails(last: Array, order: int, rough: bool) -> Array:
+def tails(last: Array, order: int, least_rate: float) -> Array:
     """What coefficients beyond the last may amount to, (order + 1, ...) for degrees order, order + 1, ..., 2 order.
 
     Parameters
     ----------
     last : (min(order, 4), ...)
         Absolute coefficients of the highest degrees, up to order - 1.
-    rough : bool
-        Whether kinks may hide inside: then no decay is trusted.
+    least_rate : float
+        The fastest decay from one degree to the next that is trusted; 1 where kinks may hide inside.
 
     The coefficients are continued geometrically, at the rate at which they have been falling. Pairs are compared, since
     the coefficients of even and of odd functions vanish in turn.
@@ -83,7 +83,7 @@ def tails(last: Array, order: int, rough: bool) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(low > 0, np.minimum(high / low, 1.0), 1.0)
     rate = np.sqrt(rate) if step == 2 else rate ** (1.0 / step)
-    rate = np.where((rate > 0.7) | rough, 1.0, rate)
+    rate = np.where(rate > 0.7, 1.0, np.maximum(rate, least_rate))
     out = np.empty((order + 1, *rate.shape))
     out[0] = high * rate
     for degree in range(1, order + 1):

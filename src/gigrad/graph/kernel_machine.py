@@ -18,13 +18,15 @@ _CELLS = 1 << 21  # kernel values held at once: 16 MB, whatever the number of ro
 class Profile:
     """A kernel as a function of one number `q`: the squared distance to a support vector, or the product with it.
 
-    `value(q, parameter)`; `slope(q, value, parameter)` is its derivative by q.
+    `value(q, parameter)`; `slope(q, value, parameter)` is its derivative by q. `rooted` kernels are functions of the
+    root of q, which is singular at 0.
     """
 
     value: Callable[[Array, float], Array]
     slope: Callable[[Array, Array, float], Array]
     radial: bool
     rough: bool = False  # its slope has no bound at distance 0, so distances must be exact there
+    rooted: bool = False
 
 
 def _exponential_slope(q: Array, value: Array, _: float) -> Array:
@@ -54,9 +56,9 @@ def _rational(q: Array, alpha: float) -> Array:
 # The parameter is the degree of the polynomial, or the rational quadratic's alpha; the others ignore it.
 PROFILES: dict[str, Profile] = {
     "gaussian": Profile(lambda q, _: np.exp(-q), lambda q, v, _: -v, radial=True),
-    "exponential": Profile(lambda q, _: np.exp(-np.sqrt(q)), _exponential_slope, radial=True, rough=True),
-    "matern32": Profile(_matern32, lambda q, v, _: -1.5 * np.exp(-np.sqrt(3.0 * q)), radial=True),
-    "matern52": Profile(_matern52, _matern52_slope, radial=True),
+    "exponential": Profile(lambda q, _: np.exp(-np.sqrt(q)), _exponential_slope, radial=True, rough=True, rooted=True),
+    "matern32": Profile(_matern32, lambda q, v, _: -1.5 * np.exp(-np.sqrt(3.0 * q)), radial=True, rooted=True),
+    "matern52": Profile(_matern52, _matern52_slope, radial=True, rooted=True),
     "rational": Profile(_rational, lambda q, v, a: np.asarray(-0.5 * v / (1.0 + q / (2.0 * a))), radial=True),
     "linear": Profile(lambda q, _: q, lambda q, v, _: np.ones_like(q), radial=False),
     "polynomial": Profile(lambda q, d: q**d, lambda q, v, d: d * q ** (d - 1.0), radial=False),
@@ -76,6 +78,12 @@ class Factor:
     def __post_init__(self) -> None:
         if self.profile not in PROFILES:
             raise InputError(f"A kernel factor must be one of {', '.join(PROFILES)}; got {self.profile!r}.")
+
+    @property
+    def analytic(self) -> bool:
+        """Whether it has no root: polynomials may have a degree that is not whole."""
+        profile = PROFILES[self.profile]
+        return not (profile.rooted or (self.profile == "polynomial" and self.parameter % 1.0 != 0.0))
 
     def argument(self, x: Array, support: Array) -> Array:
         """`q` for every row and support vector: (n, m)."""
@@ -119,6 +127,10 @@ class KernelMachine(Smooth):
     @property
     def width(self) -> int:
         return len(self.bias)
+
+    @property
+    def analytic(self) -> bool:
+        return all(factor.analytic for factor in self.factors)
 
     def forward(self, *inputs: Array) -> Array:
         out = np.empty((len(inputs[0]), self.width))

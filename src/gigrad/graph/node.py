@@ -112,6 +112,14 @@ class Node(ABC):
         return False
 
     @property
+    def analytic(self) -> bool:
+        """Whether polynomials of rising degree approach the node geometrically between its kinks.
+
+        A root of a distance is not analytic: it is singular at distance zero, also for a path that passes close by.
+        """
+        return True
+
+    @property
     def slope_is_constant(self) -> bool:
         """Whether the pullback does not depend on the inputs."""
         return False

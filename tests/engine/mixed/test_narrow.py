@@ -48,6 +48,17 @@ def test_bumps_that_a_path_passes_by(gamma: float) -> None:
     np.testing.assert_allclose(e.values[0], want, rtol=0, atol=min(e.error[0] + 1e-9, 1e-5))
 
 
+@pytest.mark.parametrize("seed", [7, 171, 187, 385, 486])
+def test_errors_of_kernels_with_a_root_of_the_distance(seed: int) -> None:
+    """Their coefficients fall quickly, then slowly: the error was too small by 3 to 9 times in these cases."""
+    rng = np.random.default_rng(seed)
+    support, weight, (starts, ends) = rng.normal(size=(10, 2)), rng.normal(size=(1, 10)), rng.normal(size=(2, 20, 2))
+    factor, source = Factor("matern32" if seed % 2 else "matern52", np.full(2, 0.3)), Input(2)
+    model = graph_of(XY, source, KernelMachine(source, support, weight, np.zeros(1), (factor,)))
+    e, exact = (gig.explain_pairs(model, starts, ends, tol=tol) for tol in (1e-6, 1e-13))
+    assert (np.abs(e.values - exact.values).max(axis=1) <= e.error + 1e-12).all()
+
+
 def test_a_bump_under_a_head_and_behind_a_bend() -> None:
     """A kernel over something curved, and one that is itself the head over a line and a bend."""
     gamma, source = 1e5, Input(2)

@@ -93,6 +93,13 @@ class Inputs:
         """Whether a curve is an opaque function, known only by its values and gradients."""
         return any(isinstance(n, Opaque) for n in self.roles.curves)
 
+    @property
+    def least_rate(self) -> float:
+        """The fastest decay of the coefficients of curves that is trusted, see `quadrature.tails`."""
+        if self.rough:
+            return 1.0
+        return 0.0 if all(n.analytic for n in self.roles.curves) else limits.ROOTS_RATE
+
     def path(self, panels: Panels) -> Ints:
         """The path of each panel."""
         return self.legs.path[panels.leg]
@@ -187,7 +194,7 @@ def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: 
     """Integrate panels of one order and add the accurate ones to `totals`; returns the others, refined."""
     check_stopped()
     plan, corners, legs = inputs.plan, inputs.corners, inputs.legs
-    patch = PanelCurves.of(plan.roles, inputs.lines, panels, order, inputs.rough, inputs.careful)
+    patch = PanelCurves.of(plan.roles, inputs.lines, panels, order, inputs.least_rate, inputs.careful)
     again: list[Panels] = []
     if plan.roles.curve_levels:
         kinks = curve_kinks(patch)

@@ -46,7 +46,7 @@ def curve_kinks(patch: PanelCurves) -> CurveKinks:
             z[:, :-1].reshape(n * (order + 1), -1), z[:, 1:].reshape(n * (order + 1), -1)
         )
         panel, gap = row // (order + 1), row % (order + 1)
-        doubt = tails(np.abs(coefficients[:, -4:]).transpose(1, 0, 2), order, False)[:2].sum(axis=0)
+        doubt = tails(np.abs(coefficients[:, -4:]).transpose(1, 0, 2), order, 0.0)[:2].sum(axis=0)
         unsure[may_pass(levels, z.min(axis=1), z.max(axis=1), doubt)] = True
         more = _turned(patch, coefficients, z, u, levels)
         panel, column = np.append(panel, more[0]), np.append(column, more[1])

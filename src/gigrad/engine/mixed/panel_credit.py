@@ -96,7 +96,7 @@ def _from_moments(
                 sums[line] += part
             losses.add_curve(moment, rates)
             off += np.einsum("opk,op->pk", moments.off[:, :, column], rates.largest_seen)
-            tail = tails(rates.last, order, patch.rough)  # degrees order .. 2 order
+            tail = tails(rates.last, order, patch.least_rate)  # degrees order .. 2 order
             error += _interpolation_error(tail, np.abs(moment))
             # An error of the curve moves the times of the head's kinks, by that error over the curve's speed.
             error += (patch.doubt[:, column] * rates.opposed)[:, None] * np.sqrt(moments.sway[:, column])
@@ -135,7 +135,7 @@ def credit_alone(patch: PanelCurves, line_parts: LineParts, check: bool) -> Pane
             parts, speed = pulled(patch, output, j, 0.5 * rule.weights * panels.length[None, :, None])
             for line, part in parts.items():
                 sums[line][j] = part[0]
-            tail = tails(speed.last, rule.size, patch.rough)[-1]  # of degree 2 order
+            tail = tails(speed.last, rule.size, patch.least_rate)[-1]  # of degree 2 order
             error[:, j] = tail.max(axis=1) * panels.length
             if ends is not None:
                 first, last = (values[output][:, j] for values in ends)

@@ -24,8 +24,8 @@ class PanelCurves:
     ----------
     rule : Rule
         The Gauss rule at whose nodes the curves were evaluated.
-    rough : bool
-        Whether a curve is an opaque function, whose coefficients may decay slowly.
+    least_rate : float
+        The fastest decay of their coefficients that is trusted, see `quadrature.tails`.
     values : dict of (panels * nodes, width)
         The curves at the nodes.
     coefficients : (panels, nodes, columns of all curve ends)
@@ -42,7 +42,7 @@ class PanelCurves:
     lines: Lines
     panels: Panels
     rule: Rule
-    rough: bool
+    least_rate: float
     values: dict[Node, Array]
     coefficients: Array
     doubt: Array
@@ -50,10 +50,13 @@ class PanelCurves:
     unsure: Bools
 
     @classmethod
-    def of(cls, roles: Roles, lines: Lines, panels: Panels, order: int, rough: bool, careful: bool) -> PanelCurves:
+    def of(
+        cls, roles: Roles, lines: Lines, panels: Panels, order: int, least_rate: float, careful: bool
+    ) -> PanelCurves:
         """The patch with curves evaluated at `order` nodes of every panel; with `careful` set, also at both ends."""
         empty = np.zeros((len(panels), 0))
-        bare = cls(roles, lines, panels, gauss(order), rough, {}, empty, empty, empty, np.zeros(len(panels), np.bool_))
+        nowhere = np.zeros(len(panels), np.bool_)
+        bare = cls(roles, lines, panels, gauss(order), least_rate, {}, empty, empty, empty, nowhere)
         time = bare.middle[:, None] + bare.half[:, None] * bare.rule.nodes
         owner = np.repeat(np.arange(len(panels)), order)
         values: dict[Node, Array] = {}
@@ -63,7 +66,7 @@ class PanelCurves:
         table = np.concatenate([np.zeros((len(panels), order, 0)), *ends], axis=2)
         coefficients: Array = np.matmul(bare.rule.to_coefficients, table)
         last = np.abs(coefficients[:, -4:]).transpose(1, 0, 2)
-        doubt: Array = tails(last, order, rough)[:2].sum(axis=0)
+        doubt: Array = tails(last, order, least_rate)[:2].sum(axis=0)
         asked = careful and bool(roles.curve_ends)
         astray = _astray(bare, coefficients) if asked else np.zeros_like(doubt)
         return replace(bare, values=values, coefficients=coefficients, doubt=doubt, astray=astray)
