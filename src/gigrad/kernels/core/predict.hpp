@@ -27,8 +27,7 @@ inline void find_leaves(const Forest& forest, int32_t root, const Rows& x, size_
             const Node& node = *at[r];
             if (node.is_leaf()) continue;
             const double v = x.row(begin + r)[node.feature];
-            const int32_t mask = -static_cast<int32_t>(goes_left(forest, node, v));
-            at[r] = forest.nodes.data() + ((node.left & mask) | (node.right & ~mask));
+            at[r] = forest.nodes.data() + (goes_left(forest, node, v) ? node.left : node.right);
             going = true;
         }
     }

@@ -87,9 +87,7 @@ private:
         const uint32_t* const nodes = job_.nodes;
         const int16_t* const codes = job_.codes;
         const auto one = [&](size_t i) {
-            auto at = static_cast<uint32_t>(place[i]);
-            __asm__ volatile(""
-                             : "+r"(at));  // one by one: gather instructions, and the compilers' own code, are slower
+            const auto at = static_cast<uint32_t>(place[i]);
             const uint32_t node = nodes[at & ~static_cast<uint32_t>(SWEEP_LEAF)], test = node & SWEEP_TEST;
             node_[i] = static_cast<int32_t>(node);
             key_[i] = sweep_key(codes[test], static_cast<int32_t>(test));
