@@ -93,29 +93,27 @@ class Explainer:
         progress: bool | None = None,
         **options: Unpack[Keywords],
     ) -> None:
-        from ..references.wiring import open_reference, reference_facts, reference_note  # unused by loaded explainers
+        from ..references.wiring import reference_facts  # unused by loaded explainers
+        from .weighted_rows import WeightedRows
 
         show = wanted(progress, config.progress)
         asked = Options.of(options)
         scorer = Scorer.of(model, asked.output, asked.target)
         settings = asked.settings()
-        table, weights = open_reference(reference, weights)
-        rows = read_rows(table, scorer.graph, what="reference")
-        if len(rows) == 0:
-            raise InputError("reference must have at least one row; it is empty.")
-        shares = checks.weights(weights, len(rows), "reference row")
+        given = WeightedRows.read(reference, weights, scorer.graph, "reference", "reference row")
+        rows = given.rows
         scorer = scorer.under(choose(scorer.graph, [rows], asked.discrete, asked.nominal), rows.names)
         grouping = Grouping.of(rows.names, asked.groups)
         warn_of_cost(scorer.node, scorer.graph.input, rows.matrix, settings)
         with shown(show, "scoring the reference", len(rows)):
             scores = scorer.scores(rows)
-        facts = reference_facts(reference, rows, shares, scorer.graph.columns, scores.own)
+        facts = reference_facts(reference, rows, given.weights, scorer.graph.columns, scores.own)
         record = {
             **scorer.record,
-            "reference": provenance.reference_record(rows, shares, reference_note(reference)) | facts,
+            "reference": given.record | facts,
             "settings": provenance.settings_record(settings, asked.groups),
         }
-        self._assemble(scorer, rows, shares, scores, settings, grouping, record)
+        self._assemble(scorer, rows, given.weights, scores, settings, grouping, record)
 
     def _assemble(
         self,
@@ -205,6 +203,7 @@ class Explainer:
         return self._explained(under_names(rows, known, graph, what="The record", other="the reference"), 0, 0, False)
 
     def _explained(self, rows: Rows, paths: int | Sequence[int], reference_parts: int, show: bool) -> Explanation:
+        """The explanation of rows whose columns are those of the reference, as `__call__` describes it."""
         scores = self.scorer.scores(rows)
         asked, single = chosen_rows(paths, len(rows)), checks.whole(reference_parts, "reference_parts", least=0)
         self.scorer.refuse_ignored(self.reference, rows)

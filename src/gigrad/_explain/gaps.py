@@ -11,17 +11,17 @@ from .._common import checks, display
 from .._common.optional import frame_library
 from .._common.progress import shown, wanted
 from .._io import provenance
-from .._io.tables import Rows, read_rows, under_names
+from .._io.tables import under_names
 from ..configuration import config
 from ..engine import Settings
 from ..errors import AccuracyWarning, InputError, warn
 from ..graph import Array, rounding_above
-from ..references.wiring import open_reference, reference_note
 from .choosing import choose
 from .grouping import Grouping
 from .options import Keywords, Options, takes_options
 from .resampling import CARE, bootstrap_weights, credits_by_start
 from .scorer import Scorer
+from .weighted_rows import WeightedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +150,8 @@ def explain_gap(
     if scorer.node.width != 1:
         outputs = ", ".join(map(repr, scorer.output_names))
         raise InputError(f"A gap is about one score; this model has the outputs {outputs}. Pick one with target=.")
-    a = _Group.read("group_a", group_a, weights_a, scorer)
-    b = _Group.read("group_b", group_b, weights_b, scorer)
+    a = _Group.scored("group_a", group_a, weights_a, scorer)
+    b = _Group.scored("group_b", group_b, weights_b, scorer)
     under_names(b.rows, a.rows.names, scorer.graph, what="group_b", other="group_a")
     scorer = scorer.under(choose(scorer.graph, [a.rows, b.rows], asked.discrete, asked.nominal), a.rows.names)
     grouping = Grouping.of(a.rows.names, asked.groups)
@@ -162,11 +162,9 @@ def explain_gap(
     with shown(wanted(progress, config.progress), "explaining the gap", len(a.rows)):
         credits, error, sampled = _mean_credits(scorer, settings, a, b, samples_a, samples_b)
     difference = samples_a @ a.own - samples_b @ b.own
-    gap, allowed = float(difference[0] - credits[0].sum()), settings.tol * max(abs(a.mean), abs(b.mean))
-    rounding = float(rounding_above(scorer.node, scorer.graph.witnesses, np.array([[allowed / settings.tol]]))[0, 0])
-    _warn_of(max(error, abs(gap)) if abs(gap) > allowed + rounding else error, allowed)
+    gap = float(difference[0] - credits[0].sum())
+    error = _judged(scorer, settings, error, gap, max(abs(a.mean), abs(b.mean))) + sampled
     _warn_of_sampling(sampled, float(np.abs(credits[0]).max(initial=0.0)), settings.corner_tol)
-    error = (max(error, abs(gap)) if abs(gap) > allowed else error) + sampled
     members = [list(columns) for columns in grouping.members.values()]
     credits = np.stack([credits[:, columns].sum(axis=1) for columns in members], axis=1)
     low, high = _interval(credits[1:], level)
@@ -194,21 +192,13 @@ def explain_gap(
 
 
 @dataclass(frozen=True, eq=False)
-class _Group:
-    rows: Rows
-    weights: Array  # (n,)
+class _Group(WeightedRows):
     own: Array  # (n,), the model's own scores
-    record: dict[str, Any]
 
     @classmethod
-    def read(cls, what: str, table: Any, weights: Any, scorer: Scorer) -> _Group:
-        opened, given = open_reference(table, weights)
-        rows = read_rows(opened, scorer.graph, what=what)
-        if len(rows) == 0:
-            raise InputError(f"{what} must have at least one row; it is empty.")
-        shares = checks.weights(given, len(rows), f"row of {what}")
-        record = provenance.reference_record(rows, shares, reference_note(table))
-        return cls(rows, shares, scorer.own(rows)[:, 0], record)
+    def scored(cls, what: str, table: Any, weights: Any, scorer: Scorer) -> _Group:
+        given = WeightedRows.read(table, weights, scorer.graph, what, f"row of {what}")
+        return cls(given.rows, given.weights, given.record, scorer.own(given.rows)[:, 0])
 
     @property
     def mean(self) -> float:
@@ -237,6 +227,14 @@ def _mean_credits(
         error += float(a.weights[part] @ errors.plain @ b.weights)
         squares += float(a.weights[part] ** 2 @ errors.sampled**2 @ b.weights**2)
     return values, error, (CARE * squares) ** 0.5
+
+
+def _judged(scorer: Scorer, settings: Settings, error: float, gap: float, scale: float) -> float:
+    """The error of quadrature, raised to cover a gap beyond the tolerance; warns if it exceeds that."""
+    allowed = settings.tol * scale
+    rounding = float(rounding_above(scorer.node, scorer.graph.witnesses, np.array([[scale]]))[0, 0])
+    _warn_of(max(error, abs(gap)) if abs(gap) > allowed + rounding else error, allowed)
+    return max(error, abs(gap)) if abs(gap) > allowed else error
 
 
 def _interval(samples: Array, level: float) -> tuple[Array, Array]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any, Unpack
 
@@ -15,12 +15,12 @@ from .._explain.explanation import row_ids
 from .._explain.grouping import Grouping
 from .._explain.options import Keywords, Options, takes_options
 from .._explain.scorer import Scorer
+from .._explain.weighted_rows import WeightedRows
 from .._io import provenance
 from .._io.tables import Rows, read_rows, under_names
 from ..engine import Credits, Pairs, Population, Settings
 from ..errors import InputError, kind_of
-from ..graph import Array, Graph, merge
-from ..references.wiring import open_reference, reference_note
+from ..graph import Graph, merge
 from .joining import mapped, one_score, side_by_side
 from .score_change import ScoreChange
 from .steps import AXES, CUTOFF, MODEL, TRANSFORM, Order, Scored, Step, constant_step, mean, orders_of, walk
@@ -87,7 +87,7 @@ def explain_change(
     rows = _read(tables, joint)
     if reference is None and weights is not None:
         raise InputError("weights are those of the reference rows; give reference=, or leave them out.")
-    against = None if reference is None else _Reference.read(reference, weights, joint, rows[1])
+    against = None if reference is None else _reference(reference, weights, joint, rows[1])
     choice = (
         choose_for_pairs(joint, *rows, asked.discrete, asked.nominal)
         if against is None
@@ -126,21 +126,10 @@ def explain_change(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Reference:
-    rows: Rows
-    weights: Array
-    record: dict[str, Any]
-
-    @classmethod
-    def read(cls, reference: Any, weights: Any, graph: Graph, like: Rows) -> _Reference:
-        table, given = open_reference(reference, weights)
-        rows = read_rows(table, graph, what="reference")
-        if len(rows) == 0:
-            raise InputError("reference must have at least one row; it is empty.")
-        rows = under_names(rows, like.names, graph, what="reference", other="the rows after")
-        shares = checks.weights(given, len(rows), "reference row")
-        return cls(rows, shares, provenance.reference_record(rows, shares, reference_note(reference)))
+def _reference(given: Any, weights: Any, graph: Graph, like: Rows) -> WeightedRows:
+    """The reference, with its columns under the names of the rows after."""
+    found = WeightedRows.read(given, weights, graph, "reference", "reference row")
+    return replace(found, rows=under_names(found.rows, like.names, graph, what="reference", other="the rows after"))
 
 
 def _tables_and_graphs(before: Any, after: Any, output: Any, target: Any) -> tuple[list[Any], list[Graph]]:
@@ -197,7 +186,7 @@ def _read(tables: Sequence[Any], graph: Graph) -> tuple[Rows, Rows]:
 def _scored(
     scorer: Scorer,
     rows: tuple[Rows, Rows],
-    against: _Reference | None,
+    against: WeightedRows | None,
     which: Mapping[tuple[int, int], int],
     settings: Settings,
 ) -> Scored:
@@ -261,7 +250,7 @@ def _record(
     graphs: Sequence[Graph],
     models: tuple[Any, Any],
     rows: tuple[Rows, Rows],
-    against: _Reference | None,
+    against: WeightedRows | None,
 ) -> dict[str, Any]:
     """The provenance: both models, both tables and the reference."""
     record = {name: scorer.record[name] for name in ("definition", "versions", "choice")}

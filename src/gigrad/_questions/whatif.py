@@ -200,18 +200,7 @@ def what_if(
     score = float(explainer.scorer.own(rows)[0, 0])
     passes = bool(passing(np.array([score]), line, better)[0])
     curves = {names[j]: curve_of(field, j) for j, c in enumerate(field.columns) if c.kind != "unused"}
-
-    def verify(edits: Sequence[Edit]) -> NDArray[np.bool_]:
-        own = explainer.scorer.own(changed(explainer, rows, edits))[:, 0]
-        return np.asarray(passing(own, line, better))
-
-    rounding = LOW_PRECISION * max(abs(line), float(np.abs(explainer.reference_scores).max()))
-    search = Search(
-        field,
-        lambda scores: np.asarray(passing(scores, line, better)),
-        lambda scores: np.abs(scores - line) <= rounding,
-        verify,
-    )
+    search = _search(field, line, better)
     alone = _grouped(explainer)
     moves = [] if passes else [field.moves(j, declared[names[j]]) for j in range(len(names)) if j not in alone]
     single = [found for m in moves if (found := search.alone(m)) is not None]
@@ -236,6 +225,23 @@ def what_if(
             },
         },
     )  # fmt: skip
+
+
+def _search(field: Field, line: float, better: bool) -> Search:
+    """The search for changes with which the row passes; near the cutoff the model's own prediction decides."""
+    explainer = field.explainer
+    rounding = LOW_PRECISION * max(abs(line), float(np.abs(explainer.reference_scores).max()))
+
+    def verify(edits: Sequence[Edit]) -> NDArray[np.bool_]:
+        own = explainer.scorer.own(changed(explainer, field.given, edits))[:, 0]
+        return np.asarray(passing(own, line, better))
+
+    return Search(
+        field,
+        lambda scores: np.asarray(passing(scores, line, better)),
+        lambda scores: np.abs(scores - line) <= rounding,
+        verify,
+    )
 
 
 def _may(declared: Mapping[str, Rule], names: Sequence[str], moves: Moves) -> bool:

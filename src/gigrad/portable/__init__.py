@@ -22,9 +22,9 @@ from .._common import checks
 from .._explain.grouping import Grouping
 from .._io import provenance
 from .._io.tables import Rows
-from ..engine.settings import RECORDED
+from ..engine.settings import RECORDED, Settings
 from ..errors import CorruptModelError, InputError
-from ..graph import Choice, Graph
+from ..graph import Array, Choice, Graph
 from . import archive
 from .nodes import Reader, Writer, corrupt, graph_document, names, of_type, probe, read_graph
 
@@ -165,8 +165,8 @@ def _explainer_document(explainer: Explainer) -> tuple[dict[str, Any], list[Any]
 
 
 def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | None) -> Explainer:
+    """The explainer that a file describes, after checking every part of it."""
     from .._explain.explainer import Explainer
-    from .._explain.options import Options
     from .._explain.scorer import Scorer
 
     if document.get("kind") == "graph":
@@ -178,23 +178,12 @@ def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | Non
     graph = read_graph(document.get("graph"), reader)
     node = reader.node(document.get("output"), "output")
     output_names = names(document.get("output_names"), "output_names")
-    matrix = reader.array(document.get("reference"), np.float64, "reference")
-    weights = reader.array(document.get("weights"), np.float64, "weights")
+    matrix, weights = _reference(document, reader, graph.input.width)
     reference_names = names(document.get("reference_names"), "reference_names")
-    if matrix.ndim != 2 or matrix.shape[1] != graph.input.width or len(matrix) == 0 or np.isinf(matrix).any():
-        corrupt(f"its reference must be finite rows of {graph.input.width} columns")
-    if weights.shape != (len(matrix),) or not (weights >= 0).all() or not abs(weights.sum() - 1.0) < 1e-6:
-        corrupt("its weights must be one for each reference row, not negative, and sum to 1")
     if node.width != len(output_names) or len(reference_names) != graph.input.width:
         corrupt("its names must be as many as its columns and outputs")
     probe(node, source=graph.input, rows=matrix[:2])
-    settings = of_type(document.get("settings"), dict, "settings")
-    if not {"tol", "seed"} <= settings.keys():
-        corrupt("its settings must have tol and seed")
-    try:
-        told = Options(**{name: settings[name] for name in RECORDED if name in settings}).settings()
-    except InputError as error:
-        corrupt(f"its settings do not make sense ({error})")
+    settings = _settings(document)
     groups = of_type(document.get("groups"), dict, "groups")
     try:
         grouping = Grouping.of(reference_names, {name: names(columns, "groups") for name, columns in groups.items()})
@@ -219,7 +208,31 @@ def _explainer(document: dict[str, Any], arrays: list[Any], n_threads: int | Non
         scorer.under(choice, reference_names),
         Rows(matrix, matrix, reference_names),
         weights,
-        replace(told, n_threads=threads),
+        replace(settings, n_threads=threads),
         grouping,
         record,
     )
+
+
+def _reference(document: dict[str, Any], reader: Reader, columns: int) -> tuple[Array, Array]:
+    """The rows of the reference in a file, and their weights."""
+    matrix = reader.array(document.get("reference"), np.float64, "reference")
+    weights = reader.array(document.get("weights"), np.float64, "weights")
+    if matrix.ndim != 2 or matrix.shape[1] != columns or len(matrix) == 0 or np.isinf(matrix).any():
+        corrupt(f"its reference must be finite rows of {columns} columns")
+    if weights.shape != (len(matrix),) or not (weights >= 0).all() or not abs(weights.sum() - 1.0) < 1e-6:
+        corrupt("its weights must be one for each reference row, not negative, and sum to 1")
+    return matrix, weights
+
+
+def _settings(document: dict[str, Any]) -> Settings:
+    """The settings of the engine in a file."""
+    from .._explain.options import Options
+
+    settings = of_type(document.get("settings"), dict, "settings")
+    if not {"tol", "seed"} <= settings.keys():
+        corrupt("its settings must have tol and seed")
+    try:
+        return Options(**{name: settings[name] for name in RECORDED if name in settings}).settings()
+    except InputError as error:
+        corrupt(f"its settings do not make sense ({error})")
