@@ -116,7 +116,7 @@ def test_letters_that_would_repeat_themselves_are_reported() -> None:
         ({"a": {"statement": "x", "below": "low"}}, "must be a finite number; got 'low'"),
         ({"a": {"statement": "x", "below": 1, "at_least": 1}}, "at_least < below"),
         ({"a": {"statement": "x", "value": "gone"}}, "'missing' or 'present'"),
-        ({"a": {"statement": "x", "value": "missing", "below": 1}}, "missing value and for its size"),
+        ({"a": {"statement": "x", "value": "missing", "below": 1}}, "must have no condition on the size"),
         ({"a": {"statement": "x", "sign": "up"}}, "'\\+' or '-'"),
         ({"a": {"statement": "x", "column": "b"}}, "column may be given for groups only"),
         ("book.xlsx", "must be a .csv or .toml file"),

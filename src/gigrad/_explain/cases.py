@@ -30,6 +30,7 @@ class Rules:
 
     @classmethod
     def of(cls, cases: Any, default: Any) -> Rules:
+        """The rules that the cases and the default of `gigrad.switch` say, after checking their keys."""
         if not isinstance(cases, Mapping) or not cases:
             raise InputError(f"cases must be a dict of values or bands to models, with one or more; got {cases!r:.60}.")
         models: list[Any] = []

@@ -325,7 +325,9 @@ class Explanation:
 
 def _check_shapes(e: Explanation) -> None:
     if e.values.ndim not in (2, 3):
-        raise InputError(f"values must have the shape (rows, features) or (rows, features, outputs); {e.values.shape}.")
+        raise InputError(
+            f"values must have the shape (rows, features) or (rows, features, outputs); got {e.values.shape}."
+        )
     n, p, *k = e.values.shape
     for name in ("base_values", "predictions", "gap", "error", "rest"):
         if getattr(e, name).shape != (n, *k):

@@ -163,6 +163,7 @@ def _taking_missing(graph: Graph, deciding: Column) -> Graph:
 
 
 def _joined(table: Graph, chooser: TreeEnsemble, given: Sequence[Any], parts: Sequence[Graph | None]) -> Graph:
+    """The graph that scores each row by the model, or the number, that the chooser selects for it."""
     graphs = [g for g in parts if g is not None]
     for what in ("output_names", "margin_names"):
         for graph in graphs:

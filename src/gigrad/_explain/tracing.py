@@ -145,6 +145,7 @@ def _sampled(traced: Traced, starts: Array, weights: Array, most: int) -> tuple[
 
 
 def _joined(ways: Sequence[Way], rows: Ints, times: Array, references: int, of: int) -> Paths:
+    """The traced ways of some rows as one object, without the outputs' axis if there is one output."""
     score, credit = np.stack([w.score for w in ways]), np.stack([w.credit for w in ways])
     jumps = [(i, jump) for i, way in enumerate(ways) for jump in way.jumps]
     size = np.array([jump.size for _, jump in jumps]).reshape(len(jumps), score.shape[-1])

@@ -82,6 +82,7 @@ def load(path: str | Path) -> Explanation:
 
 
 def _explanation(pa: Any, table: Any, head: dict[str, Any]) -> Explanation:
+    """The explanation in a table that `save` wrote, given the metadata of its file."""
     from .._explain.explanation import Explanation
 
     fault = fault_of(head["provenance"], whole=False)
@@ -190,6 +191,7 @@ def _path_lists(paths: Paths, n: int, k: int) -> dict[str, list[Any]]:
 
 
 def _read_paths(table: Any, record: dict[str, Any], shape: tuple[int, ...], features: int) -> Paths:
+    """The traced paths in a table that `save` wrote; rows without one hold nulls."""
     n, k = shape[0], (shape[1] if len(shape) == 2 else 1)
     outputs = shape[1:]
     lines = {name: table.column(name).to_pylist() for name in _PATH_COLUMNS}

@@ -160,6 +160,7 @@ def _record(
 
 
 def _difference(champion: Explanation, challenger: Explanation, joint: Graph) -> Explanation:
+    """The challenger's explanation less the champion's; errors add up."""
     record = {
         **champion.provenance,
         "model": {

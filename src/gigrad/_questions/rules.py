@@ -58,6 +58,7 @@ def read_rules(
 
 
 def _read(name: str, given: Any) -> Rule:
+    """One rule as a user gives it: a Rule, a direction, or a dict."""
     if isinstance(given, Rule):
         return given
     words: Any = {"direction": given} if isinstance(given, str) else given
@@ -148,6 +149,7 @@ class Grid:
         return found if found is not None and least < found <= edge and found >= self.low else None
 
     def _next(self, edge: float, *, above: bool) -> float | None:
+        """The nearest allowed value above the edge, or at or below it; None if there is none."""
         if self.values is not None:
             allowed = self.all()
             some = allowed[allowed > edge] if above else allowed[allowed <= edge]

@@ -62,7 +62,10 @@ class Statement:
                 f"A band for {self.feature!r} must have at_least < below; got {self.at_least} and {self.below}."
             )
         if self.value == "missing" and (self._reads_size or self.than_typical in ("higher", "lower")):
-            raise InputError(f"A statement for {self.feature!r} cannot ask for a missing value and for its size too.")
+            raise InputError(
+                f"A statement for {self.feature!r} with value = 'missing' must have no condition on the size of the "
+                "value, such as at_least or than_typical; it has one."
+            )
 
     @property
     def reads_value(self) -> bool:

@@ -178,6 +178,7 @@ def run_task(task: Task, source: Source, sink: str | Path, job: Job) -> Summary:
 
 
 def _run(task: Task, source: Source, target: Target, job: Job, beside: Path | None, kept: Path | None) -> Summary:
+    """Run or resume a task, part by part, and give the summary; `beside` is for rejected rows, `kept` for records."""
     began = time.monotonic()
     rows = _batch_rows(task, job.batch_rows)
     task = replace(task, max_error=checked_max_error(job.max_error))

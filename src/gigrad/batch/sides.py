@@ -88,6 +88,7 @@ def _columns(e: Explanation) -> dict[str, Array]:
 
 
 def _of_ledger(path: Path) -> Side:
+    """One side of a comparison from a ledger's records."""
     reasons, ids, data, credits = [], [], [], list[list[float]]()
     features: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -104,6 +105,7 @@ def _of_ledger(path: Path) -> Side:
 
 
 def _of_result(path: Path, ids: Sequence[str] | None, top: int, better: bool | None, data: Any) -> Side:
+    """One side of a comparison from a table of credits or of reasons; `data` is the table that was explained."""
     source = Source.open(path, "a result")
     head = head_of_source(source)
     named = tuple(head.get("ids", ()) if ids is None else ids)
@@ -127,6 +129,7 @@ def _of_result(path: Path, ids: Sequence[str] | None, top: int, better: bool | N
 
 
 def _of_reasons(source: Source, named: tuple[str, ...], data: Any) -> Side:
+    """One side of a comparison from a table of reasons: one line for each reason, in the order of applicants."""
     table = source.read([*dict.fromkeys((*named, "rank", "feature"))])
     ranks = table.column("rank").to_pylist()
     features = table.column("feature").to_pylist()

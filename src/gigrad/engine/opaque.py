@@ -202,6 +202,7 @@ class _Path:
         return np.inf if np.isnan(lost) else lost
 
     def reason(self) -> str:
+        """Why value and gradient of the function disagree on the path, found by bisection; empty if they do not."""
         label, all_lost = self.function.node.label, self.lost(0.0, 1.0)
         size = float(np.abs(self.function.value(self._at(np.linspace(0.0, 1.0, 9)))).max())
         if all_lost <= 1e-6 * size:

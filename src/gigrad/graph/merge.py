@@ -228,6 +228,7 @@ class OnColumns:
 
 
 def _moved(graph: Graph, reader: _Reader, shared: Input, named: bool) -> Graph:
+    """A graph rewritten to read the merged columns, with its witnesses."""
     new: dict[Node, Node] = {graph.input: reader.view(shared)}
     sources = [w.source for w in graph.witnesses if w.source is not None]
     for node in topological(graph.score, graph.margin, *(w.node for w in graph.witnesses), *sources):
@@ -284,6 +285,7 @@ def _trees_on_columns(trees: TreeEnsemble, reader: _Reader, shared: Input) -> Tr
 
 
 def _goes_left(trees: TreeEnsemble, node: int, values: Array) -> NDArray[np.bool_]:
+    """Whether each of some values of its column goes left at a split; missing ones are not decided here."""
     which = int(trees.category_set[node])
     if which < 0:
         return np.asarray(values <= trees.threshold[node])

@@ -80,7 +80,9 @@ class Graph:
             ("margin", self.margin, self.margin_names),
         ):
             if node.width != len(names):
-                raise InputError(f"The {what} has {node.width} outputs and {len(names)} output names.")
+                raise InputError(
+                    f"The {what} must have one name for each of its {node.width} outputs; it has {len(names)}."
+                )
         if self.times is not None and (
             len(self.times.at) != len(self.output_names) or (np.diff(self.times.at) <= 0).any()
         ):

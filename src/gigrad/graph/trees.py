@@ -114,6 +114,7 @@ class TreeEnsemble(Node):
         return {}
 
     def _without_tests_of_missing(self, columns: NDArray[np.bool_]) -> TreeEnsemble:
+        """The trees without splits at an infinite threshold on these columns, which separate only missing values."""
         asks = (self.feature >= 0) & (self.category_set < 0) & np.isinf(self.threshold)
         asks &= columns[self.feature]
         if not asks.any():

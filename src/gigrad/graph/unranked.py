@@ -127,6 +127,7 @@ class _Search:
 
     @classmethod
     def of(cls, ranks: TreeEnsemble, output: int) -> _Search | None:
+        """The search tree that gives one output; None if this output is no rank."""
         own = np.nonzero(ranks.tree_output == output)[0]
         if len(own) != 1 or ranks.base[output] != 0.0 or (ranks.tree_output < 0).any():
             return None

@@ -106,6 +106,7 @@ class Witness:
             )
 
     def _ask(self, predict: Predict, rows: Rows, otherwise: Array | None = None) -> Array:
+        """The model's own prediction, (n, width); errors of its library become an InputError that names the model."""
         try:
             answer = predict(rows)
         except (TypeError, ValueError) as error:
@@ -146,6 +147,7 @@ class Memory:
             known.clear()
 
     def _asked(self, predict: Predict) -> Predict:
+        """The prediction function with a cache by row."""
         known: dict[bytes, Array] = {}
         self.known.append(known)
 

@@ -233,6 +233,7 @@ def _used_trees(model: Any, inner: dict[str, Any]) -> int:
 
 
 def _tree(dump: dict[str, Any], output: int, weight: float) -> Tree:
+    """One tree of the model's JSON, with its leaves times `weight`."""
     left, right = np.asarray(dump["left_children"], np.int64), np.asarray(dump["right_children"], np.int64)
     condition = np.asarray(dump["split_conditions"], np.float32)
     default_left = np.asarray(dump["default_left"]).astype(bool)

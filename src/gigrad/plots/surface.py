@@ -118,6 +118,7 @@ def _draw_surface(ax: Any, e: Explanation, grid: tuple[Any, Any, Any], line: Any
 
 
 def _draw_above(ax: Any, e: Explanation, grid: tuple[Any, Any, Any], start: Any, end: Any) -> None:
+    """Draw the score over the plane of both features as colours, with the path."""
     shown = ax.pcolormesh(*grid, cmap=style.low_to_high(), shading="auto", rasterized=True)
     for color, width in (("white", 3.2), ("black", 1.4)):  # seen on any colour of the map
         ax.plot([start[0], end[0]], [start[1], end[1]], color=color, linewidth=width)

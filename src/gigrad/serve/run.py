@@ -103,6 +103,7 @@ def _print(address: str) -> None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens already, so that clients may connect once the address is printed."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # asyncio sets TCP_NODELAY only where the protocol is named. Without it the body of a response, which is written

@@ -148,13 +148,15 @@ def write_records(path: Path, notes: Any, key: bytes | None) -> None:
 
 
 def _blocks(texts: Iterator[str]) -> Iterator[bytes]:
-    """The ledger's block: the head that all records share, which must be unique, then the records."""
+    """Records as `write_ledger` takes them: each after the head that all share, which must be the same everywhere."""
     shared = ""
     for text in texts:
         if not text.startswith(_SHARED):
             yield f"{shared}\n{text}\n".encode()
         elif shared not in ("", text[1:]):
-            raise InputError("All workers must have the same rules and model; they differ. Install one gigrad on all.")
+            raise InputError(
+                "All workers must have the same rules and model; they differ. Install the same gigrad on all of them."
+            )
         else:
             shared = text[1:]
 
@@ -197,6 +199,7 @@ class Rejects:
 
 
 def mapped(frame: Any, explainer: Explainer, make: Any, do: Results | Rejects) -> Any:
+    """The result of a task for a Spark table: each worker loads the explainer once and maps batches of rows."""
     types = require("pyspark.sql.pandas.types", "spark")
     data = portable.to_bytes(explainer)
     task = make(portable.from_bytes(data, n_threads=1), types.to_arrow_schema(frame.schema))

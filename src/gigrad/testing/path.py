@@ -149,6 +149,7 @@ class Path:
         return self._orders[node, known]
 
     def _sides(self, tree: TreeEnsemble) -> Sides:
+        """For every split of a tree, its side at the start and at the end, and the time of its crossing."""
         base = columns_of(tree.source)
         read = np.array([c if node is self.graph.input else -1 for node, c in base], np.int64)
         column = np.where(tree.feature >= 0, read[np.maximum(tree.feature, 0)], -1)
@@ -166,6 +167,7 @@ class Path:
         return sides
 
     def _walk(self, tree: TreeEnsemble, source: Array, at: Cells) -> Array:
+        """The outputs of a tree at some cells of the path, given what it reads there."""
         sides = self.sides[tree]
         here = np.tile(tree.roots, (len(source), 1))
         while True:

@@ -143,6 +143,7 @@ def call_of(
 
 
 def _on_backend(call: Call, label: str) -> Evaluator:
+    """The call with its gradient in float64, on the backend that Keras uses in this process."""
     import keras
 
     backend = keras.config.backend()

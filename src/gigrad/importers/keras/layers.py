@@ -187,6 +187,7 @@ def _reshape(layer: Layer, value: Value, walk: Walk) -> Value:
 
 
 def _embedding(layer: Layer, value: Value, walk: Walk) -> Value:
+    """A row of the weights for each code."""
     size, width = int(layer.config["input_dim"]), int(layer.config["output_dim"])
     parts = walk.tables(value, layer.weight(0, (size, width)), layer.name)
     walk.masks |= bool(layer.config.get("mask_zero"))

@@ -63,7 +63,7 @@ class Side:
         """The node, or another one of its width, spread to the columns of the result."""
         found = self.node if node is None else node
         if found is None:
-            raise CorruptModelError("An operator must read numbers.")
+            raise CorruptModelError("An operator of this ONNX model must read numbers; it reads a constant alone.")
         return spread(found, self.places)
 
 
@@ -98,7 +98,9 @@ def aligned(operator: Operator, values: Sequence[Value]) -> tuple[list[Side], Sh
 
 def _numbers(value: Value) -> Numbers:
     if not isinstance(value, Numbers):
-        raise UnsupportedModelError("An operator on numbers reads something else.")
+        raise UnsupportedModelError(
+            "An operator of this ONNX model must read numbers; it reads text, labels or a shape."
+        )
     return value
 
 

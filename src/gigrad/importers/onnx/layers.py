@@ -165,6 +165,7 @@ def elementwise(operator: Operator, values: Sequence[Value]) -> Numbers:
 
 
 def _function(operator: Operator, node: Node) -> Node:
+    """A function of every number, with its parameters."""
     kind = operator.kind
     if kind == "LeakyRelu":
         return Elementwise(node, "leaky_relu", float(operator.get("alpha", 0.01)))
@@ -236,6 +237,7 @@ def normalizer(operator: Operator, values: Sequence[Value]) -> Numbers:
 
 
 def zip_map(operator: Operator, values: Sequence[Value]) -> Value:
+    """ZipMap: the numbers of a classifier, with the labels of its classes as names."""
     labels = operator.get("classlabels_strings") or operator.get("classlabels_int64s") or []
     if isinstance(values[0], Fixed):  # a classifier that has seen one class
         return Fixed(values[0].array, values[0].repeated, tuple(labels))

@@ -226,6 +226,7 @@ def _walk(
 
 
 def _applied(operator: Operator, values: Sequence[Value | None], slots: _Slots, source: Input | None) -> Value | None:
+    """The output of an operator; None if it cannot be computed yet, while `source` is not known."""
     kind = operator.kind
     if kind == "Constant":
         return Fixed(np.asarray(next(iter(operator.attributes.values()))))

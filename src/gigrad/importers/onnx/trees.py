@@ -193,6 +193,7 @@ def _trees(nodes: Nodes, share: float, single: Sequence[bool], outputs: int) -> 
 def _tree(
     nodes: Nodes, some: NDArray[np.int64], local: NDArray[np.int64], share: float, single: Sequence[bool], outputs: int
 ) -> Tree:
+    """One tree from `some` of the nodes, each with its number within the tree in `local`."""
     reads_single = np.asarray(single)[nodes.feature[some]]
     modes = np.array([nodes.mode[i] for i in some])
     unknown = set(modes.tolist()) - {*_MODES, "LEAF"}

@@ -182,6 +182,7 @@ def _same(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _step(call: ColumnCall, column: str, known: Stored, tried: Tried, output: int) -> Step | None:
+    """One output as a function of a column: a table of labels, a curve, or steps between edges; None if unchanged."""
     texts, numbers = known
     values, out = tried
     if texts:

@@ -54,6 +54,7 @@ def _labels(categories: NDArray[Any]) -> tuple[Any, ...]:
 
 
 def _read_tree(predictor: Any, order: NDArray[np.int64], output: int) -> Tree:
+    """One tree of a predictor; `order` holds the column of the table for each of its features."""
     nodes = predictor.nodes
     leaf = nodes["is_leaf"].astype(bool)
     sets = {

@@ -207,6 +207,7 @@ def _mean(stage: Stage, margin: Node) -> Node:
 
 
 def xgboost(stage: Stage, classes: Sequence[str]) -> Read:
+    """A model of XGBoost's Spark package, by the importer of its booster."""
     if stage.params.get("enable_sparse_data_optim"):
         raise UnsupportedModelError(
             f"{stage.name} with enable_sparse_data_optim treats the zeros of sparse vectors as missing values, and "

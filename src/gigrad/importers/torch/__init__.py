@@ -351,6 +351,8 @@ def _between(low: str | float, high: str | float, y: tuple[float, float] | None 
 
 
 def _over_columns(node: type[Softmax] | type[LogSoftmax]) -> _Add:
+    """The importer of a layer that works on all columns of a row; along another axis it is not read."""
+
     def add(build: _Build, layer: Any) -> bool:
         if layer.dim in (1, -1):
             build.put(node)
