@@ -122,3 +122,20 @@ def test_what_other_parts_read_stays_apart() -> None:
     X = np.random.default_rng(0).normal(size=(30, 2))
     explainer = gig.Explainer(LogisticRegression().fit(X, X[:, 0] > 0), X)
     assert told_apart_of(explainer) is explainer.reference.matrix
+
+
+def test_columns_that_no_split_reads_are_not_looked_at_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (30, 4000)).astype(float)
+    X[:, 1:][rng.random((30, 3999)) < 0.1] = np.nan
+    X[:, 7] = np.nan
+    model = XGBClassifier(n_estimators=2, max_depth=1, n_jobs=1).fit(X, X[:, 0])
+    explainer = gig.Explainer(model, X)
+    asked, unique = list[Any](), np.unique
+    monkeypatch.setattr(np, "unique", lambda *a, **k: (asked.append(a), unique(*a, **k))[1])
+    told = told_apart_of(explainer)
+    monkeypatch.undo()
+    assert len(asked) < 10
+    assert set(told[:, 0]) == {0.0, 1.0}
+    assert np.isnan(told[:, 7]).all()
+    assert (told[:, 8:] == np.nanmin(X[:, 8:], axis=0)).all()

@@ -121,7 +121,7 @@ def test_a_text_for_either_side_holds_for_every_value() -> None:
     ["age", "AGE", "applicantAge", "age_years", "Age (years)", "sex", "sex=female", "personal_status_sex", "SEX_2",
      "race", "Gender", "marital_status", "national-origin", "date_of_birth", "DOB", "religion", "is_pregnant",
      "foreign_worker", "public assistance income", "age_at_loan", "loan_applicant_age", "birth_year",
-     "place of birth", "is_female", "sex=male"],
+     "place of birth", "is_female", "sex=male", "maritalstatus", "dateofbirth"],
 )  # fmt: skip
 def test_names_like_a_prohibited_basis(name: str) -> None:
     assert is_prohibited(name)

@@ -26,9 +26,9 @@ score better than its mean."""
 
 PROHIBITED = (
     "sex", "gender", "race", "ethnicity", "ethnic", "color", "colour", "religion", "religious", "nationality",
-    "national origin", "foreign worker", "marital", "married", "marriage", "pregnant", "pregnancy", "age", "birth",
-    "birthday", "birthdate", "birthyear", "dob", "yob", "male", "female", "disability", "disabled",
-    "public assistance", "sexual orientation",
+    "national origin", "foreign worker", "marital", "maritalstatus", "married", "marriage", "pregnant", "pregnancy",
+    "age", "birth", "birthday", "birthdate", "birthyear", "dateofbirth", "dob", "yob", "male", "female", "disability",
+    "disabled", "public assistance", "sexual orientation",
 )  # fmt: skip
 """Column names, in whole words, of the bases prohibited by the Equal Credit Opportunity Act and similar laws."""
 

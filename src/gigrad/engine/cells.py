@@ -22,13 +22,19 @@ def told_apart(node: Node, source: Input, rows: Array) -> Array:
     if len(trees) < len(readers) or not trees:
         return rows
     out = rows.copy()
-    for column in range(rows.shape[1]):
-        splits = [np.flatnonzero(t.feature == column) for t in trees]
-        if all(_at_once(t, some).all() for t, some in zip(trees, splits, strict=True)):
-            values, place = np.unique(rows[:, column], return_inverse=True)  # missing ones count as equal
-            sides = np.concatenate([_sides(t, some, values) for t, some in zip(trees, splits, strict=True)], axis=1)
-            _, first, cell = np.unique(sides, axis=0, return_index=True, return_inverse=True)
-            out[:, column] = values[first[cell.ravel()]][place]
+    read, passed = np.zeros((2, rows.shape[1]), np.bool_)
+    for tree in trees:
+        splits = np.flatnonzero(tree.feature >= 0)
+        read[tree.feature[splits]] = True
+        passed[tree.feature[splits[~_at_once(tree, splits)]]] = True
+    if not read.all() and len(rows):
+        out[:, ~read] = np.fmin.reduce(rows[:, ~read], axis=0)  # missing only where all values are
+    for column in np.flatnonzero(read & ~passed).tolist():
+        numbers = [np.flatnonzero(t.feature == column) for t in trees]
+        values, place = np.unique(rows[:, column], return_inverse=True)  # missing ones count as equal
+        sides = np.concatenate([_sides(t, some, values) for t, some in zip(trees, numbers, strict=True)], axis=1)
+        _, first, cell = np.unique(sides, axis=0, return_index=True, return_inverse=True)
+        out[:, column] = values[first[cell.ravel()]][place]
     return out
 
 

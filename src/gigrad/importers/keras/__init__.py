@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from ..._io.tables import Rows
-from ...errors import InputError, NotFittedError, UnsupportedModelError
+from ...errors import InputError, NotFittedError, UnsupportedModelError, kind_of
 from ...graph import Array, Column, Graph, Input, Opaque, TreeEnsemble, Witness, topological
 from ...graph.witness import LOW_PRECISION
 from ..common.codes import coded, on_codes, with_codes
@@ -171,7 +171,7 @@ def _own_width(model: Any) -> int:
         (width,) = shape_without_rows(shape)
     except (TypeError, ValueError):
         raise UnsupportedModelError(
-            f"The number of columns of a {type(model).__name__} cannot be inferred: it has its own call method and was "
+            f"The number of columns of {kind_of(model)} cannot be inferred: it has its own call method and was "
             f'built for {shape}. Give it: gigrad.function(model, "autograd", columns=...), with their number or names.'
         ) from None
     return width

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..._io.tables import Rows
-from ...errors import GigradError, InputError, UnsupportedModelError
+from ...errors import GigradError, InputError, UnsupportedModelError, kind_of
 from ...graph import (
     Affine,
     Array,
@@ -116,7 +116,7 @@ def input_width(module: Any) -> int:
         if _takes(module, size) and not _takes(module, size + 1):
             return size
     raise UnsupportedModelError(
-        f"The number of columns of a {type(module).__name__} cannot be inferred from its layers; give it: "
+        f"The number of columns of {kind_of(module)} cannot be inferred from its layers; give it: "
         'gigrad.function(module, "autograd", columns=...), with their number or names.'
     )
 
