@@ -203,7 +203,9 @@ def test_equal_references_are_one_with_the_sum_of_their_weights() -> None:
 def test_a_target_that_is_missed_is_named_with_what_helps() -> None:
     columns = 40
     graph = probability(many_flags(columns, seed=6, size=2.0))
-    with pytest.warns(gig.AccuracyWarning, match=r"columns change at once.*groups=.*'margin'.*corner_tol=") as caught:
+    with pytest.warns(
+        gig.AccuracyWarning, match=r"columns change at once.*probability space.*'margin'.*corner_tol="
+    ) as caught:
         e = gig.explain_pairs(graph, np.zeros((1, columns)), np.ones((1, columns)), corner_tol=1e-6)
     assert f"{e.error[0]:.3g}" in str(caught[0].message)
 

@@ -69,7 +69,7 @@ def _completed(found: Credits, node: Node, source: Input, paths: Paths, settings
         limit = np.maximum(allowed, limits.GAP_CAUTION * noise)  # the error counts the gap that many times
         limit = np.maximum(limit, _rounding_of_scores(starts, ends))
         _warn(np.where(endless, 0.0, found.error - found.sampled), np.where(endless, 0.0, limit))
-        warn_of_sampling(found, settings.corner_tol)
+        warn_of_sampling(found, node, settings.corner_tol)
     return replace(found, error=np.where(endless, np.inf, found.error)) if endless.any() else found
 
 

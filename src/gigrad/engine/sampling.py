@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import AccuracyWarning, warn
-from ..graph import Array
+from ..graph import Array, Node
 from . import limits
 from .paths import Bools, Ints
 from .settings import Credits
@@ -240,8 +240,8 @@ def student(level: float, freedom: Array) -> Array:
     return np.asarray(np.sqrt(n * np.where(far, tail, middle)))
 
 
-def warn_of_sampling(found: Credits, target: float) -> None:
-    """Warn of rows whose sampled corners missed the target, with what to do."""
+def warn_of_sampling(found: Credits, node: Node, target: float) -> None:
+    """Warn of rows whose sampled corners of the score `node` missed the target, with what to do."""
     if not np.any(found.sampled):
         return
     values, error = found.values, np.broadcast_to(found.sampled, found.error.shape)
@@ -255,13 +255,26 @@ def warn_of_sampling(found: Credits, target: float) -> None:
     named = ", ".join(map(str, over[:10].tolist())) + (", ..." if len(over) > 10 else "")
     warn(
         f"Up to {players[over].max()} columns change at once, too many to try all orders in which they may: their "
-        f"credit in this score was sampled. On {len(over)} of {len(values)} rows ({named}) it is off by up to "
+        f"credit in {_space(node)} was sampled. On {len(over)} of {len(values)} rows ({named}) it is off by up to "
         f"{error[worst].max():.3g}, {part[worst]:.2g} of the largest credit, where corner_tol={target:g} was asked "
         f"for; see `error`. Declare the dummies of a category as one variable with groups=, explain "
         f"output='margin', where "
         f"nothing is sampled, or ask for less with corner_tol={_rounded_up(float(part[over].max())):g}.",
         AccuracyWarning,
     )
+
+
+def _space(node: Node) -> str:
+    """What a score is called in a warning."""
+    stage = node.stage()
+    while stage is not None and stage.name == "select":
+        (node,) = node.parents
+        stage = node.stage()
+    if stage is not None and stage.name in ("sigmoid", "softmax"):
+        return "probability space"
+    if stage is not None and stage.name == "piecewise_linear":
+        return "the space of this score, a rank or a calibrated probability,"
+    return "this score"
 
 
 def _rounded_up(x: float) -> float:
