@@ -20,7 +20,8 @@ from .table import ROWS
 LATER = {
     "xgboost": {"XGBClassifier-binary-pandas-categories": "3.1", "reg:pseudohubererror": "2.0.3"},
     "sklearn": {
-        "TunedThreshold": "1.5", "FixedThreshold": "1.5", "Frozen": "1.6", "frozen": "1.6",
+        "Dummy": "1.5", "probabilities-handed-on": "1.5", "TunedThreshold": "1.5", "FixedThreshold": "1.5",
+        "Frozen": "1.6", "frozen": "1.6",
         "ExtraTreeClassifier-binary-missing": "1.6", "ExtraTreesClassifier-binary-missing": "1.6",
         "ExtraTreeRegressor-regression-missing": "1.6", "ExtraTreesRegressor-regression-missing": "1.6",
         "some-columns-each,-missing-values": "1.6", "poisson-loss": "1.7", "KBinsDiscretizer": "1.7",

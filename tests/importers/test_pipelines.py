@@ -151,6 +151,8 @@ def test_columns_find_each_other_by_name_inside_of_pandas_pipelines():
 @pytest.mark.parametrize("library", ["lightgbm", "catboost", "xgboost"])
 def test_categories_pass_through_a_pandas_pipeline(library):
     package = import_module(library)
+    if library == "xgboost":
+        pytest.importorskip("xgboost", "3.1", reason="before 3.1 XGBoost kept no labels of categories in its models")
     table, y = frame()
     table["job"] = table["job"].astype("category")
     blocks = [("scaled", StandardScaler(), ["age"])]

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import discriminant_analysis, linear_model, naive_bayes, neural_network, svm
+from sklearn.cross_decomposition import PLSRegression
+from sklearn.dummy import DummyRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as gp
 from sklearn.isotonic import IsotonicRegression
@@ -133,3 +135,23 @@ def test_a_changed_model_is_noticed() -> None:
     model.coef_ = model.coef_ * (1 + 1e-12)
     with pytest.raises(gig.ModelMismatchError, match="imported from Ridge"):
         compare(graph, X)
+
+
+def test_partial_least_squares_as_before_scikit_learn_1_5() -> None:
+    """Its `coef_` was for columns divided by their deviation, which `predict` divided."""
+    wide = X * [1.0, 5.0, 0.1, 30.0]
+    model = PLSRegression().fit(wide, REAL)
+    want = model.predict(wide).ravel()
+    model.coef_ = (model.x_rotations_ @ model.y_loadings_.T * model._y_std).T
+    model.predict = lambda rows: ((rows - model._x_mean) / model._x_std @ model.coef_.T + model.intercept_)[:, 0]
+    np.testing.assert_allclose(model.predict(wide), want, rtol=1e-12)
+    compare(gig.import_model(model), wide)
+
+
+def test_a_constant_model_must_know_its_columns() -> None:
+    model = DummyRegressor().fit(X, REAL)
+    vars(model).pop("n_features_in_", None)  # scikit-learn 1.4 does not store it
+    with pytest.raises(gig.UnsupportedModelError, match=r"got none.*model\.n_features_in_ = X\.shape\[1\]"):
+        gig.import_model(model)
+    model.n_features_in_ = X.shape[1]
+    compare(gig.import_model(model), X)

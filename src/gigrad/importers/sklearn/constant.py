@@ -23,6 +23,11 @@ def import_dummy(model: Any) -> Graph:
         )
     if int(getattr(model, "n_outputs_", 1)) > 1:
         raise UnsupportedModelError(f"{label_of(model)} is supported for one target; this one has several.")
+    if not hasattr(model, "n_features_in_"):
+        raise UnsupportedModelError(
+            f"{label_of(model)} must have n_features_in_, the number of its columns; got none, since scikit-learn "
+            "before 1.5 does not store it. Set it: model.n_features_in_ = X.shape[1]."
+        )
     classifier = is_classifier(model)
     predict = OwnPrediction(model, "predict_proba" if classifier else "predict", positive=True)
     size = int(model.n_features_in_)

@@ -27,7 +27,16 @@ def import_pls(model: Any) -> Graph:
     """PLSRegression, PLSCanonical and CCA: linear in the centred columns."""
     require_fitted(model)
     weight, bias = _layer(model.coef_, model.intercept_)
+    if _predict_divides(model, weight):
+        weight = weight / np.asarray(model._x_std, np.float64)
     return _linear(model, weight, bias - weight @ np.asarray(model._x_mean, np.float64))
+
+
+def _predict_divides(model: Any, weight: Array) -> bool:
+    """Whether `coef_` is for columns divided by `_x_std`, as before scikit-learn 1.5; later ones divide `coef_`."""
+    rotations, loadings = (np.asarray(x, np.float64) for x in (model.x_rotations_, model.y_loadings_))
+    scaled = (rotations @ loadings.T * model._y_std).T
+    return bool(np.allclose(weight, scaled, rtol=1e-9, atol=1e-9 * np.abs(weight).max()))
 
 
 def _linear(model: Any, weight: Array, bias: Array) -> Graph:
