@@ -13,7 +13,7 @@ rm -rf "${work:?}/$which"
 mine=$work/$which/bin/python
 wheel=$(ls "$work"/dist/*.whl)
 # torch is left out unless TORCH=1: where no build without GPU packages is to be had, it is gigabytes.
-extras=xgboost,lightgbm,catboost,sklearn,skops,frames,polars,plot,report,cli${TORCH:+,torch}
+extras=xgboost,lightgbm,catboost,sklearn,skops,frames,polars,plot,report,cli,serve${TORCH:+,torch}
 case $which in
     core) needs=("$wheel") ;;
     oldest) needs=("${wheel}[$extras]" -c "$here/oldest.txt") ;;
