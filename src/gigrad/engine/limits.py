@@ -127,7 +127,7 @@ SAMPLED_STEADY = 0.25
 """Derivatives of the parts of an interval share a direction where their sum has more than this share of the sum of
 their squares; four equal ones have 4, four at right angles 1."""
 
-SAMPLED_ASKED = 2
+SAMPLED_EACH = 2
 """Evaluations of layers in each interval. The paper's ensemble at 16 intervals is off by 7e-4 of the largest credit;
 with one evaluation each by 1.4e-3, with four by 2.6e-4 at twice the cost."""
 

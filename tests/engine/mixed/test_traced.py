@@ -52,7 +52,7 @@ def traced(node: Node, source: Input, starts: Array, ends: Array) -> tuple[Lines
     block = Block(starts, ends, whole, whole, np.ones(n), np.zeros(source.width, np.bool_))
     legs = Legs.of(n, whole % 2 == 1, np.array([0.0, 1.0]))
     assert roles.line_program is not None
-    return Lines(roles, block, legs), TracedLines(roles, block, legs, roles.line_program, 2)
+    return Lines.trace(roles, block, legs), TracedLines.by_core(roles, block, legs, roles.line_program, 2)
 
 
 NETS = {

@@ -8,6 +8,9 @@ are not straight; the mixed engine walks those.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from ...graph import (
@@ -24,7 +27,7 @@ from ...graph.magnitudes import size_of_terms
 from .. import limits, mixed
 from ..paths import Block, Bools, Chosen, Ints, Paths
 from ..quadrature import gauss
-from ..roles import columns_read, levels_of, pull_back
+from ..roles import Levels, columns_read, levels_of, pull_back
 from ..settings import Credits, Settings
 from .deferred import DeferredPaths, Totals
 
@@ -101,16 +104,33 @@ def _add(values: Array, players: Ints, block: Block, some: Ints, parts: Array, s
         np.add.at(values[:, :, output], (row[first][:, None], players[None]), sums)
 
 
+@dataclass(frozen=True, eq=False)
 class Chord:
     """The mean slope of a term over intervals of the one score that it depends on."""
 
-    def __init__(self, term: Node, score: Node) -> None:
-        self.term, self.score = term, score
-        self.order = needed((term,), {score})
-        self.smooth = all(isinstance(node, Smooth) for node in self.order)
+    term: Node
+    score: Node
+
+    @cached_property
+    def order(self) -> list[Node]:
+        """The nodes between the score and the term."""
+        return needed((self.term,), {self.score})
+
+    @cached_property
+    def smooth(self) -> bool:
+        """Whether no tree is among them."""
+        return all(isinstance(node, Smooth) for node in self.order)
+
+    @cached_property
+    def levels(self) -> list[Levels]:
+        """Their kinks."""
         found = [levels_of(node) for node in self.order if isinstance(node, Smooth)]
-        self.levels = [levels for levels in found if levels is not None]
-        self.watched = (term, *(levels.node for levels in self.levels))
+        return [levels for levels in found if levels is not None]
+
+    @property
+    def watched(self) -> tuple[Node, ...]:
+        """The term, and the nodes whose values show whether a kink is passed."""
+        return (self.term, *(levels.node for levels in self.levels))
 
     def noise(self, z: Array, rounding: Array) -> Array:
         """The error of the term, (n, k), at scores (n,) with errors `rounding` (n,).

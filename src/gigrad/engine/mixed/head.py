@@ -130,7 +130,7 @@ class Head:
         if self.narrow is None:
             return np.zeros(len(state), np.int64), empty_table()
         rows = self.narrow.rows
-        table = rows.values, rows.slopes, float(rows.middle[-1]), float(rows.scale[-1])
+        table = rows.values, rows.slopes, rows.middle, rows.scale
         return np.searchsorted(self.narrow.states, state), table
 
     def at(
@@ -284,7 +284,7 @@ class TabulatedHead:
     """A head that is tabulated but for its uppermost nodes, on one patch of panels."""
 
     def __init__(self, table: Table, states: Ints, steps: Array) -> None:
-        self.part, self.states, self.rows = table.part, states, ScoreSeries(table, steps)
+        self.part, self.states, self.rows = table.part, states, ScoreSeries.of(table, steps)
 
     @staticmethod
     def of(table: Table, patch: PanelCurves, states: dict[Node, Array]) -> TabulatedHead | None:

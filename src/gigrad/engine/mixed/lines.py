@@ -8,7 +8,7 @@ below.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -128,21 +128,39 @@ class LayerKinks:
     slope: Array
 
 
+@dataclass(frozen=True, eq=False)
 class Lines:
-    """The lines of a model on a block of paths, traced from the rows up."""
+    """The lines of a model on a block of paths, traced from the rows up.
 
-    def __init__(self, roles: Roles, block: Block, legs: Legs, nodes: tuple[Node, ...] | None = None) -> None:
-        """Trace all lines of a model, or only the given ones, with everything below them."""
-        self.roles, self.block, self.legs = roles, block, legs
-        n = len(legs)
-        ends = np.stack([legs.low, legs.high], axis=1).ravel()
-        self.grids = [Grid(np.arange(0, 2 * n + 1, 2), ends, np.arange(2 * n), np.zeros(2 * n))]
-        self.level: dict[Node, int] = {}
-        self.values: dict[Node, Array] = {}
-        self.middles: dict[Node, list[Array]] = {}  # inputs of nodes in the middle of their pieces
-        self.hinges: dict[Node, LayerKinks] = {}
+    Attributes
+    ----------
+    grids : list of Grid
+        From the ends of legs to the finest.
+    level, values : dict
+        The number of each node's grid, and its values there.
+    middles : dict
+        The inputs of nodes in the middle of their pieces, where the pullback depends on them.
+    hinges : dict
+        The kinks of layers of units that a single layer reads.
+    """
+
+    roles: Roles
+    block: Block
+    legs: Legs
+    grids: list[Grid]
+    level: dict[Node, int] = field(default_factory=dict)
+    values: dict[Node, Array] = field(default_factory=dict)
+    middles: dict[Node, list[Array]] = field(default_factory=dict)
+    hinges: dict[Node, LayerKinks] = field(default_factory=dict)
+
+    @staticmethod
+    def trace(roles: Roles, block: Block, legs: Legs, nodes: tuple[Node, ...] | None = None) -> Lines:
+        """All lines of a model, or only the given ones, with everything below them."""
+        n, ends = len(legs), np.stack([legs.low, legs.high], axis=1).ravel()
+        lines = Lines(roles, block, legs, [Grid(np.arange(0, 2 * n + 1, 2), ends, np.arange(2 * n), np.zeros(2 * n))])
         for node in roles.lines if nodes is None else nodes:
-            self._trace(node)
+            lines._trace(node)
+        return lines
 
     @property
     def grid(self) -> Grid:
@@ -150,6 +168,7 @@ class Lines:
         return self.grids[-1]
 
     def _trace(self, node: Node) -> None:
+        """Add the grid and the values of a node, whose parents were traced before."""
         if isinstance(node, Input):
             legs = self.legs
             path, late = np.repeat(legs.path, 2), np.repeat(legs.late, 2)

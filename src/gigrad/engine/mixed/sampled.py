@@ -1,16 +1,17 @@
-"""Wide layers of units with kinks, asked at a few times of each leg: for loose tolerances.
+"""Wide layers of units with kinks, evaluated at a few times of each leg: for loose tolerances.
 
-Following every kink costs a product with the matrix of a wide layer for each of a thousand kinks. Here layers are asked
-at a few times alone, and the last one is interpolated in between. The kinks of the first two layers of units are still
-found, all of them and exactly: a unit of the second moves straight between kinks of the first, and those are known. On
-the way back a unit passes on as much of the derivative as comes while it is at work, and a unit that changes within an
-interval is told which units above it work before and after that. What is left falls with the square of the number of
-intervals: how derivatives by the last layer bend within an interval, and kinks of layers that are no neighbours.
+Following every kink costs a product with the matrix of a wide layer for each of a thousand kinks. Here layers are
+evaluated at a few times only, and the last one is interpolated in between. All kinks of the first two layers of units
+are still found exactly: a unit of the second is linear in time between the kinks of the first. In the pullback a unit's
+derivative is the mean over the interval, weighted by the time before and after its kink, and a unit with a kink inside
+an interval uses the slopes of the units above it before and after that kink. The remaining error falls with the square
+of the number of intervals: it comes from the curvature of derivatives by the last layer within an interval, and from
+kinks of layers that are not neighbours.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,12 +23,12 @@ from ..paths import Block, Ints
 from ..roles import Roles
 from .lines import Grid, Legs, Lines
 
-ASKED, PARTS = limits.SAMPLED_ASKED, 2 * limits.SAMPLED_ASKED
-"""How often layers are asked in an interval, and into how many straight parts the last one is cut."""
+EACH, PARTS = limits.SAMPLED_EACH, 2 * limits.SAMPLED_EACH
+"""Evaluations of layers in each interval, and the number of straight parts of the last layer there."""
 
 Kinks = kernels.IntervalKinks
 Below = tuple[Kinks, Array, Array]
-"""Kinks of the layer below, by how much the slopes of its units change there, and the weights in between."""
+"""Kinks of the layer below, the changes of its units' slopes there, and the weights of the layer in between."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,16 +70,16 @@ class LayerChain:
 
 
 def sampled_chain(roles: Roles) -> LayerChain | None:
-    """The layers that may be asked at a few times; None where kinks are cheap to follow, or trees read a score.
+    """The layers that may be evaluated at a few times; None where kinks are cheap to follow, or trees read a score.
 
-    Where a score passes a threshold of a tree, its derivatives at that very time are wanted.
+    Where a score passes a threshold of a tree, its derivatives at exactly that time are needed.
     """
     return None if roles.head_trees or roles.line_program is not None else LayerChain.of(roles)
 
 
 @dataclass(frozen=True, eq=False)
 class UnitSlopes:
-    """What the units of a layer do on the intervals.
+    """The slopes of the units of a layer on the intervals.
 
     Attributes
     ----------
@@ -117,51 +118,62 @@ class KinkWeights:
     late_moment: Array
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SampledLines(Lines):
-    """The lines of a model on a block of paths, asked at a few times of each leg.
+    """The lines of a model on a block of paths, evaluated at a few times of each leg.
 
     Attributes
     ----------
-    intervals : Grid
-        Between whose points derivatives by the last layer are taken to turn evenly.
-    asked : Grid
-        Where layers are asked: `ASKED` times an interval.
-    grid : Grid
-        Between whose points the last layer is taken for straight, and the head is integrated: twice as dense again.
+    counts : (legs,)
+        The number of intervals of each leg.
+    points : Grid
+        The times at which layers are evaluated: `EACH` an interval.
+    read : list of (points, width)
+        The values that layers of units read there, from layer `SAMPLED_LAYERS` on.
+    passed : list of UnitSlopes
+        The slopes of each layer of units.
+    top : (points, width)
+        The values of the last layer.
     credit : list of (intervals, p)
-        What has been pulled back, one for each output, by interval and column.
+        The credit by interval and column, one for each output that was pulled back.
     """
 
-    def __init__(
-        self, roles: Roles, block: Block, legs: Legs, chain: LayerChain, counts: Ints, finer: SampledLines | None = None
-    ) -> None:
-        """Ask layers on `counts` (legs,) intervals of each leg, or take what was asked of lines with twice as many."""
-        super().__init__(roles, block, legs, chain.straight)
-        self.chain, self.counts = chain, counts
-        self.intervals, self.asked, self._finest = (_even(legs, many * counts) for many in (1, ASKED, PARTS))
-        self.credit: list[Array] = []
-        if finer is None:
-            self.read, self.passed, self.top = self._ask()
-            return
-        leg = self.asked.leg
-        second = finer.asked.offsets[leg] + 2 * (np.arange(len(leg)) - self.asked.offsets[leg])
-        self.read, self.top = [values[second] for values in finer.read], finer.top[second]
-        exact, later = finer.passed[: limits.SAMPLED_LAYERS], chain.layers[limits.SAMPLED_LAYERS :]
-        self.passed = [p.every_second() for p in exact]
-        self.passed += [self._passed(u, values, None)[0] for (u, _), values in zip(later, self.read, strict=True)]
+    chain: LayerChain
+    counts: Ints
+    points: Grid
+    read: list[Array]
+    passed: list[UnitSlopes]
+    top: Array
+    credit: list[Array] = field(default_factory=list)
 
-    @classmethod
-    def of(cls, roles: Roles, block: Block, legs: Legs, chain: LayerChain, intervals: int) -> SampledLines:
-        """So many intervals of each path, shared out among its legs in even numbers."""
-        return cls(roles, block, legs, chain, 2 * np.ceil(0.5 * intervals * (legs.high - legs.low)).astype(np.int64))
+    @staticmethod
+    def of(roles: Roles, block: Block, legs: Legs, chain: LayerChain, intervals: int) -> SampledLines:
+        """Evaluate layers on so many intervals of each path, allotted to its legs in even numbers."""
+        below = Lines.trace(roles, block, legs, chain.straight)
+        counts = 2 * np.ceil(0.5 * intervals * (legs.high - legs.low)).astype(np.int64)
+        points = _even(legs, EACH * counts)
+        return _sampled(below, chain, counts, points, *_evaluated(below, chain, points))
 
     def coarser(self) -> SampledLines:
-        """The same with half as many intervals, of what was asked already."""
-        return SampledLines(self.roles, self.block, self.legs, self.chain, self.counts // 2, self)
+        """The same with half as many intervals, from the same evaluations."""
+        counts = self.counts // 2
+        points = _even(self.legs, EACH * counts)
+        second = self.points.offsets[points.leg] + 2 * (np.arange(len(points.leg)) - points.offsets[points.leg])
+        read = [values[second] for values in self.read]
+        later = zip(self.chain.layers[limits.SAMPLED_LAYERS :], read, strict=True)
+        passed = [p.every_second() for p in self.passed[: limits.SAMPLED_LAYERS]]
+        passed += [_unit_slopes(units, values, points, None)[0] for (units, _), values in later]
+        return _sampled(self, self.chain, counts, points, read, passed, self.top[second])
 
-    @property
+    @cached_property
+    def intervals(self) -> Grid:
+        """The intervals, within which derivatives by the last layer are assumed to turn at a constant rate."""
+        return _even(self.legs, self.counts)
+
+    @cached_property
     def grid(self) -> Grid:
-        return self._finest
+        """The parts of intervals on which the last layer is assumed linear, and on which the head is integrated."""
+        return _even(self.legs, PARTS * self.counts)
 
     @property
     def straight(self) -> bool:
@@ -178,54 +190,19 @@ class SampledLines(Lines):
         return kernels.between_rows(self.values[node], grid.at, grid.part)
 
     def _curved(self) -> Array:
-        """The last layer at the points asked, and half-way by cubic interpolation of four of them."""
-        top, asked = self.top, self.asked
-        left = asked.left
+        """The last layer at the points, and half-way between them by cubic interpolation of four of them."""
+        top, points = self.top, self.points
+        left = points.left
         inner = left[1:][np.diff(left) == 1]
-        bend = np.zeros_like(top)  # by how much the steps at both sides of a point differ
+        bend = np.zeros_like(top)  # the second difference at each point
         bend[inner] = top[inner + 1] - 2.0 * top[inner] + top[inner - 1]
-        first, last = asked.offsets[:-1], asked.offsets[1:] - 1
+        first, last = points.offsets[:-1], points.offsets[1:] - 1
         bend[first], bend[last] = bend[first + 1], bend[last - 1]
-        place = 2 * np.arange(len(top)) - asked.leg  # of the points asked on the grid
+        place = 2 * np.arange(len(top)) - points.leg  # of the points on the grid
         out = np.empty((len(self.grid.time), top.shape[1]))
         out[place] = top
         out[place[left] + 1] = 0.5 * (top[left] + top[left + 1]) - 0.0625 * (bend[left] + bend[left + 1])
         return out
-
-    # ------------------------------------------------------------ the way up
-
-    def _ask(self) -> tuple[list[Array], list[UnitSlopes], Array]:
-        """What later layers of units read at the points asked, what all of them do in between, and the last sums."""
-        read, passed, below = list[Array](), list[UnitSlopes](), None
-        values = self._between(self.chain.layers[0][0].parents[0], self.asked)
-        for depth, (units, sums) in enumerate(self.chain.layers):
-            if depth >= limits.SAMPLED_LAYERS:
-                read.append(values)
-            found, kinks = self._passed(units, values, below)
-            passed.append(found)
-            # What is two layers below bends the sums too, but at the cost of a product with a matrix for each kink.
-            exact = depth + 1 < limits.SAMPLED_LAYERS
-            below = (kinks, found.step * kinks.rate, self.roles.transposed(sums)) if exact else None
-            values = sums.forward(units.forward(values))
-        return read, passed, values
-
-    def _passed(self, units: Node, values: Array, below: Below | None) -> tuple[UnitSlopes, Kinks]:
-        """What units do that read `values` at the points asked: by interval, and their kinks between those points."""
-        left = self.asked.left
-        if below is None:
-            below = Kinks.none(len(left)), np.zeros(0), np.zeros((0, values.shape[1]))
-        kinks = kernels.interval_kinks(values, left, self.asked.time, *below)
-        if units.unit_slopes is None:
-            raise TypeError(f"{type(units).__name__} has no kink at zero.")
-        before, _, above = units.unit_slopes
-        begin = left[::ASKED]
-        first = values[begin]
-        on = (first > 0.0) | ((first == 0.0) & (values[begin + 1] > 0.0))
-        step = np.where(kinks.rate > 0.0, above - before, before - above)
-        by_interval = replace(kinks, first=kinks.first[::ASKED])
-        return UnitSlopes(np.where(on, above, before), by_interval, step), kinks
-
-    # ------------------------------------------------------------ the way back
 
     def pull_back(self, cotangents: dict[Node, Array]) -> Array:
         """Credit of every column on every leg, (legs, p): see `Lines.pull_back`."""
@@ -298,6 +275,53 @@ class SampledLines(Lines):
         at = passed.interval, which
         lost = weight[at] * gone
         return KinkWeights(after[at] - lost, moments[at] - lost * (middle[at] + 0.5 * (gone - 1.0) / PARTS))
+
+
+def _sampled(
+    lines: Lines, chain: LayerChain, counts: Ints, points: Grid, read: list[Array], passed: list[UnitSlopes], top: Array
+) -> SampledLines:
+    """The lines below a chain of layers, with what was found of the chain."""
+    return SampledLines(
+        lines.roles, lines.block, lines.legs, lines.grids, lines.level, lines.values, lines.middles, lines.hinges,
+        chain=chain, counts=counts, points=points, read=read, passed=passed, top=top,
+    )  # fmt: skip
+
+
+def _evaluated(below: Lines, chain: LayerChain, points: Grid) -> tuple[list[Array], list[UnitSlopes], Array]:
+    """The values that later layers of units read at the points, the slopes of all layers, and the last layer's values.
+
+    `below` are the lines without kinks.
+    """
+    read, passed, lower = list[Array](), list[UnitSlopes](), None
+    first = chain.layers[0][0].parents[0]
+    values = kernels.between_rows(below.values[first], points.at, points.part)
+    for depth, (units, sums) in enumerate(chain.layers):
+        if depth >= limits.SAMPLED_LAYERS:
+            read.append(values)
+        found, kinks = _unit_slopes(units, values, points, lower)
+        passed.append(found)
+        # Kinks two layers below bend the sums too, but each would cost a product with a matrix.
+        exact = depth + 1 < limits.SAMPLED_LAYERS
+        lower = (kinks, found.step * kinks.rate, below.roles.transposed(sums)) if exact else None
+        values = sums.forward(units.forward(values))
+    return read, passed, values
+
+
+def _unit_slopes(units: Node, values: Array, points: Grid, below: Below | None) -> tuple[UnitSlopes, Kinks]:
+    """The slopes of units that read `values` at the points, by interval, and their kinks between the points."""
+    left = points.left
+    if below is None:
+        below = Kinks.none(len(left)), np.zeros(0), np.zeros((0, values.shape[1]))
+    kinks = kernels.interval_kinks(values, left, points.time, *below)
+    if units.unit_slopes is None:
+        raise TypeError(f"{type(units).__name__} has no kink at zero.")
+    before, _, above = units.unit_slopes
+    begin = left[::EACH]
+    first = values[begin]
+    on = (first > 0.0) | ((first == 0.0) & (values[begin + 1] > 0.0))
+    step = np.where(kinks.rate > 0.0, above - before, before - above)
+    by_interval = replace(kinks, first=kinks.first[::EACH])
+    return UnitSlopes(np.where(on, above, before), by_interval, step), kinks
 
 
 def _even(legs: Legs, counts: Ints) -> Grid:

@@ -152,7 +152,7 @@ class Table:
         """Whether the series reproduces the head's own values between its nodes."""
         share = np.random.default_rng(0).random((limits.TABLE_TESTED, len(self.low)))
         points = self.low + share * (self.high - self.low)
-        rows = ScoreSeries(self, points[:, :-1])
+        rows = ScoreSeries.of(self, points[:, :-1])
         return bool(np.abs(rows.at(np.arange(limits.TABLE_TESTED), points[:, -1]) - self._ask(points)).max() <= limit)
 
     def _ask(self, points: Array) -> Array:
@@ -163,24 +163,41 @@ class Table:
         return self.roles.evaluate((self.part.node,), known)[self.part.node]
 
 
+@dataclass(frozen=True, eq=False)
 class ScoreSeries:
-    """A table for given outputs of trees: one series in the continuous score for each."""
+    """A table for given outputs of trees: one series in the continuous score for each.
 
-    def __init__(self, table: Table, steps: Array) -> None:
-        self.middle, self.scale = 0.5 * (table.low + table.high), 2.0 / (table.high - table.low)
+    Attributes
+    ----------
+    middle, scale : float
+        The score is mapped to [-1, 1] by `(score - middle) * scale`.
+    values, slopes : (rows, terms, width)
+        Legendre coefficients of the part, and of its derivative by the score.
+    """
+
+    middle: float
+    scale: float
+    values: Array
+    slopes: Array
+
+    @classmethod
+    def of(cls, table: Table, steps: Array) -> ScoreSeries:
+        """The series for outputs of trees (rows, axes but the last)."""
+        middle, scale = 0.5 * (table.low + table.high), 2.0 / (table.high - table.low)
         *sizes, last, _ = table.coefficients.shape
         basis = np.ones((len(steps), 1))
         for axis, size in enumerate(sizes):
-            one = legendre((steps[:, axis] - self.middle[axis]) * self.scale[axis], size).T
+            one = legendre((steps[:, axis] - middle[axis]) * scale[axis], size).T
             basis = (basis[:, :, None] * one[:, None, :]).reshape(len(steps), -1)
         flat = table.coefficients.reshape(prod(sizes), -1)
-        self.values = (basis @ flat).reshape(len(steps), last, -1)
-        self.slopes = np.matmul(gauss(last).derivative, self.values) * self.scale[-1]
+        values = (basis @ flat).reshape(len(steps), last, -1)
+        slopes = np.matmul(gauss(last).derivative, values) * scale[-1]
+        return cls(float(middle[-1]), float(scale[-1]), values, slopes)
 
     def at(self, row: Ints, score: Array) -> Array:
         """The part for rows (n,) at scores (n,), (n, width)."""
-        return kernels.series(self.values, row, (score - self.middle[-1]) * self.scale[-1])
+        return kernels.series(self.values, row, (score - self.middle) * self.scale)
 
     def slope_at(self, row: Ints, score: Array) -> Array:
         """The part's derivative by the score, (n, width)."""
-        return kernels.series(self.slopes, row, (score - self.middle[-1]) * self.scale[-1])
+        return kernels.series(self.slopes, row, (score - self.middle) * self.scale)

@@ -90,20 +90,30 @@ def _step(node: Node, place: dict[Node, int]) -> tuple[Any, ...] | None:
     return "gather", node.width, at, _NO_WEIGHT, _NO_BIAS, [], columns
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class TracedLines(Lines):
     """The lines of a model on a block of paths, computed by the native core."""
 
-    def __init__(self, roles: Roles, block: Block, legs: Legs, program: LineProgram, n_threads: int) -> None:
-        super().__init__(roles, block, legs, program.straight)
-        self.program, self.n_threads = program, n_threads
-        rows = np.concatenate([self.values[n] for n in program.read], axis=1)
-        self.traced = found = kernels.trace_lines(program.native, legs.low, legs.high, rows, n_threads)
-        self._finest = Grid(found.offsets, found.time, np.arange(len(found.time)), np.zeros(len(found.time)))
+    program: LineProgram
+    traced: kernels.TracedLegs
+    n_threads: int
 
-    @property
+    @staticmethod
+    def by_core(roles: Roles, block: Block, legs: Legs, program: LineProgram, n_threads: int) -> TracedLines:
+        """The lines below the first kinks in Python, all others by the core."""
+        below = Lines.trace(roles, block, legs, program.straight)
+        rows = np.concatenate([below.values[n] for n in program.read], axis=1)
+        found = kernels.trace_lines(program.native, legs.low, legs.high, rows, n_threads)
+        return TracedLines(
+            roles, block, legs, below.grids, below.level, below.values, below.middles, below.hinges,
+            program=program, traced=found, n_threads=n_threads,
+        )  # fmt: skip
+
+    @cached_property
     def grid(self) -> Grid:
         """The finest grid: nothing has a kink inside its pieces."""
-        return self._finest
+        time = self.traced.time
+        return Grid(self.traced.offsets, time, np.arange(len(time)), np.zeros(len(time)))
 
     @property
     def straight(self) -> bool:
@@ -130,7 +140,7 @@ def lines_of(roles: Roles, block: Block, legs: Legs, settings: Settings) -> Line
     """The lines of a block of paths, by the native core if it implements them and they have kinks."""
     program = roles.line_program if settings.native else None
     if program is not None:
-        traced = TracedLines(roles, block, legs, program, kernels.threads(settings.n_threads))
+        traced = TracedLines.by_core(roles, block, legs, program, kernels.threads(settings.n_threads))
         if not traced.straight:
             return traced
-    return Lines(roles, block, legs)
+    return Lines.trace(roles, block, legs)
