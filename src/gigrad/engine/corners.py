@@ -38,9 +38,12 @@ class Game(Protocol):
         The cost of the score of one coalition, in units of one number, about 4 ns.
     """
 
-    players: int
-    outputs: int
-    numbers: int
+    @property
+    def players(self) -> int: ...
+    @property
+    def outputs(self) -> int: ...
+    @property
+    def numbers(self) -> int: ...
 
     def values(self, past: Bools) -> Array:
         """Scores (n, outputs) of some coalitions (n, players)."""

@@ -108,9 +108,10 @@ def _walked(
         total[0] += gained.sum(axis=0)
         large += walked.large
         yield gained, Jumps(corners.time[table.corner], table.player, size)
-    sample_rows(roles, large, total, np.zeros((1, term.width)), np.zeros(1, np.int64), settings)
-    for corner in large:
-        jumps = Jumps(np.full(len(corner.player), corner.time), corner.player, corner.weight * corner.credit)
+    found = sample_rows(roles, large, total, settings)
+    total[found.rows] += found.credit
+    for corner, credit in zip(large, found.by_corner, strict=True):
+        jumps = Jumps(np.full(len(corner.player), corner.time), corner.player, corner.weight * credit)
         yield _by_piece(jumps, edges, total.shape[1]), jumps
 
 

@@ -60,8 +60,8 @@ def attribute(
             large += walked.large
             done = [c for c in large if c.row != block.row[-1]]
             large = [c for c in large if c.row == block.row[-1]]
-            sample_rows(roles, done, values, sampled, most, settings)
-        sample_rows(roles, large, values, sampled, most, settings)
+            sample_rows(roles, done, values, settings).add_to(values, sampled, most)
+        sample_rows(roles, large, values, settings).add_to(values, sampled, most)
     return Credits(values, error + sampled, finest, sampled, most)
 
 

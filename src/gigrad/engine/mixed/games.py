@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -107,20 +108,26 @@ class CornerCredit:
     large: list[LargeCorner]
 
 
+@dataclass(frozen=True, eq=False)
 class Games:
     """The games at the corners of a block of paths."""
 
-    def __init__(
-        self,
-        roles: Roles,
-        block: Block,
-        corners: Corners,
-        players: CornerPlayers,
-        sides: CornerScores,
-        settings: Settings,
-    ) -> None:
-        self.roles, self.block, self.corners, self.players = roles, block, corners, players
-        self.sides, self.settings = sides, settings
+    roles: Roles
+    block: Block
+    corners: Corners
+    players: CornerPlayers
+    sides: CornerScores
+    settings: Settings
+
+    @cached_property
+    def joints(self) -> dict[Node, Array]:
+        """The values of the joints at corners, interpolated until `_evaluate` replaces them."""
+        return {node: table.copy() for node, table in self.sides.joints.items()}
+
+    @cached_property
+    def doubts(self) -> dict[Node, Array]:
+        """Bounds on their errors."""
+        return {node: table.copy() for node, table in self.sides.doubts.items()}
 
     def credit(self, allowed: Array) -> CornerCredit:
         """The credit of each player of each corner.
@@ -147,7 +154,7 @@ class Games:
                 credit, doubt = self._solve(some, size)
                 poor = np.nonzero((doubt > 0.1 * allowed[path]).any(axis=1))[0]
                 if len(poor):
-                    self._ask(some[poor])
+                    self._evaluate(some[poor])
                     credit[poor], doubt[poor] = self._solve(some[poor], size)
                 out.credit[players.offsets[some][:, None] + np.arange(size)] = credit
                 np.add.at(out.error, path, doubt)
@@ -165,21 +172,20 @@ class Games:
 
     def _solve_large(self, corner: int, out: CornerCredit) -> None:
         """Enumerate the game at one corner, or list it with those that are too large."""
-        self._ask(np.array([corner]))
+        self._evaluate(np.array([corner]))
         first, last = self.players.offsets[corner : corner + 2]
         joints = None
         if not self.corners.broken[corner]:
             place = self.sides.place[corner]
-            joints = {n: self.sides.joints[n][place] for n in self.roles.joints}
+            joints = {n: self.joints[n][place] for n in self.roles.joints}
         path, who = int(self.corners.path[corner]), self.players.player[first:last]
         time, alone = float(self.corners.time[corner]), self.block[np.array([path])]
         large = LargeCorner(alone, path, time, who, self.players.of_column, joints)
-        game = LargeGame(self.roles, large, self.settings)
+        game = LargeGame.of(self.roles, large, self.settings)
         if game.enumerable(self.settings.corner_tol):
             out.credit[first + np.searchsorted(who, game.who)] = exact(game)
         else:
-            large.players, large.cost, large.whole = game.players, game.cost, game.whole
-            out.large.append(large)
+            out.large.append(replace(large, players=game.players, cost=game.cost, whole=game.whole))
             out.unshared[path] += game.jump()
 
     def _values(self, some: Ints, size: int) -> Array:
@@ -232,8 +238,8 @@ class Games:
         broken = self.corners.broken[some]
         place = self.sides.place[some[~broken]]
         for node in roles.joints:
-            joints[node][~broken] = self.sides.joints[node][place][:, None]
-            doubts[node][~broken] = self.sides.doubts[node][place][:, None]
+            joints[node][~broken] = self.joints[node][place][:, None]
+            doubts[node][~broken] = self.doubts[node][place][:, None]
         if broken.any() and roles.joints:
             asked, path = who[broken], self.corners.path[some[broken]]
             # Coalitions that differ only in players that no joint reads have the same joints.
@@ -256,7 +262,7 @@ class Games:
         first, second = flat
         return first, second
 
-    def _ask(self, corner: Ints) -> None:
+    def _evaluate(self, corner: Ints) -> None:
         """Replace interpolated joints at corners by their exact values."""
         corner = corner[~self.corners.broken[corner]]
         if not len(corner) or not self.roles.joints:
@@ -264,5 +270,5 @@ class Games:
         path, time = self.corners.path[corner], self.corners.time[corner]
         values = self.roles.evaluate(self.roles.joints, {self.roles.source: self.block.at(path, time, time > 0.5)})
         for node in self.roles.joints:
-            self.sides.joints[node][self.sides.place[corner]] = values[node]
-            self.sides.doubts[node][self.sides.place[corner]] = 0.0
+            self.joints[node][self.sides.place[corner]] = values[node]
+            self.doubts[node][self.sides.place[corner]] = 0.0

@@ -7,8 +7,9 @@ of the players that jump inside them. Only the head is evaluated for every coali
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,7 @@ from ..settings import Settings
 from .jumps import step_values
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class LargeCorner:
     """A corner of many players: its description, without the memory that its game needs.
 
@@ -42,12 +43,8 @@ class LargeCorner:
         The player of every column.
     joints : dict or None
         The values of smooth parts that the head reads there, (width,) each; None if players jump inside them.
-    seeds : (looks,)
-        Random seeds from the content of its pair of rows: for the pilot sample and for later ones.
     players, cost, whole : int, float, float
         The number of players with an effect; the cost of a group of orders and of all coalitions, in numbers.
-    credit : (n, k)
-        The credit of each player, once it is known.
     """
 
     block: Block
@@ -56,11 +53,9 @@ class LargeCorner:
     player: Ints
     of_column: Ints
     joints: dict[Node, Array] | None
-    seeds: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(limits.SAMPLING_STAGES, np.uint64))
     players: int = 0
     cost: float = 0.0
     whole: float = np.inf
-    credit: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
     @property
     def row(self) -> int:
@@ -73,44 +68,75 @@ class LargeCorner:
         return float(self.block.weight[0])
 
 
-def give_seeds(corners: list[LargeCorner], seed: int) -> None:
-    """Set the seeds of every corner."""
-    if not corners:
-        return
+def seeds_of(corners: list[LargeCorner], seed: int) -> NDArray[np.uint64]:
+    """Random seeds from the content of each corner's pair of rows, (corners, stages): for the pilot and for later."""
     starts, ends = (row_hashes(np.concatenate([getattr(c.block, f) for c in corners])) for f in ("starts", "ends"))
     time = np.array([c.time for c in corners])
-    both = np.stack([seeds(starts, ends, time, seed, stage) for stage in range(limits.SAMPLING_STAGES)], axis=1)
-    for corner, mine in zip(corners, both, strict=True):
-        corner.seeds = mine
+    return np.stack([seeds(starts, ends, time, seed, stage) for stage in range(limits.SAMPLING_STAGES)], axis=1)
 
 
+@dataclass(eq=False)
 class LargeGame:
-    """The game at a large corner; players that jump inside smooth parts come first. See `corners.Game`."""
+    """The game at a large corner; players that jump inside smooth parts come first. See `corners.Game`.
 
-    def __init__(self, roles: Roles, corner: LargeCorner, settings: Settings) -> None:
-        self.roles, self.corner, self.threads = roles, corner, settings.n_threads
+    Attributes
+    ----------
+    forests, leaves : dict
+        The native form of each tree, and its leaves at the corner; none of these where trees read other trees.
+    who : (players,)
+        The players with an effect; the first `moved` of them jump inside smooth parts.
+    order, strong : (players,), int
+        Set by `set_order`.
+    """
+
+    roles: Roles
+    corner: LargeCorner
+    threads: int | None
+    forests: dict[Node, Any]
+    leaves: dict[Node, CornerLeaves]
+    who: Ints
+    moved: int
+    order: Ints
+    strong: int = 0
+
+    @classmethod
+    def of(cls, roles: Roles, corner: LargeCorner, settings: Settings) -> LargeGame:
+        """The game of a corner's players, without those that have no effect."""
         block = corner.block
-        self.forests = {t: t.grouped_forest(settings.players) for t in roles.trees}
-        self.leaves: dict[Node, CornerLeaves] = {}
+        forests: dict[Node, Any] = {t: t.grouped_forest(settings.players) for t in roles.trees}
+        every: dict[Node, CornerLeaves] = {}
         moved = np.zeros(0, np.int64)
         if corner.joints is None:
             columns = np.nonzero(block.jumping[0] & roles.moved_columns)[0]
             moved = np.intersect1d(corner.player, corner.of_column[columns])
         matter = corner.player
         if not roles.exact_trees:
-            self.leaves = {t: CornerLeaves(f, block.starts, block.ends, corner.time) for t, f in self.forests.items()}
-            matter = np.concatenate([moved, *(leaves.variables() for leaves in self.leaves.values())])
-        others = np.setdiff1d(np.intersect1d(corner.player, matter), moved)
-        self.who = np.concatenate([moved, others])
-        self.moved, self.players, self.outputs = len(moved), len(self.who), roles.output.width
-        for leaves in self.leaves.values():
-            leaves.set_players(self.who.astype(np.int32))
+            every = {t: CornerLeaves(f, block.starts, block.ends, corner.time) for t, f in forests.items()}
+            matter = np.concatenate([moved, *(leaves.variables() for leaves in every.values())])
+        who = np.concatenate([moved, np.setdiff1d(np.intersect1d(corner.player, matter), moved)])
+        for leaves in every.values():
+            leaves.set_players(who.astype(np.int32))
+        return cls(roles, corner, settings.n_threads, forests, every, who, len(moved), np.arange(len(who)))
+
+    @property
+    def players(self) -> int:
+        """The number of players with an effect."""
+        return len(self.who)
+
+    @property
+    def outputs(self) -> int:
+        """The number of outputs of the score."""
+        return self.roles.output.width
+
+    @cached_property
+    def numbers(self) -> int:
+        """The cost of the score of one coalition: see `corners.Game`."""
+        roles = self.roles
         widths = sum(n.width for n in (*roles.steps, *roles.head))
         walked = sum(8 * len(t.roots) for t in roles.trees) if roles.exact_trees else 0
         if self.moved and not self._tabulated:
             widths += self._smooth_numbers
-        self.numbers = max(sum(t.width for t in roles.trees) + -(-widths // limits.HEAD_COST) + walked, 1)
-        self.order, self.strong = np.arange(self.players), 0
+        return max(sum(t.width for t in roles.trees) + -(-widths // limits.HEAD_COST) + walked, 1)
 
     def enumerable(self, target: float) -> bool:
         """Whether all coalitions are evaluated, by the rule that all engines share."""
@@ -297,36 +323,67 @@ class LargeGame:
         return {n: found[n] for n in roles.joints}
 
 
-def sample_rows(
-    roles: Roles, corners: list[LargeCorner], values: Array, error: Array, players: Ints, settings: Settings
-) -> None:
-    """Sample the credit of large corners and add it to their rows, which must otherwise be complete.
+@dataclass(frozen=True, eq=False)
+class SampledRows:
+    """The credit of the large corners of some rows.
 
-    `values` (n, players, k), `error` (n, k) and `players` (n,), the largest number of players, are those of all rows.
+    Attributes
+    ----------
+    rows, players : (r,)
+        The rows, and the largest number of players of a corner of each.
+    credit, error : (r, players, k), (r, k)
+        What the corners add to the credits of the rows, and a bound on its error.
+    by_corner : list of (players of the corner, k)
+        The credit of each corner, without the weight of its path.
+    """
+
+    rows: Ints
+    players: Ints
+    credit: Array
+    error: Array
+    by_corner: list[Array]
+
+    def add_to(self, values: Array, error: Array, players: Ints) -> None:
+        """Add to the credits and errors of all rows, and to the largest numbers of players."""
+        values[self.rows] += self.credit
+        error[self.rows] += self.error
+        players[self.rows] = np.maximum(players[self.rows], self.players)
+
+
+def sample_rows(roles: Roles, corners: list[LargeCorner], values: Array, settings: Settings) -> SampledRows:
+    """Sample the credit of large corners, by row.
+
+    `values` (n, players, k) are the credits of all rows, to which nothing else is missing: the target is relative to
+    the largest.
     """
     if not corners:
-        return
-    give_seeds(corners, settings.seed)
-    merged: dict[tuple[int, int], list[LargeCorner]] = {}
-    for corner in corners:  # equal references are merged, with the sum of their weights
-        merged.setdefault((corner.row, int(corner.seeds[0])), []).append(corner)
+        nothing = np.zeros(0, np.int64)
+        return SampledRows(nothing, nothing, values[:0], np.zeros((0, values.shape[2])), [])
+    seed = seeds_of(corners, settings.seed)
+    merged: dict[tuple[int, int], list[int]] = {}
+    for place, corner in enumerate(corners):  # equal references are merged, with the sum of their weights
+        merged.setdefault((corner.row, int(seed[place, 0])), []).append(place)
     some = [merged[key] for key in sorted(merged)]
-    weight = np.array([sum(c.weight for c in same) for same in some])
-    rows, row = np.unique([same[0].row for same in some], return_inverse=True)
-    cost, whole = (np.array([getattr(same[0], f) for same in some]) for f in ("cost", "whole"))
-    np.maximum.at(players, rows[row], [same[0].players for same in some])
+    first = [corners[same[0]] for same in some]
+    weight = np.array([sum(corners[c].weight for c in same) for same in some])
+    rows, row = np.unique([corner.row for corner in first], return_inverse=True)
+    cost, whole = (np.array([getattr(corner, f) for corner in first]) for f in ("cost", "whole"))
+    players = np.zeros(len(rows), np.int64)
+    np.maximum.at(players, row, [corner.players for corner in first])
+    by_corner = [np.zeros((0, 0))] * len(corners)
 
     def draw(which: Ints, count: Ints, stage: int) -> Sums:
+        """Sums over new orders of some corners."""
         zeros = np.zeros((5, *values[rows].shape))
         common = np.zeros((3, len(rows), values.shape[2]))
         sums = Sums(zeros[0], zeros[1], zeros[2], zeros[3], zeros[4], common, np.zeros(len(which)), count)
         for place, (i, n) in enumerate(zip(which.tolist(), count.tolist(), strict=True)):
-            game = LargeGame(roles, some[i][0], settings)
+            game = LargeGame.of(roles, first[i], settings)
             at = (row[i], game.who)
             if n == 0:
                 mean = exact(game)
             else:
-                found = sample(game, n, int(some[i][0].seeds[stage]))
+                found = sample(game, n, int(seed[some[i][0], stage]))
                 mean, variance = found.mean, weight[i] ** 2 * found.squares / (n * (n - 1.0))
                 sums.variance[at] += variance
                 sums.squared[at] += variance**2 / (n - 1.0)
@@ -337,13 +394,12 @@ def sample_rows(
                 common[2, row[i]] = np.maximum(common[2, row[i]], reach.max(axis=0, initial=0.0))
                 sums.spread[place] = found.squares.max(initial=0.0) / (n - 1.0)
             (sums.credit if n else sums.settled)[at] += weight[i] * mean
-            credit = np.zeros((len(some[i][0].player), game.outputs))
-            credit[np.searchsorted(some[i][0].player, game.who)] = mean
-            for corner in some[i]:
-                corner.credit = credit
+            credit = np.zeros((len(first[i].player), game.outputs))
+            credit[np.searchsorted(first[i].player, game.who)] = mean
+            for same in some[i]:
+                by_corner[same] = credit
         return sums
 
     corners_of = Corners(row, weight, cost, whole)
     credit, bound = estimate(draw, corners_of, values[rows], settings.corner_tol, settings.miss)
-    values[rows] += credit
-    error[rows] += bound
+    return SampledRows(rows, players, credit, bound, by_corner)
