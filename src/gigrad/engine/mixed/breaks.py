@@ -42,7 +42,7 @@ def find_breaks(patch: PanelCurves, some: Ints, limit: Array) -> OpaqueKinks:
     width = sum(n.width for n in patch.roles.curve_ends) * patch.roles.source.width
     step = max(limits.BREAK_NUMBERS // (limits.BREAK_POINTS_EACH * max(width, 1)), 1)
     found = [
-        _Search(patch, some[i : i + step], limit).run(limits.BREAK_NUMBERS // max(width, 1))
+        _Search.begun(patch, some[i : i + step], limit).run(limits.BREAK_NUMBERS // max(width, 1))
         for i in range(0, len(some), step)
     ]
     panel, time, cost = (np.concatenate([getattr(f, name) for f in found]) for name in ("panel", "time", "cost"))
@@ -167,14 +167,21 @@ _NONE = np.zeros(0, np.int64)
 class _Search:
     """The search for kinks on some panels."""
 
-    def __init__(self, patch: PanelCurves, some: Ints, limit: Array) -> None:
+    def __init__(self, patch: PanelCurves, limit: Array) -> None:
         self.points = _Points(patch)
         self.limit, self.panels = limit, patch.panels
         self.brackets = _Brackets(*(_NONE,) * 5, np.zeros(0), np.zeros(0, np.bool_))
         self.found: list[tuple[Ints, Array, Array]] = [(_NONE, np.zeros(0), np.zeros(0))]
-        some = some[~self._single(patch, some)]
-        ends = [self.points.ask(some, time) for time in (patch.panels.low[some], patch.panels.high[some])]
-        self.open = (some, ends[0], ends[1])  # intervals to be bisected: panel, left, right
+        self.open = (_NONE, _NONE, _NONE)  # intervals to be bisected: panel, left, right
+
+    @classmethod
+    def begun(cls, patch: PanelCurves, some: Ints, limit: Array) -> _Search:
+        """A search with a bracket on panels with one kink, and all of the others to be bisected."""
+        search = cls(patch, limit)
+        some = some[~search._single(patch, some)]
+        ends = [search.points.ask(some, time) for time in (patch.panels.low[some], patch.panels.high[some])]
+        search.open = (some, ends[0], ends[1])
+        return search
 
     def _single(self, patch: PanelCurves, some: Ints) -> Bools:
         """Which panels have one kink by their nodes' residuals, too small for bisection; adds brackets for them."""

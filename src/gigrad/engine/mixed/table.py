@@ -66,22 +66,23 @@ class TabulatedPart:
 class Table:
     """The values of a narrow part over a box: computed when that pays, and again when a path leaves the box."""
 
-    def __init__(self, roles: Roles, part: TabulatedPart, ends: EndValues) -> None:
+    def __init__(self, roles: Roles, part: TabulatedPart, seen_low: Array, seen_high: Array) -> None:
         self.roles, self.part = roles, part
-        seen = np.concatenate(
-            [np.concatenate([at[n] for n in part.inputs], axis=1) for at in (ends.at_starts, ends.at_ends)]
-        )
-        self.seen_low, self.seen_high = seen.min(axis=0), seen.max(axis=0)
-        self.low = self.high = np.full(seen.shape[1], np.nan)  # the box; none yet
+        self.seen_low, self.seen_high = seen_low, seen_high
+        self.low = self.high = np.full(len(seen_low), np.nan)  # the box; none yet
         self.coefficients: Array = np.zeros(0)
-        self.size = [limits.TABLE_NODES[0]] * seen.shape[1]  # the least sizes of the next table
+        self.size = [limits.TABLE_NODES[0]] * len(seen_low)  # the least sizes of the next table
         self.expected, self.tries = 0, 0
 
     @staticmethod
     def of(roles: Roles, ends: EndValues) -> Table | None:
         """A table for a head, if it has a part for which one pays."""
         part = TabulatedPart.of(roles)
-        return None if part is None or not len(ends.at_ends[roles.output]) else Table(roles, part, ends)
+        if part is None or not len(ends.at_ends[roles.output]):
+            return None
+        both = (ends.at_starts, ends.at_ends)
+        seen = np.concatenate([np.concatenate([at[n] for n in part.inputs], axis=1) for at in both])
+        return Table(roles, part, seen.min(axis=0), seen.max(axis=0))
 
     @property
     def made(self) -> bool:
