@@ -16,6 +16,24 @@ SUM_ROUNDING = 1e-13
 JUMP_HALVINGS = 40
 """Bisections in the search for a jump: 40 of them leave 1e-12 of a path; a change that remains there is a jump."""
 
+STEP_SHARE = 1e-6
+"""A change of an opaque function that keeps more than this share of its size through these bisections is a jump, and
+otherwise a rise without a gradient."""
+
+AGREEING_GRADIENT = 1e-6
+"""A function whose change along a path differs from its integrated gradient by less than this share of its values is
+not the cause of a gap."""
+
+JUMP_SHARE = 1e-3
+"""More than this share of such a difference left in the last interval of the bisections is a jump."""
+
+SLOPES_DIFFER = 1e-3
+"""Relative difference between a function's slope and the one by its gradient that is more than rounding on an interval
+of 2^-20 of a path."""
+
+MOSTLY = 0.7
+"""A gradient is wrong if slopes differ on more than this share of that interval; at a kink they differ on a part."""
+
 UNCHANGED = 1e-9
 """A change below this share of the largest value is rounding."""
 
@@ -76,6 +94,21 @@ KERNEL_STRETCHES = 32
 
 TURNING_SHARE = 1 / 64
 """Segments that are a smaller part of their panel than this are not searched for extrema."""
+
+SHORTEST_PANEL = 1e-9
+"""Panels shorter than this in time are not divided any more."""
+
+SAME_CUT = 1e-10
+"""Kinks of curves closer than this share of their panel are one, and those as close to its ends are its ends."""
+
+SAME_EDGE = 1e-9
+"""Edges of a kernel's cells closer than this share of a polyline are one."""
+
+JOINT_SHARE = 0.1
+"""Share of a path's tolerance that interpolated joints may cause at a corner before they are evaluated there."""
+
+SLOW_DECAY = 0.7
+"""Legendre coefficients whose ratio from one degree to the next is larger than this count as not falling at all."""
 
 SHORTEST_SEGMENT = 1e-14
 """Segments shorter than this in time are not divided any more."""

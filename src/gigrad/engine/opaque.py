@@ -113,7 +113,7 @@ def _moves(function: _Function, start: Array, end: Array, columns: NDArray[np.in
     for i in np.nonzero(silent & (np.abs(first) > least))[0]:
         name = function.names[column[i]]
         seen = f"its output changes by {abs(first[i]):.3g} as {name} goes from {a[i]:.6g} to {b[i]:.6g}"
-        if abs(last[i]) > 1e-6 * abs(first[i]):
+        if abs(last[i]) > limits.STEP_SHARE * abs(first[i]):
             yield (
                 f"{function.node.label} must be continuous in every column of numbers; it jumps with {name}: {seen}, "
                 "and its gradient by it is zero, so that it would get no credit. Replace what rounds or compares in it "
@@ -205,7 +205,7 @@ class _Path:
         """Why value and gradient of the function disagree on the path, found by bisection; empty if they do not."""
         label, all_lost = self.function.node.label, self.lost(0.0, 1.0)
         size = float(np.abs(self.function.value(self._at(np.linspace(0.0, 1.0, 9)))).max())
-        if all_lost <= 1e-6 * size:
+        if all_lost <= limits.AGREEING_GRADIENT * size:
             return ""
         if not np.isfinite(all_lost):
             return f"the gradient of {label} is NaN or infinite at some point of the path"
@@ -215,7 +215,7 @@ class _Path:
             low, high = (low, middle) if self.lost(low, middle) >= self.lost(middle, high) else (middle, high)
             if turn == limits.JUMP_HALVINGS // 2:
                 real, said, apart = self._slopes(low, high)
-        if self.lost(low, high) > 1e-3 * all_lost:
+        if self.lost(low, high) > limits.JUMP_SHARE * all_lost:
             return (
                 f"{label} jumps by {abs(self.rise(low, high)):.3g} at {self._place(low)}, which its gradient does "
                 "not show; a function must be continuous (look for floor, where, comparisons and the like inside of it)"
@@ -236,8 +236,8 @@ class _Path:
         edges = np.linspace(low, high, 9)
         real = np.array([self.rise(a, b) for a, b in pairwise(edges.tolist())]) / np.diff(edges)
         said = np.array([self.by_gradient(a, b, 1) for a, b in pairwise(edges.tolist())]) / np.diff(edges)
-        off = np.abs(real - said) > 1e-3 * np.maximum(np.abs(real), np.abs(said))
-        return float(real.mean()), float(said.mean()), bool(off.mean() > 0.7)
+        off = np.abs(real - said) > limits.SLOPES_DIFFER * np.maximum(np.abs(real), np.abs(said))
+        return float(real.mean()), float(said.mean()), bool(off.mean() > limits.MOSTLY)
 
     def _place(self, time: float) -> str:
         """The position as text: the values of the few inputs that move most."""

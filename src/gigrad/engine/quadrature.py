@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 
 from ..graph import Array
+from . import limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ def tails(last: Array, order: int, least_rate: float) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(low > 0, np.minimum(high / low, 1.0), 1.0)
     rate = np.sqrt(rate) if step == 2 else rate ** (1.0 / step)
-    rate = np.where(rate > 0.7, 1.0, np.maximum(rate, least_rate))
+    rate = np.where(rate > limits.SLOW_DECAY, 1.0, np.maximum(rate, least_rate))
     out = np.empty((order + 1, *rate.shape))
     out[0] = high * rate
     for degree in range(1, order + 1):

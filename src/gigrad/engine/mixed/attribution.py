@@ -99,8 +99,8 @@ def walks(
 ) -> Iterator[PathCredits]:
     """The credits of all paths, block by block, separately for each interval of time between neighbouring `edges`.
 
-    With `loosely` set a loose tolerance may be met by asking wide layers at a few times: corners are not told then. The
-    other arguments are those of `attribute`.
+    With `loosely` set, a loose tolerance may be met by evaluating wide layers at a few times; results then have only
+    the corners of the first such walk. The other arguments are those of `attribute`.
     """
     _keep_freed_memory()
     players = np.arange(roles.source.width) if settings.players is None else settings.players

@@ -227,7 +227,7 @@ def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: 
     # values at nodes, over ever shorter distances.
     if bad.any():
         bad &= (found.error > limits.PANEL_ROUNDING * (totals.tallest[path] + found.sizes(patch))).any(axis=1)
-    bad = (bad | found.unsure) & (panels.length > 1e-9)
+    bad = (bad | found.unsure) & (panels.length > limits.SHORTEST_PANEL)
     totals.panels += len(panels)
     if totals.panels > most:  # stop refining; the loss is counted as error
         bad[:] = False

@@ -46,13 +46,8 @@ def find_breaks(patch: PanelCurves, some: Ints, limit: Array) -> OpaqueKinks:
         for i in range(0, len(some), step)
     ]
     panel, time, cost = (np.concatenate([getattr(f, name) for f in found]) for name in ("panel", "time", "cost"))
-    near = 1e-10 * patch.panels.length[panel]
-    inside = (time > patch.panels.low[panel] + near) & (time < patch.panels.high[panel] - near)
-    order = np.nonzero(inside)[0][np.lexsort((time[inside], panel[inside]))]
-    panel, time, cost = panel[order], time[order], cost[order]
-    fresh = np.ones(len(panel), np.bool_)
-    fresh[1:] = (panel[1:] != panel[:-1]) | (np.diff(time) > 1e-10 * patch.panels.length[panel[1:]])
-    return OpaqueKinks(panel[fresh], time[fresh], cost[fresh])
+    which = patch.panels.apart(panel, time)
+    return OpaqueKinks(panel[which], time[which], cost[which])
 
 
 class _Points:

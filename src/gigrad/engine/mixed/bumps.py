@@ -82,12 +82,12 @@ def cells(machine: KernelMachine, factor: Factor, rows: Array) -> tuple[Ints, Ar
 
 def _sorted(line: Ints, part: Array) -> tuple[Ints, Array]:
     """Cuts in order, each once, without those at the very ends."""
-    inner = (part > 1e-9) & (part < 1.0 - 1e-9)
+    inner = (part > limits.SAME_EDGE) & (part < 1.0 - limits.SAME_EDGE)
     line, part = line[inner], part[inner]
     order = np.lexsort((part, line))
     line, part = line[order], part[order]
     fresh = np.ones(len(line), np.bool_)
-    fresh[1:] = (line[1:] != line[:-1]) | (np.diff(part) > 1e-9)
+    fresh[1:] = (line[1:] != line[:-1]) | (np.diff(part) > limits.SAME_EDGE)
     return line[fresh], part[fresh]
 
 

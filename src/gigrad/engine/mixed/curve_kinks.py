@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...graph import Array, Node
+from .. import limits
 from ..paths import Bools, Ints
 from ..quadrature import legendre, tails
 from ..roles import Levels
@@ -56,17 +57,14 @@ def curve_kinks(patch: PanelCurves) -> CurveKinks:
         low = patch.middle[panel] + patch.half[panel] * from_
         high = patch.middle[panel] + patch.half[panel] * to
         real, root = _roots(patch, levels.node, panel, column, level, low, high)
-        near = 1e-10 * patch.panels.length[panel]
+        near = limits.SAME_CUT * patch.panels.length[panel]
         real &= (root > patch.panels.low[panel] + near) & (root < patch.panels.high[panel] - near)
         found_panel.append(panel[real])
         found_time.append(root[real])
         open_[panel[real]] = False
     panel, time = np.concatenate(found_panel), np.concatenate(found_time)
-    order_ = np.lexsort((time, panel))
-    panel, time = panel[order_], time[order_]
-    fresh = np.ones(len(panel), np.bool_)
-    fresh[1:] = (panel[1:] != panel[:-1]) | (time[1:] - time[:-1] > 1e-10 * patch.panels.length[panel[1:]])
-    return CurveKinks(panel[fresh], time[fresh], unsure)
+    which = patch.panels.apart(panel, time)
+    return CurveKinks(panel[which], time[which], unsure)
 
 
 def _turned(

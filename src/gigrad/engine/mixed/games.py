@@ -132,8 +132,8 @@ class Games:
     def credit(self, allowed: Array) -> CornerCredit:
         """The credit of each player of each corner.
 
-        `allowed` (paths, k) is the error that each path may have: if interpolated joints might cause more than a tenth
-        of it at a corner, the joints are evaluated there.
+        `allowed` (paths, k) is the error that each path may have: where interpolated joints might cause too large a
+        share of it at a corner, the joints are evaluated there.
         """
         players, corners, k = self.players, self.corners, self.roles.output.width
         error, unshared = (np.zeros((len(self.block), k)) for _ in range(2))
@@ -152,7 +152,7 @@ class Games:
                 some = which[first : first + step]
                 path = corners.path[some]
                 credit, doubt = self._solve(some, size)
-                poor = np.nonzero((doubt > 0.1 * allowed[path]).any(axis=1))[0]
+                poor = np.nonzero((doubt > limits.JOINT_SHARE * allowed[path]).any(axis=1))[0]
                 if len(poor):
                     self._evaluate(some[poor])
                     credit[poor], doubt[poor] = self._solve(some[poor], size)

@@ -1,7 +1,7 @@
-"""Loose tolerances: wide layers asked at few times of a path, twice as many until two answers agree.
+"""Loose tolerances: wide layers evaluated at few times of a path, at twice as many until two results agree.
 
-The answers of a path at n and at 2 n intervals differ by about three times the error of the second. What is reported is
-a mean over references, in which the errors of paths have either sign; so it is the rows' answers that are compared.
+The credits of a path with n and with 2 n intervals differ by about three times the error of the latter. Results are
+means over references, in which the errors of paths have either sign: so the results of rows are compared.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class IntervalComparison:
     squares : (paths, players, k)
         The same squared, or the sum of squares of the parts of that difference where it is larger: parts may cancel.
     gap, rest : (paths, k)
-        What is missing from the sum, and estimates of all other errors.
+        The mismatch of the sum with the change of the score, and estimates of all other errors.
     """
 
     walked: list[PathCredits]
@@ -63,7 +63,7 @@ def walk_loosely(plan: Plan, block: Block, allowed: Array, chain: LayerChain, in
     first = _compared(plan, block, allowed, chain, intervals)
     credit, error = first.credit, _estimate(block, first)
     over, most = np.nonzero(_over(block, error, allowed))[0], most_intervals(chain)
-    # The orders of corners of many players are drawn later, and what was interpolated beside them would go unseen.
+    # Corners of many players are sampled later, and errors of interpolated values beside them would not be noticed.
     if any(w.large for w in first.walked):
         over, most = np.arange(len(block)), 0
     while len(over) and 2 * intervals <= most:
@@ -110,7 +110,7 @@ def _compare(plan: Plan, block: Block, allowed: Array, chain: LayerChain, interv
 
 
 def _estimate(block: Block, found: IntervalComparison) -> Array:
-    """The error of each path's credits, (paths, k). Paths of one row share what their mean may be off by."""
+    """The error of each path's credits, (paths, k): the same for all paths of a row, from that of their mean."""
     _, row = np.unique(block.row, return_inverse=True)
     total = np.bincount(row, block.weight)
 
@@ -125,7 +125,7 @@ def _estimate(block: Block, found: IntervalComparison) -> Array:
 
 
 def _by_intervals(plan: Plan, lines: SampledLines, fewer: SampledLines) -> Array:
-    """Sums of squares of what credits change by in each interval, (paths, players, k)."""
+    """Sums over intervals of squared changes of credits, (paths, players, k)."""
     path = lines.legs.path[fewer.intervals.leg[fewer.intervals.left]]
     out = np.zeros((len(lines.block), plan.player_count, len(lines.credit)))
     for output, (credit, other) in enumerate(zip(lines.credit, fewer.credit, strict=True)):
@@ -137,7 +137,7 @@ def _by_intervals(plan: Plan, lines: SampledLines, fewer: SampledLines) -> Array
 
 
 def _by_corners(plan: Plan, fine: PathCredits, coarse: PathCredits) -> Array:
-    """The same of what is earned at corners."""
+    """Sums over corners of squared changes of credits, (paths, players, k)."""
     out = np.zeros((len(fine.block), plan.player_count, plan.roles.output.width))
     players, path = fine.corner_players, fine.corners.path
     np.add.at(out, (path[players.corner], players.player), np.square(fine.corner_credit - coarse.corner_credit))

@@ -60,6 +60,15 @@ class Panels:
         """All panels of some lists."""
         return Panels(*(np.concatenate(arrays) for arrays in zip(*(p._arrays() for p in parts), strict=True)))
 
+    def apart(self, panel: Ints, time: Array) -> Ints:
+        """Which of some kinks cut their panels, by panel and time: each once, and none at an end of its panel."""
+        near = limits.SAME_CUT * self.length[panel]
+        inside = np.nonzero((time > self.low[panel] + near) & (time < self.high[panel] - near))[0]
+        order = inside[np.lexsort((time[inside], panel[inside]))]
+        fresh = np.ones(len(order), np.bool_)
+        fresh[1:] = (np.diff(panel[order]) != 0) | (np.diff(time[order]) > near[order][1:])
+        return order[fresh]
+
     def with_order(self, order: Ints) -> Panels:
         """The same panels with another number of nodes."""
         return replace(self, order=order)
