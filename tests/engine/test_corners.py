@@ -12,14 +12,14 @@ from gigrad.engine.mixed import games
 from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Lookup, Node, Tree, assemble
 
 
-def game_of(values: np.ndarray) -> corners.AskedGame:
+def game_of(values: np.ndarray) -> corners.FunctionGame:
     """A game given on all subsets, (2^players,)."""
     players = len(values).bit_length() - 1
 
     def ask(past: np.ndarray) -> np.ndarray:
         return values[(past * 2 ** np.arange(players)).sum(axis=1)][:, None]
 
-    return corners.AskedGame(players, 1, 1, ask)
+    return corners.FunctionGame(players, 1, 1, ask)
 
 
 def random_game(players: int, interactions: int, seed: int) -> np.ndarray:

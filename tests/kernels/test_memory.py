@@ -45,7 +45,7 @@ def peak(graph: Graph, rows: int, references: int, length: float) -> int:
 
 def test_memory_does_not_grow_with_references_or_rows(wide_net: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
     # Without this, blocks of this net hold about 1,000 paths: 51 MB for 1,280 references, 56 MB for 5,120.
-    for limit in ("ASKED_NUMBERS", "BATCH_NUMBERS", "BLOCK_NUMBERS"):
+    for limit in ("SCORED_NUMBERS", "BATCH_NUMBERS", "BLOCK_NUMBERS"):
         monkeypatch.setattr(limits, limit, getattr(limits, limit) // 64)
     few = peak(wide_net, rows=1, references=40, length=0.01)
     assert peak(wide_net, rows=1, references=160, length=0.01) < 1.3 * few

@@ -137,11 +137,11 @@ def sample(game: Game, count: int, seed: int) -> Sample:
     return Sample(mean + game.shares() @ slopes, squares, reach)
 
 
-class AskedGame:
-    """A game whose score is computed coalition by coalition: `ask(past)`, (n, outputs), for members (n, players)."""
+class FunctionGame:
+    """A game whose score is computed coalition by coalition: `score(past)`, (n, outputs), for members (n, players)."""
 
-    def __init__(self, players: int, outputs: int, numbers: int, ask: Callable[[Bools], Array]) -> None:
-        self.players, self.outputs, self.numbers, self.values = players, outputs, numbers, ask
+    def __init__(self, players: int, outputs: int, numbers: int, score: Callable[[Bools], Array]) -> None:
+        self.players, self.outputs, self.numbers, self.values = players, outputs, numbers, score
         self.order, self.strong = np.arange(players), 0
 
     def tables(self) -> Iterator[Array]:

@@ -275,7 +275,7 @@ CROSSING_BLOCK = 2048
 LOOSE_NUMBERS = 1 << 18
 """Units times intervals of all paths whose layers are evaluated together: products of 500 rows reach full speed."""
 
-ASKED_NUMBERS = 1 << 22
+SCORED_NUMBERS = 1 << 22
 """The largest number of intermediate values in one block when all starts and ends are evaluated."""
 
 BATCH_NUMBERS = 1 << 21

@@ -278,7 +278,7 @@ def _once_for_each_node(find: Callable[[Node, Input], _Found]) -> Callable[[Node
     """Cache a result on the node: for a single row, finding it again would cost as much as explaining the row."""
 
     @wraps(find)
-    def asked(output: Node, source: Input) -> _Found:
+    def kept_result(output: Node, source: Input) -> _Found:
         kept: dict[tuple[str, Input], _Found] = output.__dict__.setdefault("_found", {})
         key = (find.__name__, source)
         if key not in kept:
@@ -288,7 +288,7 @@ def _once_for_each_node(find: Callable[[Node, Input], _Found]) -> Callable[[Node
             kept[key] = found
         return kept[key]
 
-    return asked
+    return kept_result
 
 
 @_once_for_each_node

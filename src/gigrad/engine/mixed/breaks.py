@@ -62,7 +62,7 @@ class _Points:
             raise AttributeError(name)
         return self._tables[name]
 
-    def ask(self, panel: Ints, time: Array) -> Ints:
+    def evaluate(self, panel: Ints, time: Array) -> Ints:
         """Evaluate at more times; returns the indices of the new points."""
         for begin in range(0, len(panel), limits.BREAK_POINTS):
             self._add(panel[begin : begin + limits.BREAK_POINTS], time[begin : begin + limits.BREAK_POINTS])
@@ -174,7 +174,7 @@ class _Search:
         """A search with a bracket on panels with one kink, and all of the others to be bisected."""
         search = cls(patch, limit)
         some = some[~search._single(patch, some)]
-        ends = [search.points.ask(some, time) for time in (patch.panels.low[some], patch.panels.high[some])]
+        ends = [search.points.evaluate(some, time) for time in (patch.panels.low[some], patch.panels.high[some])]
         search.open = (some, ends[0], ends[1])
         return search
 
@@ -182,7 +182,7 @@ class _Search:
         """Which panels have one kink by their nodes' residuals, too small for bisection; adds brackets for them."""
         size, points = patch.rule.size, self.points
         time = patch.middle[some, None] + patch.half[some, None] * patch.rule.nodes
-        at = points.ask(np.repeat(some, size), time.ravel()).reshape(len(some), size)
+        at = points.evaluate(np.repeat(some, size), time.ravel()).reshape(len(some), size)
         rest, steps = _leftovers(size)
         left = np.matmul(rest, points.parts[at])  # (panels, size, numbers)
         heights = np.matmul(steps, left)
@@ -206,13 +206,13 @@ class _Search:
             if not count + pairs or points.count > most:
                 break
             low, high = self._beside()
-            asked = points.ask(
+            added = points.evaluate(
                 np.concatenate([panel, brackets.panel, brackets.panel]),
                 np.concatenate([0.5 * (points.time[a] + points.time[b]), low, high]),
             )
             self.open, self.brackets = (_NONE, _NONE, _NONE), brackets[np.zeros(pairs, np.bool_)]
-            self._halved(panel, a, asked[:count], b)
-            self._narrowed(brackets, asked[count : count + pairs], asked[count + pairs :])
+            self._halved(panel, a, added[:count], b)
+            self._narrowed(brackets, added[count : count + pairs], added[count + pairs :])
         panel, time, cost = (np.concatenate(parts) for parts in zip(*self.found, strict=True))
         return OpaqueKinks(panel, time, cost)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...graph import Array, Node, TreeEnsemble
 from .. import limits
-from ..corners import AskedGame, solve
+from ..corners import FunctionGame, solve
 from ..paths import Bools, Ints
 from ..settings import Settings
 from .breaks import curves_at
@@ -94,7 +94,7 @@ def _shares(
         sides.append(head.at(nodes, s.panel, s.state, 0.5 * (s.low + s.high), one.held))
     segment = before[0].segments[np.array([before[1]])]
 
-    def ask(past: Bools) -> Array:
+    def score_of(past: Bools) -> Array:
         many = segment[np.zeros(len(past), np.int64)]
         panel, state, time = many.panel, many.state, many.high
         held: dict[Node, Array] = {}
@@ -108,7 +108,7 @@ def _shares(
         return head.at((output,), panel, state, time, held)[output]
 
     numbers = sum(n.width for n in head.roles.head)
-    return solve(AskedGame(len(players), output.width, numbers, ask), settings.seed, settings.miss)
+    return solve(FunctionGame(len(players), output.width, numbers, score_of), settings.seed, settings.miss)
 
 
 def _along(head: Head, jumps: _Jumps, some: slice, moments: Moments) -> None:

@@ -241,18 +241,18 @@ class Games:
             joints[node][~broken] = self.joints[node][place][:, None]
             doubts[node][~broken] = self.doubts[node][place][:, None]
         if broken.any() and roles.joints:
-            asked, path = who[broken], self.corners.path[some[broken]]
+            crossing, path = who[broken], self.corners.path[some[broken]]
             # Coalitions that differ only in players that no joint reads have the same joints.
-            moved = np.zeros((len(asked), self.players.count), np.bool_)
+            moved = np.zeros((len(crossing), self.players.count), np.bool_)
             at, column = np.nonzero(self.block.jumping[path] & roles.moved_columns)
             moved[at, self.players.of_column[column]] = True
-            mask = (np.take_along_axis(moved, asked, axis=1) << np.arange(size)).sum(axis=1)
+            mask = (np.take_along_axis(moved, crossing, axis=1) << np.arange(size)).sum(axis=1)
             place = np.arange(cells)
             corner, coalition = np.nonzero((place & ~mask[:, None]) == 0)
-            number = np.zeros((len(asked), cells), np.int64)
+            number = np.zeros((len(crossing), cells), np.int64)
             number[corner, coalition] = np.arange(len(corner))
             same = np.take_along_axis(number, place & mask[:, None], axis=1)
-            past = self._past(asked[corner], subsets(size)[coalition])
+            past = self._past(crossing[corner], subsets(size)[coalition])
             half = np.full(len(corner), 0.5)
             early, late = (self.block.at(path[corner], half, np.full(len(corner), flag)) for flag in (False, True))
             values = roles.evaluate(roles.joints, {roles.source: np.where(past, late, early)})

@@ -67,9 +67,9 @@ class EndValues:
         """Evaluate the model, in blocks of rows to bound the memory for the layers of a wide net."""
         wanted = (roles.output, *roles.trees, *roles.step_ends, *roles.joints)
         widths = sum(n.width for n in (*roles.lines, *roles.curves, *roles.steps, *roles.head))
-        step = max(limits.ASKED_NUMBERS // max(widths, 1), 1)
+        step = max(limits.SCORED_NUMBERS // max(widths, 1), 1)
 
-        def ask(known: dict[Node, Array]) -> dict[Node, Array]:
+        def evaluate(known: dict[Node, Array]) -> dict[Node, Array]:
             parts: list[dict[Node, Array]] = []
             for first in range(0, max(len(known[roles.source]), 1), step):
                 values = roles.evaluate(wanted, {n: v[first : first + step] for n, v in known.items()})
@@ -77,7 +77,7 @@ class EndValues:
             return {n: np.concatenate([p[n] for p in parts]) for n in wanted}
 
         at_starts, at_ends = paths.known(roles.output, roles.source)
-        return cls(ask(at_starts), ask(at_ends))
+        return cls(evaluate(at_starts), evaluate(at_ends))
 
 
 def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | None) -> Corners:

@@ -145,8 +145,8 @@ class LargeGame:
     @property
     def _once(self) -> float:
         """The fixed cost of evaluating all coalitions, in numbers."""
-        asked = 2.0**self.moved * self._smooth_numbers if self.moved else 0.0
-        return asked + sum(leaves.coefficients for leaves in self.leaves.values())
+        smooth = 2.0**self.moved * self._smooth_numbers if self.moved else 0.0
+        return smooth + sum(leaves.coefficients for leaves in self.leaves.values())
 
     @property
     def whole(self) -> float:
@@ -179,7 +179,7 @@ class LargeGame:
 
     def values(self, past: Bools) -> Array:
         """As in `Game`."""
-        joints = self._asked(past[:, : self.moved]) if self.moved else self._fixed(len(past))
+        joints = self._evaluated(past[:, : self.moved]) if self.moved else self._fixed(len(past))
         return self._score(self._cells(past), joints)
 
     def tables(self) -> Iterator[Array]:
@@ -264,7 +264,7 @@ class LargeGame:
         if not self.moved or not self._tabulated:
             return {}
         step = limits.GAME_BLOCK
-        parts = [self._asked(subsets(self.moved)[i : i + step]) for i in range(0, 2**self.moved, step)]
+        parts = [self._evaluated(subsets(self.moved)[i : i + step]) for i in range(0, 2**self.moved, step)]
         return {n: np.concatenate([p[n] for p in parts]) for n in self.roles.joints}
 
     def _joints(self, place: Ints) -> dict[Node, Array]:
@@ -274,7 +274,7 @@ class LargeGame:
         if self._all_joints:
             return {n: table.take(place & (2**self.moved - 1), axis=0) for n, table in self._all_joints.items()}
         some = min(len(place), 2**self.moved)
-        found = self._asked((place[:some, None] >> np.arange(self.moved)) & 1 == 1)
+        found = self._evaluated((place[:some, None] >> np.arange(self.moved)) & 1 == 1)
         return {n: np.tile(v, (len(place) // some, 1)) for n, v in found.items()}
 
     def _joints_of(self, joins: Ints) -> dict[Node, Array]:
@@ -300,7 +300,7 @@ class LargeGame:
         mine = weak < self.moved
         past[:, :, weak[mine]] = (rank[order][:, mine] < prefix[:, None])[:, None]
         past[:, :, strong] = subsets(len(strong))
-        found = [self._asked(p) for p in np.array_split(past.reshape(-1, self.moved), len(past) // 64 + 1)]
+        found = [self._evaluated(p) for p in np.array_split(past.reshape(-1, self.moved), len(past) // 64 + 1)]
         number = np.cumsum(new.ravel()) - 1
         subset = (member[:, inside] << np.arange(len(strong))).sum(axis=1)
         at = (number[:, None] * 2 ** len(strong) + subset).ravel()
@@ -309,10 +309,10 @@ class LargeGame:
     def _fixed(self, n: int) -> dict[Node, Array]:
         joints = self.corner.joints
         if joints is None:  # the players that jump inside have no effect
-            return {node: np.repeat(v, n, axis=0) for node, v in self._asked(np.zeros((1, 0), np.bool_)).items()}
+            return {node: np.repeat(v, n, axis=0) for node, v in self._evaluated(np.zeros((1, 0), np.bool_)).items()}
         return {node: np.repeat(v[None], n, axis=0) for node, v in joints.items()}
 
-    def _asked(self, past: Bools) -> dict[Node, Array]:
+    def _evaluated(self, past: Bools) -> dict[Node, Array]:
         """The joints of some coalitions (n, moved) of the players that jump inside them, evaluated."""
         roles, block, zero = self.roles, self.corner.block, np.zeros(1, np.int64)
         early, late = (block.at(zero, np.array([0.5]), np.array([flag])) for flag in (False, True))

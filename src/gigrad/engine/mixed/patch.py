@@ -67,8 +67,8 @@ class PanelCurves:
         coefficients: Array = np.matmul(bare.rule.to_coefficients, table)
         last = np.abs(coefficients[:, -4:]).transpose(1, 0, 2)
         doubt: Array = tails(last, order, least_rate)[:2].sum(axis=0)
-        asked = careful and bool(roles.curve_ends)
-        astray = _astray(bare, coefficients) if asked else np.zeros_like(doubt)
+        checked = careful and bool(roles.curve_ends)
+        astray = _astray(bare, coefficients) if checked else np.zeros_like(doubt)
         return replace(bare, values=values, coefficients=coefficients, doubt=doubt, astray=astray)
 
     def part(self, index: Ints) -> PanelCurves:
@@ -227,6 +227,6 @@ def _astray(patch: PanelCurves, coefficients: Array) -> Array:
     sign = (-1.0) ** np.arange(patch.rule.size)[None, :, None]
     found = []
     for values, series in zip(patch.edges(), (coefficients * sign, coefficients), strict=True):
-        asked = np.concatenate([values[n] for n in patch.roles.curve_ends], axis=1)
-        found.append(np.abs(asked - series.sum(axis=1)))
+        exact = np.concatenate([values[n] for n in patch.roles.curve_ends], axis=1)
+        found.append(np.abs(exact - series.sum(axis=1)))
     return np.asarray(np.maximum(*found))

@@ -30,7 +30,7 @@ from ...graph import (
 from ...graph.forests import weighted_sum
 from ...graph.growing import stump
 from .. import import_model
-from ..pipeline.asking import as_fitted, reads_categories
+from ..pipeline.fitted_form import as_fitted, reads_categories
 from .estimator import OwnPrediction, label_of, names_of
 
 

@@ -12,7 +12,7 @@ from ...errors import InputError
 from ...graph import Column, Graph, Input, Node, Witness
 from ...graph.magnitudes import size_of_terms
 from ...graph.witness import Predict
-from .asking import as_fitted, is_wide
+from .fitted_form import as_fitted, is_wide
 
 # The steps as nodes may round in another order than the transformers: scaled columns cancel, normal scores are steep. A
 # wrong step would differ by far more than this.
