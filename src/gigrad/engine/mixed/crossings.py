@@ -18,7 +18,8 @@ from ..corners import FunctionGame, solve
 from ..paths import Bools, Ints
 from ..settings import Settings
 from .breaks import curves_at
-from .head import Crossings, Head, SmoothSegments
+from .head import Head
+from .segments import Crossings, SmoothSegments
 
 if TYPE_CHECKING:
     from .moments import Moments

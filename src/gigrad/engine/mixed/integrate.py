@@ -17,10 +17,11 @@ from .bumps import cells, radial
 from .crossings import share_out
 from .derivatives import EDGES, DerivativeErrors, NodeValues, Slopes
 from .games import CornerScores
-from .head import Crossings, Head, Segments, SmoothSegments
+from .head import Head
 from .jumps import Corners
 from .moments import Moments
 from .native import native_moments, up_to_nodes
+from .segments import Crossings, Segments, SmoothSegments
 
 
 class Integral:

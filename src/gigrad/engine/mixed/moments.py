@@ -13,7 +13,8 @@ from .. import limits
 from ..paths import Ints
 
 if TYPE_CHECKING:
-    from .head import Head, Segments
+    from .head import Head
+    from .segments import Segments
 
 
 @dataclass(frozen=True, eq=False)
