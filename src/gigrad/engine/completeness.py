@@ -51,9 +51,8 @@ def _completed(found: Credits, node: Node, source: Input, paths: Paths, settings
     starts, ends = paths.scores(node, source)
     base = paths.base(starts)
     allowed = settings.tol * np.maximum(np.abs(ends), np.abs(base))
-    noise = np.maximum(
-        found.finest, limits.SUM_ROUNDING * (np.abs(found.values).sum(axis=1) + np.abs(ends) + np.abs(base))
-    )
+    added = np.abs(found.values).sum(axis=1) + np.abs(ends) + np.abs(base)
+    noise = np.maximum(found.finest, limits.SUM_ROUNDING * added)
     gap = ends - base - found.values.sum(axis=1)
     endless = ~np.isfinite(ends - base)
     gap[endless] = 0.0  # a model that gives no number at an end has no gap to be judged by
@@ -64,6 +63,9 @@ def _completed(found: Credits, node: Node, source: Input, paths: Paths, settings
         _walk_again(found, gap, over, node, source, paths, settings)
         lost = np.where(np.isnan(gap[over]), np.inf, np.abs(gap[over]))
         found.error[over] = np.maximum(found.error[over], lost)
+    # A gap beyond the rounding of this sum is rounding magnified by a steep part, such as an ECDF with close knots.
+    magnified = np.abs(gap) > limits.ROUNDING * added
+    found = replace(found, error=np.where(magnified, np.maximum(found.error, np.abs(gap)), found.error))
     if not settings.quiet:
         _warn_of_endless(endless)
         limit = np.maximum(allowed, limits.GAP_CAUTION * noise)  # the error counts the gap that many times
