@@ -81,10 +81,11 @@ def test_a_score_of_zero_but_for_rounding_is_no_cause_of_a_warning(recwarn: Any)
 
 @pytest.mark.parametrize("apart", [1e-8, 1e-6])
 def test_rounding_on_a_steep_rank_is_in_the_error(apart: float, recwarn: Any) -> None:
-    """A mean of trees whose rounding is magnified by knots that are close: within the tolerance, and far above 1e-16."""
-    counts = np.random.default_rng(0).integers(0, 5, (300, 4)).astype(float)
-    noise = np.random.default_rng(1).normal(size=300)
-    forest = RandomForestRegressor(40, max_depth=4, random_state=0).fit(counts, counts @ [1.0, 2.0, 3.0, 4.0] + noise)
+    """The rounding of a mean of trees, magnified by close knots: within the tolerance, and far above 1e-16."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 5, (300, 4)).astype(float)
+    sums = counts @ [1.0, 2.0, 3.0, 4.0] + rng.normal(size=300)
+    forest = RandomForestRegressor(40, max_depth=4, random_state=0).fit(counts, sums)
     score = np.sort(forest.predict(counts))
     knots = np.array([score[0], score[150] - apart, score[150] + apart, score[-1]])
     rank = gig.SmoothedECDF(knots, np.array([0.0, 0.1, 0.9, 1.0]))
