@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import typer
 import xgboost
 from office import NAMES, called, furnish, typed
 
@@ -62,6 +63,8 @@ def test_help_loads_nothing_that_it_does_not_need(office: Path) -> None:
         "pyspark",
         "scipy",
     ):
+        if heavy == "rich" and typer.__version__.startswith("0.16."):
+            continue  # which Typer itself loads, until 0.17
         assert f"'{heavy}'" not in loaded, heavy
 
 
