@@ -20,6 +20,9 @@ def require_fitted(model: Any) -> None:
 
     if getattr(model, "_is_fitted", False) is True:  # optbinning's flag; its fitted attributes do not end in "_"
         return
+    steps = getattr(model, "steps", None)  # of a pipeline
+    if isinstance(steps, list) and steps[-1][1] == "passthrough":
+        return  # scikit-learn 1.4 raises a TypeError here; the steps are checked one by one
     try:
         check_is_fitted(model)
     except Unfitted:
