@@ -107,7 +107,7 @@ def test_names_that_cannot_be_are_said_to_be_none(explainer: gig.Explainer, tmp_
         run(explainer, source, tmp_path / "plain")
     with pytest.raises(gig.OutputError, match="its name is too long"):
         run(explainer, source, tmp_path / f"{'x' * 300}.parquet")
-    with pytest.raises(gig.InputError, match=r"(?i)name too long"):
+    with pytest.raises(gig.InputError, match=r"(?i)name too long|must be a file or a folder"):  # Python 3.14
         run(explainer, tmp_path / f"{'x' * 300}.parquet", tmp_path / "out.parquet")
 
 

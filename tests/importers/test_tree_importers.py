@@ -186,6 +186,8 @@ def test_older_and_newer_layouts_of_xgboost_are_the_same_model(
     model, X, learner = learner_of(build())
     want = gig.import_model(model).predict(X, output="margin")
     changed = other(learner)
+    if other is as_newer_dart and changed == learner:
+        pytest.skip("this XGBoost, 3.3 or newer, writes that layout itself")
     assert changed != learner
     np.testing.assert_array_equal(imported(monkeypatch, model, changed).predict(X, output="margin"), want)
 

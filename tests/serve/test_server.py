@@ -119,6 +119,18 @@ def test_many_clients_at_once_get_their_own_answers(running: Server, explainer: 
 GOOD = as_records(applicants(1))[0]
 
 
+DEEP = b"[" * 6000 + b"]" * 6000
+
+
+def parses(text: bytes) -> bool:
+    """Whether this Python's parser reads so deep: 3.11 does not, 3.14 does."""
+    try:
+        json.loads(text)
+    except RecursionError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
@@ -126,7 +138,7 @@ GOOD = as_records(applicants(1))[0]
         (b"{", 400, "invalid_json"),
         (b"\xff\xfe", 400, "invalid_json"),
         (b"[" * 15000, 400, "invalid_json"),
-        (b'{"records": ' + b"[" * 6000 + b"]" * 6000 + b"}", 400, "invalid_json"),
+        (b'{"records": ' + DEEP + b"}", *((422, "invalid_record") if parses(DEEP) else (400, "invalid_json"))),
         (json.dumps({"records": [GOOD | {"age": float("nan")}]}).encode(), 400, "invalid_json"),
         (json.dumps({"records": [GOOD | {"age": float("inf")}]}).encode(), 400, "invalid_json"),
         (b'{"records": [], "records": []}', 400, "invalid_json"),
