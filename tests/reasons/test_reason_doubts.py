@@ -109,7 +109,7 @@ def test_a_text_for_either_side_holds_for_every_value() -> None:
     assert Statement("a", "x", than_typical="either", below=3.0).holds(-1.0, 2.0, 1.0)
     assert not Statement("a", "x", than_typical="either", below=3.0).holds(-1.0, 4.0, 1.0)
     assert Statement("a", "Not known", value="missing", than_typical="either").holds(-1.0, None, 1.0)
-    with pytest.raises(gig.InputError, match="missing value and for its size"):
+    with pytest.raises(gig.InputError, match="must have no condition on the size of the value"):
         Statement("a", "x", value="missing", than_typical="lower")
 
 
