@@ -46,17 +46,17 @@ LIMITS = (
 )
 
 ENSEMBLES = (
-    "What limits the tanh ensemble: its net is asked at 47 nodes of a path, each 23,000 multiply-adds (there, "
+    "What limits the tanh ensemble: its net is evaluated at 47 nodes of a path, 23,000 multiply-adds each (there, "
     "back, and through the first layer for the estimate of the error), 2.1 MFlop a pair. On an Intel Xeon NumPy's "
     "BLAS reaches 28 to 43 GFlop/s on such layers: 0.05 to 0.08 ms; 9,300 tanh at 4.5 ns are 0.04 ms, their "
     "slopes and products 0.02 ms: together as much as the whole goal of that machine, where 64 gradients take "
-    "0.11 to 0.18 ms. Fewer first nodes cost more: the panels whose estimate is too large are halved and asked "
+    "0.11 to 0.18 ms. Fewer first nodes cost more: the panels whose estimate is too large are halved and evaluated "
     "again (52 nodes in all instead of 44 where 9 digits are aimed at, 69 for 7, of 5 rows). The estimate is 100 "
     "to 500 times the error: each path's counts in full, while errors of paths have either sign; its two halves "
     "are the tail of the curve at kinks of the ranks and that of its gradients. Four nodes fewer a panel would "
     "need an estimate some 50 times as sharp. The head takes 1,600 instructions for each of the 410 corners of a "
     "path, no function more than a seventh of them. Tried and not taken: AVX-512 in the loops of the core (the "
-    "same bits, tanh in 3.1 ns, but 1.3 to 1.45 times the time of the whole ensemble, in two turns), panels of up "
+    "same bits, tanh in 3.1 ns; no gain was seen for the whole ensemble, on a busy machine), panels of up "
     "to 16 or 24 nodes (6% and 10% fewer nodes, and longer series in the head), smaller batches of panels."
 )
 
