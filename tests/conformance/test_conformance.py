@@ -34,7 +34,7 @@ LATER = {
 def test_model_is_imported_exactly(row: Row) -> None:
     pytest.importorskip(row.package, reason=f"{row.package} is not installed, and the row is about its models")
     if row.model.startswith("torch"):
-        pytest.importorskip("torch")
+        pytest.importorskip("torch", reason="torch is not installed, and the row is about its models")
     for part, version in LATER.get(row.package, {}).items():
         if part in row.name:
             pytest.importorskip(row.package, version, reason=f"{row.package} can do this since {version}")

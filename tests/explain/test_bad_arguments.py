@@ -236,7 +236,7 @@ def test_an_importer_must_give_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lazy_layers_that_have_seen_nothing_are_not_fitted() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="torch is not installed, and the module here is one")
     with pytest.raises(gig.NotFittedError, match="lazy layers"):
         gig.import_model(torch.nn.LazyLinear(1).eval())
 

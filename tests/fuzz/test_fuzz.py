@@ -18,7 +18,7 @@ KNOWN = [(name, path) for name in targets.TARGETS for path in sorted((CORPUS / n
 @pytest.mark.filterwarnings("ignore")
 def test_good_inputs_and_cut_ones(name: str) -> None:
     if name in targets.NEEDED:
-        pytest.importorskip(targets.NEEDED[name])
+        pytest.importorskip(targets.NEEDED[name], reason="the files of this target need it")
     seeds = targets.seeds(name)
     assert seeds or name == "scorecard"
     for seed in seeds[:3]:
@@ -30,14 +30,14 @@ def test_good_inputs_and_cut_ones(name: str) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_what_was_found_stays_repaired(name: str, path: Path) -> None:
     if name in targets.NEEDED:
-        pytest.importorskip(targets.NEEDED[name])
+        pytest.importorskip(targets.NEEDED[name], reason="the files of this target need it")
     targets.attempt(name, path.read_bytes())
 
 
 @pytest.mark.parametrize("name", targets.NEEDED)
 def test_good_model_files_are_read_and_explained(name: str) -> None:
     """Else fuzzing would only ever see the first refusal."""
-    pytest.importorskip(targets.NEEDED[name])
+    pytest.importorskip(targets.NEEDED[name], reason="the files of this target need it")
     seeds = targets.seeds(name)
     assert seeds
     for seed in seeds:
