@@ -37,7 +37,7 @@ MOSTLY = 0.7
 UNCHANGED = 1e-9
 """A change below this share of the largest value is rounding."""
 
-NEVER_SAMPLED = 12
+ALWAYS_ENUMERATED = 12
 """Corners of up to so many players are never sampled (`kernels/link/corner_policy.hpp`)."""
 
 ROUNDING = 16 * float(np.finfo(np.float64).eps)

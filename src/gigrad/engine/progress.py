@@ -168,6 +168,7 @@ class LinkJumps:
 
 
 def _as_link(term: Node, source: Input) -> tuple[TreeEnsemble, list[kernels.Stage]]:
+    """The trees and links of a term, which must be of this kind."""
     found = as_link(term, source)
     if found is None:
         raise TypeError("only links over trees have a list of jumps")
@@ -189,7 +190,7 @@ def _link_jumps(term: Node, source: Input, starts: Array, ends: Array, settings:
     size = value_of(term, {trees: after}) - value_of(term, {trees: after - change})
     # What several players cross at once under a link is shared out as in the whole: with the corners of all trees.
     count = np.diff(np.append(first, len(path)))
-    lone, shared, large = first[count == 1], first[count > 1], first[count > limits.NEVER_SAMPLED]
+    lone, shared, large = first[count == 1], first[count > 1], first[count > limits.ALWAYS_ENUMERATED]
     corners = kernels.corner_credits(forest, link, starts, ends, path[shared], time[shared], settings.n_threads)
     at, who = np.nonzero(np.abs(corners).max(axis=2))
     return LinkJumps(

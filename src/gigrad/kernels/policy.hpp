@@ -6,6 +6,8 @@
 
 #include <cstddef>
 
+#include "limits.hpp"
+
 namespace gigrad {
 
 enum class Route {
@@ -14,23 +16,9 @@ enum class Route {
     sweep          // sweep/: one pair through all trees at once
 };
 
-// Paths to leaves for each node of the trees. Trees that share no children have about one half. From here on vectors,
-// which follow every path, are slower than the walk node by node, which follows only those that some coalition takes.
-constexpr double TANGLED_WAYS = 4.0;
 inline bool is_tangled(double ways, size_t nodes) { return ways > TANGLED_WAYS * static_cast<double>(nodes); }
 
-// Above this number of nodes the splits are not sorted, which a sweep needs: sorting would take longer than most walks.
-constexpr size_t MOST_NODES = 1 << 20;
-// Distinct tests of a sweep for each tree. A sweep computes the side of every test, a walk only of those on its path:
-// about eleven in a tree of depth 6. Measured with AVX-512 on 100 trees of depth 6 over 20 columns: a pair takes 5.9 us
-// with 16 and 5.8 us with 28 tests for each tree (sweep), 12.7 us with 40 (lanes).
-constexpr size_t MOST_TESTS = 32;
 inline bool sweep_pays(size_t tests, size_t trees) { return tests <= MOST_TESTS * trees; }
-
-// With at most this many starts the vectors of a block are so empty that sweeping each pair is faster: a vector has 8
-// or 16 lanes. Measured on the same trees, for a row: 11, 22 and 44 us with 2, 4 and 8 starts (sweep), 71 us with 9, 84
-// us with 12 and 81 us with 16 (lanes): the sweep would be the faster one up to about 14.
-constexpr size_t FEW_STARTS = 8;
 
 // Below, `kernel` is null where vectors are not used, and the trees' `sweep_trees()`, null where they do not fit a sweep, are
 // built only where they may be needed.

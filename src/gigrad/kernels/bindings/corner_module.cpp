@@ -20,9 +20,8 @@ void check_players(size_t players) {
 }
 
 void check_variables(const int32_t* variables, size_t n) {
-    constexpr int32_t most = 1 << 24;
     for (size_t i = 0; i < n; ++i)
-        if (variables[i] < 0 || variables[i] > most) refuse("players must be numbers of variables.");
+        if (variables[i] < 0 || variables[i] > LAST_PLAYER) refuse("players must be numbers of variables.");
 }
 
 Numpy<double> py_coalition_scores(const Forest& forest, const Matrix& starts, const Matrix& ends,

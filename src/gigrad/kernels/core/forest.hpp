@@ -15,6 +15,7 @@
 
 #include "core/node.hpp"
 #include "policy.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
 
@@ -48,13 +49,6 @@ struct Interval {
     double low, high;
     bool holds(double x) const { return x >= low && x <= high; }
 };
-
-// Differences e - s whose inverse float32 can represent, with a margin.
-constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
-
-// A child may have two parents. Each path from a root to a leaf may cost a visit, so with more of them than this a walk
-// would not end.
-constexpr double MAX_WAYS = 1 << 26;
 
 // What determines the time of a crossing, as a sort key: the column, the threshold, the place, and the numbers that the
 // library cannot distinguish from the threshold.

@@ -9,15 +9,14 @@
 #include <cstddef>
 #include <exception>
 
+#include "limits.hpp"
+
 namespace gigrad {
 
 // Thrown by workers of a call that was interrupted; the error is already set in the interpreter.
 struct Interrupted : std::exception {
     const char* what() const noexcept override { return "interrupted"; }
 };
-
-// How long it may take until a signal is noticed, in the thread of the call.
-constexpr std::chrono::milliseconds POLL{50};
 
 // Takes the fraction of the call that is done and returns whether a signal handler has raised an error: set by the
 // bindings, called without the GIL; null without an interpreter.

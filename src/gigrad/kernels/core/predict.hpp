@@ -2,6 +2,7 @@
 #pragma once
 
 #include "sweep/sweep_rows.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
 
@@ -34,16 +35,14 @@ inline void find_leaves(const Forest& forest, int32_t root, const Rows& x, size_
 }
 
 inline void predict_by_rows(const Forest& forest, const Rows& x, double* out) {
-    constexpr size_t together = 8,
-                     block = 64;  // rows that go down a tree in parallel; rows for which a tree is loaded once
     const size_t outputs = forest.n_outputs();
-    for (size_t begin = 0; begin < x.n_rows; begin += block) {
-        const size_t stop = std::min(x.n_rows, begin + block);
+    for (size_t begin = 0; begin < x.n_rows; begin += PREDICTED_ROWS) {
+        const size_t stop = std::min(x.n_rows, begin + PREDICTED_ROWS);
         for (size_t i = begin; i < stop; ++i) std::copy(forest.base.begin(), forest.base.end(), out + i * outputs);
         for (size_t t = 0; t < forest.n_trees(); ++t)
-            for (size_t i = begin; i < stop; i += together) {
-                const size_t n = std::min(together, stop - i);
-                const Node* at[together];
+            for (size_t i = begin; i < stop; i += ROWS_TOGETHER) {
+                const size_t n = std::min(ROWS_TOGETHER, stop - i);
+                const Node* at[ROWS_TOGETHER];
                 find_leaves(forest, forest.roots[t], x, i, n, at);
                 for (size_t r = 0; r < n; ++r)
                     for (size_t k = 0; k < forest.width(t); ++k)
@@ -78,28 +77,27 @@ inline void set_sides(const Forest& forest, const SweepTrees& trees, const doubl
 
 // One row goes down several trees in parallel. Every node looks up its side in a table that is filled once for the row.
 inline void predict_by_trees(const Forest& forest, const SweepTrees& trees, const Rows& x, double* out) {
-    constexpr size_t together = 16;
     const size_t outputs = forest.n_outputs(), n_trees = forest.n_trees();
     const uint32_t* const nodes = trees.nodes.data();
     std::vector<uint8_t> right(trees.tests.size() + 1);
     SweepRows rows;
     for (size_t i = 0; i < x.n_rows; ++i) {
         double* const to = out + i * outputs;
-        const size_t place = i % SweepRows::TOGETHER;
+        const size_t place = i % RANKED_TOGETHER;
         if (place == 0)
-            rows.set(trees, std::min(SweepRows::TOGETHER, x.n_rows - i), x.n_columns,
+            rows.set(trees, std::min(RANKED_TOGETHER, x.n_rows - i), x.n_columns,
                      [&](size_t j, size_t r) { return x.row(i + r)[j]; });
         set_sides(forest, trees, rows.row(place), rows.rank(place), rows.level(place), right.data());
         const uint8_t* const sides = right.data();
         std::copy(forest.base.begin(), forest.base.end(), to);
-        for (size_t begin = 0; begin < n_trees; begin += together) {
-            const size_t n = std::min(together, n_trees - begin);
-            const uint32_t* at[together];
-            for (size_t t = 0; t < together; ++t)
+        for (size_t begin = 0; begin < n_trees; begin += TREES_TOGETHER) {
+            const size_t n = std::min(TREES_TOGETHER, n_trees - begin);
+            const uint32_t* at[TREES_TOGETHER];
+            for (size_t t = 0; t < TREES_TOGETHER; ++t)
                 at[t] = nodes + (t < n ? trees.roots[begin + t] : 0);  // place 0 is a leaf
             for (uint32_t ways = 1; ways;) {
                 ways = 0;
-                for (size_t t = 0; t < together; ++t) {
+                for (size_t t = 0; t < TREES_TOGETHER; ++t) {
                     const uint32_t node = *at[t], way = node >> SWEEP_OFFSET_SHIFT & SWEEP_MAX_OFFSET;
                     at[t] += way + sides[node & SWEEP_TEST];
                     ways |= way;

@@ -7,6 +7,7 @@
 
 #include "core/decimals.hpp"
 #include "core/predict.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
 
@@ -23,17 +24,16 @@ public:
             return;
         const size_t width = columns.size(), n = given.n_rows;
         store_.resize(n * width);
-        for (size_t begin = 0; begin < n; begin += TOGETHER)
+        for (size_t begin = 0; begin < n; begin += READ_TOGETHER)
             for (size_t j = 0; j < width; ++j)
                 read(forest, columns[j], times, given.data + begin * given.n_columns + columns[j].input,
-                     given.n_columns, std::min(TOGETHER, n - begin), store_.data() + begin * width + j, width);
+                     given.n_columns, std::min(READ_TOGETHER, n - begin), store_.data() + begin * width + j, width);
         rows_ = {store_.data(), n, width};
     }
 
     operator const Rows&() const { return rows_; }
 
 private:
-    static constexpr size_t TOGETHER = 32;  // rows that fit in the L1 cache while they are read column by column
     Rows rows_;
     std::vector<double> store_;
 

@@ -10,6 +10,7 @@
 
 #include "core/node.hpp"
 #include "sweep/sweep.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
 
@@ -163,7 +164,6 @@ struct LeafShares {
 };
 
 // The ambiguous leaves of a swept pair, for trees with one output.
-constexpr size_t SWEEP_CORNER_DEPTH = 15;  // of the trees, at most
 // The path to a leaf: its tests from the last to the first, then none; and bits for branches to the left.
 struct SweepWay {
     uint16_t test[SWEEP_CORNER_DEPTH], left;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "lanes/lanes_visits.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
 namespace {
@@ -95,9 +96,7 @@ private:
         }
     }
 
-    // Where few lanes reach a large subtree, the exact walk takes over.
-    static constexpr int FEW_BELOW = 32, FEW_LANES = 2;
-
+    // The few lanes that reach a large subtree: the exact walk takes over there.
     template <bool SHARED>
     uint64_t lonely(uint64_t alive, int slot) const {
         if (!SHARED) return __builtin_popcountll(alive) <= 2 ? alive : 0;

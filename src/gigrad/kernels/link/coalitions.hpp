@@ -8,14 +8,9 @@
 #include <vector>
 
 #include "core/wide.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
-
-// The largest number of players whose coalitions are all enumerated. Twenty take 6 ms under a sigmoid, each further one
-// doubles the time.
-constexpr size_t MAX_ENUMERATED = 24;
-// Numbers of a table of coalitions, at most: 8 MB a thread. Larger games are done in parts.
-constexpr size_t TABLE_NUMBERS = size_t{1} << 20;
 
 // Levels of the transform, from steps of `half` numbers up to the whole table of n: the first half of every block is
 // added to the second. Two levels at a time, since loads and stores are the bottleneck.
@@ -50,9 +45,8 @@ inline void zeta_eights(double* x, size_t n) {
 // The fast zeta transform, in place: from one vector of `width` Moebius coefficients for each coalition to their sums
 // over its subsets. n log2(n) / 2 additions of vectors for n coalitions; recursively, so that parts stay in cache.
 inline void zeta_transform(double* table, size_t n, size_t width) {
-    constexpr size_t block = size_t{1} << 11;
     const size_t numbers = n * width;
-    if (numbers > block && n >= 8) {
+    if (numbers > ZETA_NUMBERS && n >= 8) {
         for (size_t part = 0; part < 4; ++part) zeta_transform(table + part * (numbers / 4), n / 4, width);
         zeta_levels(table, numbers, numbers / 4);
     } else if (width == 1 && n >= 8) {

@@ -17,14 +17,13 @@ inline void corner_credits(const Forest& forest, const Link& link, const Rows& s
     check_queries(starts, pair, time, n_corners);
     const size_t table = forest.n_variables() * link.n_outputs();
     std::fill(values, values + n_corners * table, 0.0);
-    constexpr size_t unit_size = 16;
-    parallel((n_corners + unit_size - 1) / unit_size, n_threads, [&](auto next) {
+    parallel((n_corners + SOLVED_CORNERS - 1) / SOLVED_CORNERS, n_threads, [&](auto next) {
         CornerWalk walk(forest);
         CornerTerms terms(forest.n_outputs());
         CornerGame game(link);
         std::vector<double> margin(forest.n_outputs());
         for (size_t unit; next(unit);)
-            for (size_t i = unit * unit_size; i < std::min(n_corners, (unit + 1) * unit_size); ++i) {
+            for (size_t i = unit * SOLVED_CORNERS; i < std::min(n_corners, (unit + 1) * SOLVED_CORNERS); ++i) {
                 walk.collect(starts.row(pair[i]), ends.row(pair[i]), time[i], terms, margin.data());
                 size_t n = terms.name_players();
                 if (n > ALWAYS_ENUMERATED) n = terms.drop_players_without_effect();

@@ -95,14 +95,13 @@ inline void coalition_scores(const Forest& forest, const Rows& starts, const Row
     check_pairs(forest, starts, ends);
     check_queries(starts, pair, time, n);
     const size_t width = forest.n_outputs(), cells = (size_t{1} << k) * width;
-    constexpr size_t unit_size = 16;
-    parallel((n + unit_size - 1) / unit_size, n_threads, [&](auto next) {
+    parallel((n + SOLVED_CORNERS - 1) / SOLVED_CORNERS, n_threads, [&](auto next) {
         CornerWalk walk(forest);
         CornerTerms terms(width);
         CoalitionMargins margins;
         std::vector<double> nobody(width);
         for (size_t unit; next(unit);)
-            for (size_t i = unit * unit_size; i < std::min(n, (unit + 1) * unit_size); ++i) {
+            for (size_t i = unit * SOLVED_CORNERS; i < std::min(n, (unit + 1) * SOLVED_CORNERS); ++i) {
                 walk.collect(starts.row(pair[i]), ends.row(pair[i]), time[i], terms, nobody.data());
                 terms.set_players(players + i * k, k);
                 double* const to = out + i * cells;

@@ -5,6 +5,7 @@
 #include "link/corner_walk.hpp"
 #include "link/weak_cubic.hpp"
 #include "walk/credits.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
 
@@ -143,7 +144,7 @@ public:
             const double error = std::abs(2.0 * half_[c] - group_[c]), limit = allowed * largest_[c % outputs_];
             if (error > 0.0) most = std::max(most, limit > 0.0 ? error / limit : MOST_GROUPS);
         }
-        const double needed = std::ceil(std::min(CAREFUL * most, MOST_GROUPS));
+        const double needed = std::ceil(std::min(GROUP_CAUTION * most, MOST_GROUPS));
         return std::max(count, static_cast<size_t>(needed));
     }
 
@@ -172,8 +173,6 @@ public:
     double range(size_t cell) const { return high_[cell] - low_[cell]; }
 
 private:
-    static constexpr double MOST_GROUPS = 96.0;  // the most groups on the evidence of one: it may have been an outlier
-    static constexpr double CAREFUL = 6.0;       // the estimate has one degree of freedom, and few groups a wide bound
     const size_t outputs_;
     const double* margin_ = nullptr;
     size_t strong_ = 0, width_ = 1;
@@ -277,20 +276,19 @@ inline void sample_corners(const Forest& forest, const Link& link, const Rows& s
     const size_t outputs = link.n_outputs(), table = forest.n_variables() * outputs;
     // Units of a few corners of one row, added up in order: the same bits for any number of threads, and whichever other rows are
     // explained in the same call.
-    constexpr size_t unit_size = 8;
     std::vector<size_t> begins;
     for (size_t i = 0; i < corners.n; ++i)
-        if (i == 0 || corners.row[i] != corners.row[i - 1] || i - begins.back() == unit_size) begins.push_back(i);
+        if (i == 0 || corners.row[i] != corners.row[i - 1] || i - begins.back() == SAMPLED_CORNERS) begins.push_back(i);
     begins.push_back(corners.n);
     const size_t n_units = begins.size() - 1;
     std::vector<std::vector<double>> parts(n_units);
     parallel(n_units, n_threads, [&](auto next) {
-        std::vector<CornerWalk> walks(unit_size, CornerWalk(forest));
+        std::vector<CornerWalk> walks(SAMPLED_CORNERS, CornerWalk(forest));
         CornerTerms terms(forest.n_outputs());
         CornerSample sample(link);
         CornerGame game(link);
         const size_t margins = forest.n_outputs();
-        std::vector<double> nobodies(unit_size * margins), most;
+        std::vector<double> nobodies(SAMPLED_CORNERS * margins), most;
         for (size_t unit; next(unit);) {
             parts[unit].assign(5 * table + 3 * outputs, 0.0);
             double *const credit = parts[unit].data(), *const settled = credit + table,

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <vector>
 
+#include "limits.hpp"
+
 namespace gigrad {
 
 // A leaf at a corner: its values count in coalitions that contain all of its variables `past` and none of those
@@ -103,9 +105,8 @@ private:
     const size_t n_margins_;
     std::vector<CornerTerm> terms_;
     std::vector<int32_t> players_;
-    std::vector<int32_t> player_of_;           // by variable; -1 for those that do not play
-    std::vector<int32_t> members_;             // of terms that lost some
-    static constexpr double ROUNDING = 1e-14;  // relative to the terms of a sum
+    std::vector<int32_t> player_of_;  // by variable; -1 for those that do not play
+    std::vector<int32_t> members_;    // of terms that lost some
 
     void forget_players() {
         for (const int32_t variable : players_) player_of_[variable] = -1;
@@ -155,13 +156,12 @@ private:
         }
         std::vector<char> idle(n, 1);
         for (size_t c = 0; c < first.size(); ++c)
-            if (std::max(std::abs(first[c]), std::abs(last[c])) > ROUNDING * size[c]) idle[c / n_margins_] = 0;
+            if (std::max(std::abs(first[c]), std::abs(last[c])) > TERM_ROUNDING * size[c]) idle[c / n_margins_] = 0;
         return idle;
     }
 
     // Whether all Moebius coefficients of coalitions with the player cancel, up to rounding.
     bool is_idle(int32_t player) const {
-        constexpr size_t most = size_t{1} << 18;  // coefficients that are worth looking at
         struct Coefficient {
             uint64_t coalition;
             uint32_t margin;
@@ -175,7 +175,8 @@ private:
                 before |= uint64_t{1} << player_of_[t.members[i]];
             const uint64_t me = uint64_t{1} << player;
             if (!((past | before) & me)) continue;
-            if (all.size() + (static_cast<size_t>(t.width) << std::min(t.n_before, 20u)) > most) return false;
+            if (all.size() + (static_cast<size_t>(t.width) << std::min(t.n_before, 20u)) > COMPARED_COEFFICIENTS)
+                return false;
             uint64_t subset = 0;
             do {  // all subsets of `before`
                 bool odd = false;
@@ -193,7 +194,7 @@ private:
             double sum = 0.0, size = 0.0;
             for (end = begin; end < all.size() && key(all[end]) == key(all[begin]); ++end)
                 sum += all[end].value, size += std::abs(all[end].value);
-            if (std::abs(sum) > ROUNDING * size) return false;
+            if (std::abs(sum) > TERM_ROUNDING * size) return false;
         }
         return true;
     }

@@ -5,6 +5,7 @@
 
 #include "link/coalitions.hpp"
 #include "link/corner_terms.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
 
@@ -112,10 +113,6 @@ private:
         double sign;
         const CornerTerm* term;
     };
-    // Leaves that require up to this many weak players out are expanded into conditions without such players: different
-    // leaves share these, and each is met only once in an order, while a leaf is added and removed. WeakCubic has the
-    // largest effect if all are expanded.
-    static constexpr uint32_t TAKEN_APART = 6;
     size_t q_ = 0, w_ = 0, width_ = 1, cells_ = 1;
     std::vector<Need> needs_;
     std::vector<uint32_t> weak_, members_, chosen_;

@@ -2,10 +2,9 @@
 #pragma once
 
 #include "smooth/settle.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
-
-constexpr double PARTS = 8.0;  // of a whole path, if the head is not linear in its lines
 
 // Adds a segment, cut at times inside it, to a list; `kinks`: whether these are kinks of the head.
 inline void cut_segment(Segment s, const std::vector<double>& times, std::vector<Segment>& out, bool kinks = false) {
@@ -25,7 +24,7 @@ inline std::vector<Segment> in_parts(const PanelsView& view, const std::vector<S
     for (const Segment& s : list) {
         // if only lines are read, the panel has one node, and the smoothness of the head depends on the path's length
         const double parts =
-            std::ceil(view.curves > 0 ? most * (s.length() / view.length(s.panel)) : PARTS * s.length());
+            std::ceil(view.curves > 0 ? most * (s.length() / view.length(s.panel)) : FIRST_PARTS * s.length());
         if (parts <= 1.0) {
             out.push_back(s);
             continue;
@@ -48,7 +47,7 @@ inline std::vector<Segment> without_turns(Settler& settler, const std::vector<Se
     for (size_t i = 0; i < list.size(); ++i) {
         std::vector<double> times;
         for (; at < found.size() && found[at].first == i; ++at)
-            if (times.empty() || found[at].second - times.back() > SHORTEST) times.push_back(found[at].second);
+            if (times.empty() || found[at].second - times.back() > SHORTEST_SEGMENT) times.push_back(found[at].second);
         cut_segment(list[i], times, out);
     }
     return out;

@@ -7,12 +7,7 @@
 
 namespace gigrad {
 
-constexpr size_t SIZES = 4;                                // rules with 1, 2, 4 and 8 nodes
-constexpr int ROUNDS = 40;                                 // how often segments are halved
-constexpr size_t MOST_SEGMENTS = 16;                       // times the first number of them
-constexpr double ROUNDING = 16.0 * 2.220446049250313e-16;  // errors below this share of their terms are rounding
-constexpr double SEEN_NOISE = 2.5e-4;  // rounding errors above this share of the allowed error are avoided
-constexpr size_t TASK = 512;           // segments that are processed together, about
+constexpr size_t SIZES = 4;  // rules with 1, 2, 4 and 8 nodes
 
 // A Gauss rule on a segment, and the interpolation from its nodes to those of a finer one, which integrates the product
 // with the panel's Legendre polynomials exactly.
@@ -66,9 +61,9 @@ public:
     void run(size_t begin, size_t end, SharedJoints& shared) {
         if (one_line_) return run_along_line(begin, end, shared);
         std::vector<Segment> open = first_segments(view_, settler_, begin, end, out_.unsure);
-        const size_t most = MOST_SEGMENTS * (open.size() + (end - begin));
-        for (int round = 0; round < ROUNDS && !open.empty(); ++round) {
-            const bool last = round == ROUNDS - 1 || open.size() > most;
+        const size_t most = SEGMENT_GROWTH * (open.size() + (end - begin));
+        for (int round = 0; round < SEGMENT_HALVINGS && !open.empty(); ++round) {
+            const bool last = round == SEGMENT_HALVINGS - 1 || open.size() > most;
             settle(std::move(open));
             if (round == 0) write_corners(shared);
             quadrature(last);

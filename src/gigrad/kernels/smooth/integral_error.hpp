@@ -23,7 +23,7 @@ inline bool HeadIntegral::accept(size_t at, size_t point, size_t number, const s
                 std::max(most, missed_[j * k_ + o].beyond * std::fabs(to_[at * joints_ + j] - from_[at * joints_ + j]));
         if (most > limit && most > ROUNDING * size_of(at, point, number, o)) bad = true;
     }
-    if (bad && length > SHORTEST && !final) {
+    if (bad && length > SHORTEST_SEGMENT && !final) {
         number_[at] = static_cast<uint8_t>(number + 1);
         return false;
     }

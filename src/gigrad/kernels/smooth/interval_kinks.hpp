@@ -4,6 +4,7 @@
 #pragma once
 
 #include "smooth/rows.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
 
@@ -48,8 +49,8 @@ public:
             add_sizes(reach_.data(), part * std::fabs(below_.bend[i]), row(i), units_);
         }
         passed_.clear();
-        for (size_t j = 0; j < units_; j += STRETCH) {
-            const size_t stop = std::min(j + STRETCH, units_);
+        for (size_t j = 0; j < units_; j += CHECKED_COLUMNS) {
+            const size_t stop = std::min(j + CHECKED_COLUMNS, units_);
             if (!any_near(a + j, b + j, reach_.data() + j, stop - j)) continue;
             for (size_t u = j; u < stop; ++u)
                 if (any_near(a + u, b + u, reach_.data() + u, 1)) follow(u, a[u], b[u], low, high, begin, end);
@@ -65,8 +66,6 @@ public:
     }
 
 private:
-    static constexpr size_t STRETCH = 64;
-
     struct Passed {
         size_t unit;
         double time, rate;

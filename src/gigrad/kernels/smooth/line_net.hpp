@@ -111,7 +111,7 @@ private:
                std::vector<double>& values) {
         const size_t width = step.width, pieces = coarse.size() - 1;
         trace.time.clear(), trace.bends.clear(), trace.slope.resize(width);
-        side_.resize(width), flags_.resize((width + STRETCH - 1) / STRETCH);
+        side_.resize(width), flags_.resize((width + CHECKED_UNITS - 1) / CHECKED_UNITS);
         at_zero_ = false;
         for (size_t j = 0; j < width; ++j) {
             side_[j] = 0.5 * (z[j] + z[width + j]);
@@ -127,7 +127,7 @@ private:
             other_sides(a, b, side_.data(), width, flags_.data());
             for (size_t i = 0; i < flags_.size(); ++i)
                 if (flags_[i] != 0 || at_zero_)
-                    for (size_t unit = i * STRETCH; unit < std::min((i + 1) * STRETCH, width); ++unit)
+                    for (size_t unit = i * CHECKED_UNITS; unit < std::min((i + 1) * CHECKED_UNITS, width); ++unit)
                         judge(step, a[unit], b[unit], g, unit, begin, trace);
             if (!kinks_.empty()) cut(step, a, coarse[g], coarse[g + 1], trace);
         }
@@ -146,9 +146,9 @@ private:
     void judge(const LineStep& step, double a, double b, size_t piece, size_t unit, size_t begin, StepTrace& trace) {
         const bool passes = (a < 0.0 && b > 0.0) || (a > 0.0 && b < 0.0);
         const double part = a / (a - b);
-        const bool inside = passes &&
-                            std::min(std::fabs(a), std::fabs(b)) > KINK_MARGIN * std::max(std::fabs(a), std::fabs(b)) &&
-                            part > CLOSEST_KINKS && part < 1.0 - CLOSEST_KINKS;
+        const bool inside =
+            passes && std::min(std::fabs(a), std::fabs(b)) > LEVEL_MARGIN * std::max(std::fabs(a), std::fabs(b)) &&
+            part > CLOSEST_KINKS && part < 1.0 - CLOSEST_KINKS;
         const double side = inside ? a : 0.5 * (a + b), slope = unit_slope(step, side);
         side_[unit] = inside ? b : side;
         at_zero_ = at_zero_ || !(side < 0.0 || side > 0.0);

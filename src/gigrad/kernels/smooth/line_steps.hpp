@@ -9,13 +9,9 @@
 
 #include "smooth/functions.hpp"
 #include "smooth/products.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
-
-// A kink closer than this to an end of its piece, as a share of the piece, or to the kink before it, is ignored.
-constexpr double CLOSEST_KINKS = 1e-13;
-// A level closer than this to an end of a piece, relative to the values there, counts as not passed inside of it.
-constexpr double KINK_MARGIN = 1e-12;
 
 enum class LineOperation { straight, units, affine, gather, sum };
 
@@ -66,9 +62,7 @@ using LegTrace = std::vector<StepTrace>;
 
 inline double unit_slope(const LineStep& s, double z) { return z > 0.0 ? s.above : (z < 0.0 ? s.below : s.zero); }
 
-constexpr size_t STRETCH = 16;  // units that are checked together
-
-// flags[i]: whether any of the i-th STRETCH units has another sign at a or at b than `side`.
+// flags[i]: whether any of the i-th CHECKED_UNITS units has another sign at a or at b than `side`.
 GIGRAD_WIDE inline void other_sides(const double* __restrict a, const double* __restrict b,
                                     const double* __restrict side, size_t n, uint8_t* __restrict flags) {
     const auto bits = [](const double* x, size_t j) {
@@ -77,17 +71,17 @@ GIGRAD_WIDE inline void other_sides(const double* __restrict a, const double* __
         return out;
     };
     size_t begin = 0;
-    for (; begin + STRETCH <= n; begin += STRETCH) {
+    for (; begin + CHECKED_UNITS <= n; begin += CHECKED_UNITS) {
         int64_t any = 0;
-        for (size_t j = begin; j < begin + STRETCH; ++j) {
+        for (size_t j = begin; j < begin + CHECKED_UNITS; ++j) {
             const int64_t s = bits(side, j);
             any |= (bits(a, j) ^ s) | (bits(b, j) ^ s);
         }
-        flags[begin / STRETCH] = any < 0;
+        flags[begin / CHECKED_UNITS] = any < 0;
     }
     int64_t any = 0;
     for (size_t j = begin; j < n; ++j) any |= (bits(a, j) ^ bits(side, j)) | (bits(b, j) ^ bits(side, j));
-    if (begin < n) flags[begin / STRETCH] = any < 0;
+    if (begin < n) flags[begin / CHECKED_UNITS] = any < 0;
 }
 
 // to += a b

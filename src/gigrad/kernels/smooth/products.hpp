@@ -3,10 +3,9 @@
 #pragma once
 
 #include "smooth/rows.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
-
-constexpr size_t TILE_ROWS = 4, TILE_COLUMNS = 8;
 
 // out (TILE_ROWS, TILE_COLUMNS of width) += a (TILE_ROWS, inner) times rows (inner, TILE_COLUMNS of width).
 GIGRAD_WIDE inline void multiply_tile(const double* __restrict a, size_t inner, const double* __restrict rows,

@@ -1,4 +1,4 @@
-// The head of a model as a short program: a list of steps over registers, run for up to LANES points at once, forward
+// The head of a model as a short program: a list of steps over registers, run for up to POINTS points at once, forward
 // and backward. The inner loop of every step is over points, so that the compiler can vectorize it.
 #pragma once
 
@@ -6,10 +6,9 @@
 #include <cstdint>
 
 #include "smooth/functions.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
-
-constexpr size_t POINTS = 64;  // the most points that a program is run for at once
 
 enum class Operation { affine, function, knots, softmax, log_softmax, sum, product, gather, series };
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/elementary.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
 
@@ -125,11 +126,10 @@ GIGRAD_WIDE inline bool any_passes(const double* __restrict a, const double* __r
 // columns need one check.
 inline void passed_rows(const double* rows, size_t columns, const int64_t* left, size_t n, double level,
                         std::vector<int64_t>& piece, std::vector<int64_t>& column) {
-    constexpr size_t STRETCH = 64;
     for (size_t i = 0; i < n; ++i) {
         const double *a = rows + static_cast<size_t>(left[i]) * columns, *b = a + columns;
-        for (size_t j = 0; j < columns; j += STRETCH) {
-            const size_t end = std::min(j + STRETCH, columns);
+        for (size_t j = 0; j < columns; j += CHECKED_COLUMNS) {
+            const size_t end = std::min(j + CHECKED_COLUMNS, columns);
             if (!any_passes(a + j, b + j, level, end - j)) continue;
             for (size_t k = j; k < end; ++k)
                 if ((a[k] < level && b[k] > level) || (a[k] > level && b[k] < level)) {

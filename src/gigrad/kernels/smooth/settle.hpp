@@ -2,15 +2,9 @@
 #pragma once
 
 #include "smooth/segments.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
-
-// A level closer than this to an end of a bracket, relative to the values there, counts as not passed inside of it.
-constexpr double LEVEL_MARGIN = 1e-12;
-// Segments that are a smaller part of their panel than this are not searched for extrema.
-constexpr double TURNS = 1.0 / 64.0;
-// Segments shorter than this in time are not divided any more.
-constexpr double SHORTEST = 1e-14;
 
 // Calls found(level) for every level of a step strictly between a and b.
 template <class Found>
@@ -61,7 +55,8 @@ public:
                 const double* z = points_.machine().value(step.in[0] + column);
                 const int32_t* cell = step.operation == Operation::knots ? points_.machine().cells(s, column) : nullptr;
                 for (size_t i = 0; i < n; ++i) {
-                    if (cut[i] || list[i].whole || (cell && cell[i] == cell[n + i]) || list[i].length() <= SHORTEST)
+                    if (cut[i] || list[i].whole || (cell && cell[i] == cell[n + i]) ||
+                        list[i].length() <= SHORTEST_SEGMENT)
                         continue;
                     touched[i] = touched[i] || cell || (z[i] > 0.0) != (z[n + i] > 0.0);
                     passed_levels(step, z[i], z[n + i], [&](double level) {
@@ -101,7 +96,7 @@ public:
     void turns(const std::vector<Segment>& list, uint8_t* unsure, Turn turn) {
         std::vector<size_t> some;
         for (size_t i = 0; i < list.size(); ++i)
-            if (list[i].length() > TURNS * view_.length(list[i].panel)) some.push_back(i);
+            if (list[i].length() > TURNING_SHARE * view_.length(list[i].panel)) some.push_back(i);
         for (size_t begin = 0; begin < some.size(); begin += POINTS / 4) {
             const size_t n = std::min(POINTS / 4, some.size() - begin);
             for (size_t i = 0; i < n; ++i) {

@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "limits.hpp"
+
 namespace gigrad {
 
 // A node: its test in the lower half, how far on its left child lies (whose neighbour is the right one), and in the two

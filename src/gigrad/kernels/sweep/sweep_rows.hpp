@@ -18,13 +18,13 @@ struct SweepRows {
         values.resize(n_rows * columns);
         ranks.resize(n_rows * columns);
         levels.resize(n_rows * columns);
-        for (size_t begin = 0; begin < n_rows; begin += TOGETHER) {
-            const size_t n = std::min(TOGETHER, n_rows - begin);
+        for (size_t begin = 0; begin < n_rows; begin += RANKED_TOGETHER) {
+            const size_t n = std::min(RANKED_TOGETHER, n_rows - begin);
             for (size_t j = 0; j < columns; ++j) {
-                double x[TOGETHER];
-                uint16_t rank[TOGETHER];
-                for (size_t i = 0; i < TOGETHER; ++i) x[i] = value(j, begin + (i < n ? i : 0));
-                trees.thresholds_below<TOGETHER>(j, x, rank);
+                double x[RANKED_TOGETHER];
+                uint16_t rank[RANKED_TOGETHER];
+                for (size_t i = 0; i < RANKED_TOGETHER; ++i) x[i] = value(j, begin + (i < n ? i : 0));
+                trees.thresholds_below<RANKED_TOGETHER>(j, x, rank);
                 for (size_t i = 0; i < n; ++i) {
                     values[(begin + i) * columns + j] = x[i];
                     ranks[(begin + i) * columns + j] = rank[i];
@@ -34,7 +34,6 @@ struct SweepRows {
             }
         }
     }
-    static constexpr size_t TOGETHER = 8;
 
     const double* row(size_t i) const { return values.data() + i * n_columns; }
     const uint16_t* rank(size_t i) const { return ranks.data() + i * n_columns; }

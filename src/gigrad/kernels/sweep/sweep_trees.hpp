@@ -75,7 +75,6 @@ public:
         parent;  // of each place: its tree and node in the forest, the place above; -1 for none
 
 private:
-    static constexpr size_t MOST_LEVELS = 1 << 12, MOST_SIDES = 1 << 18;  // of a column
     bool fits_ = true;
     size_t n_leaves_ = 0, depth_ = 0;
 

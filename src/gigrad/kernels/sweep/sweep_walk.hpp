@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "sweep/sweep.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
 namespace {
@@ -78,7 +79,7 @@ private:
     }
 
     // Nodes and codes are scattered in memory: a short loop that only loads them has many loads in flight.
-    static constexpr size_t FETCHED = 32 * LANES;
+    static constexpr size_t FETCHED = FETCHED_GROUPS * LANES;
     alignas(64) int32_t node_[FETCHED];
     alignas(64) int32_t key_[FETCHED];
 

@@ -5,13 +5,9 @@
 #include "lanes/lanes_blocks.hpp"
 #include "core/parallel.hpp"
 #include "core/predict.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
-
-// Pairs walked together: enough to fill the lists of a tree's nodes, few enough for their columns to stay in cache.
-constexpr size_t BLOCK = 1024;
-// Pairs that are swept one after the other.
-constexpr size_t SWEEP_BLOCK = 64;
 
 inline void check_pairs(const Forest& forest, const Rows& starts, const Rows& ends) {
     check_columns(forest, starts, "starts");
@@ -58,10 +54,9 @@ inline void cells(const Forest& forest, const Rows& starts, const Rows& ends, co
                   const uint8_t* past, size_t n_queries, size_t n_threads, double* out) {
     check_pairs(forest, starts, ends);
     check_queries(starts, pair, time, n_queries);
-    constexpr size_t unit_size = 64;
-    parallel((n_queries + unit_size - 1) / unit_size, n_threads, [&](auto next) {
+    parallel((n_queries + QUERIES - 1) / QUERIES, n_threads, [&](auto next) {
         for (size_t unit; next(unit);)
-            for (size_t q = unit * unit_size; q < std::min(n_queries, (unit + 1) * unit_size); ++q) {
+            for (size_t q = unit * QUERIES; q < std::min(n_queries, (unit + 1) * QUERIES); ++q) {
                 const double *s = starts.row(pair[q]), *e = ends.row(pair[q]);
                 const uint8_t* is_past = past + q * forest.n_variables();
                 const auto goes = [&](const Node& n) {
@@ -129,12 +124,6 @@ inline std::vector<size_t> alike(const Forest& forest, const Rows& starts, size_
     }
     return order;
 }
-
-// Starts of a block, and those whose credit is summed before it is added up: fixed, so that threads change nothing.
-constexpr size_t START_BLOCK = 128, START_CHUNK = 2048;
-// Starts of a block with linear leaves, which are set up for every row and block: 200 starts in one block take 9.4 us a
-// pair, in two 11 (100 trees of 31 leaves).
-constexpr size_t LINE_STARTS = 512;
 
 // Data for the workers of a population: starts by column, similar ones adjacent, with their weights and original
 // indices.

@@ -224,10 +224,6 @@ private:
     }
 };
 
-// The number of vectors whose traces are stored at once, and of pairs without vectors: about twenty kilobytes for each
-// pair.
-constexpr size_t TRACE_VECTORS = 32, TRACE_PAIRS = 64;
-
 // A thread's tracer of pairs: by sweeps, by vectors of lanes, or by the portable walk.
 class Tracer {
 public:
