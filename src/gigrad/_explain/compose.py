@@ -133,6 +133,7 @@ def _left_out(graphs: Sequence[Graph], width: int, margin: bool) -> Opposite | N
 
 
 def _imported(models: Sequence[Any], what: str) -> list[Graph]:
+    """The graphs of a list of models; an InputError if it is none."""
     if not isinstance(models, (list, tuple)) or not models:
         given = "an empty one" if isinstance(models, (list, tuple)) else kind_of(models)
         raise InputError(f"{what} must be given a list of one or more models; got {given}.")
@@ -140,6 +141,7 @@ def _imported(models: Sequence[Any], what: str) -> list[Graph]:
 
 
 def _head(head: Any) -> Graph:
+    """The head of a stack: a model, or weights of a sum (a row for each output)."""
     if not isinstance(head, (list, tuple, np.ndarray)):
         return import_model(head)
     try:
@@ -156,6 +158,7 @@ def _head(head: Any) -> Graph:
 
 
 def _check_width(head: Graph, parts: Sequence[int], graphs: Sequence[Graph], passthrough: bool) -> None:
+    """Refuse a head that does not read as many columns as the models give scores."""
     wanted, given = head.input.width, sum(parts)
     if (wanted > given) if passthrough else (wanted == given):
         if any(c.kind == "category" for c in head.columns[:given]):
@@ -286,6 +289,7 @@ class SmoothedECDF(Transform):
 
 
 def _numbers(values: Any, what: str) -> Array:
+    """An array of float64, or an InputError that names what it should be."""
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

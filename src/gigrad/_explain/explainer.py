@@ -125,6 +125,7 @@ class Explainer:
         grouping: Grouping,
         record: dict[str, Any],
     ) -> None:
+        """Set all attributes; used by `__init__` and when a portable file is loaded."""
         self.scorer, self.grouping, self.provenance = scorer, grouping, record
         self.settings = replace(settings, players=grouping.players)
         self.reference, self.weights, self.base = reference, weights, weights @ scores.own

@@ -125,6 +125,7 @@ class Explanation:
         return self._column(self.starts, feature)
 
     def _column(self, table: Any, feature: int | str) -> NDArray[Any] | None:
+        """A feature's values in `data` or `starts`; None for a group, or without a table."""
         name = self.feature_names[self.position(feature)]
         if name in self.groups or table is None:
             return None
@@ -152,6 +153,7 @@ class Explanation:
         return out
 
     def _take_rows(self, index: Ints) -> Explanation:
+        """The explanation of some rows, with everything that belongs to them."""
         per_row = ("values", "base_values", "predictions", "gap", "error", "rest", "ids")
         return replace(
             self,
@@ -163,6 +165,7 @@ class Explanation:
         )
 
     def _take_features(self, index: Ints) -> Explanation:
+        """The explanation of some features; the credit of the others goes to `rest`."""
         if not len(index):
             raise InputError("A slice must keep at least one feature; got none.")
         if len(np.unique(index)) < len(index):
@@ -170,6 +173,7 @@ class Explanation:
         return self._merge({self.feature_names[i]: np.array([i]) for i in index})
 
     def _take_outputs(self, key: Any) -> Explanation:
+        """The explanation of some outputs; a single name or number drops the outputs' axis."""
         found = positions(key, self.output_names, "output")
         if not len(found):
             raise InputError("A slice must keep at least one output; got none.")
@@ -324,6 +328,7 @@ class Explanation:
 
 
 def _check_shapes(e: Explanation) -> None:
+    """Refuse arrays whose shapes do not belong to one explanation."""
     if e.values.ndim not in (2, 3):
         raise InputError(
             f"values must have the shape (rows, features) or (rows, features, outputs); got {e.values.shape}."

@@ -50,6 +50,7 @@ def positions(key: Any, names: Sequence[Any], what: str) -> Ints:
 
 
 def _named(name: Any, names: Sequence[str], what: str) -> int:
+    """The position of one name (or number) among `names`; an InputError if none or several have it."""
     if isinstance(name, (int, np.integer)):
         return int(positions(int(name), names, what)[0])
     found = [i for i, known in enumerate(names) if known == name]

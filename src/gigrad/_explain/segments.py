@@ -128,6 +128,7 @@ class _Clip(Transform):
     high: float | None
 
     def apply(self, source: Node) -> Node:
+        """The node of the clipped scores; with one bound alone, by a ReLU."""
         if self.low is not None and self.high is not None:
             ends = np.array([self.low, self.high], np.float64)
             return PiecewiseLinear(source, ends, ends)
@@ -208,6 +209,7 @@ def _constant(value: Any, source: Input, width: int) -> TreeEnsemble:
 def _witness(
     node: Node, chooser: TreeEnsemble, sources: Sequence[Node], parts: Sequence[Graph | None], source: Input
 ) -> Witness:
+    """The parts' own predictions, each on the rows of its segment, as the witness of a switch."""
     route = _Route(chooser, tuple(sources), tuple(() if g is None else g.witnesses for g in parts), source)
     near = [w for s, own in zip(sources, route.witnesses, strict=True) for w in nearest_witnesses(s, own)]
     return Witness(
@@ -236,6 +238,7 @@ class _Route:
         return out
 
     def scale(self, rows: Rows) -> Array:
+        """The scale of the rounding of every row's score, from the witnesses of its segment's model."""
         out = np.zeros((len(rows), self.sources[0].width))
         for k, some in self._segments(rows):
             for w in nearest_witnesses(self.sources[k], self.witnesses[k]):
@@ -246,6 +249,7 @@ class _Route:
         return out
 
     def _scale(self, witness: Witness, rows: Rows) -> Any:
+        """One witness's scale for some rows, which are given as that witness reads them."""
         if not callable(witness.scale):
             return witness.scale
         if witness.source is not None:
@@ -258,6 +262,7 @@ class _Route:
 
 
 def _take(rows: Rows, some: NDArray[np.int64]) -> Rows:
+    """Some of the rows, in the table's own type."""
     if not rows.is_frame:
         return Rows(rows.matrix[some], rows.table[some], rows.names)
     frame = nw.from_native(rows.table, eager_only=True)

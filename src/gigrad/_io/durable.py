@@ -125,6 +125,7 @@ def sweep_leftovers(path: Path) -> None:
 
 
 def _remove_unlocked(left: Path) -> None:
+    """Remove what an interrupted run left, unless a running process holds a lock on it."""
     # non-blocking, since the file may be a pipe
     handle = os.open(left, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     try:

@@ -184,6 +184,7 @@ def fault_of(record: Any, *, whole: bool) -> str | None:
 
 @cache  # every call makes a record, and looking up a package reads its metadata from disk
 def _version(distribution: str) -> str:
+    """The version of an installed package, or an empty text."""
     from importlib.metadata import PackageNotFoundError, version  # slow to import, and needed only when explaining
 
     try:
@@ -215,6 +216,7 @@ def _add(hasher: Any, value: Any, number: Mapping[Node, int]) -> None:
 
 
 def _add_array(hasher: Any, array: np.ndarray[Any, Any]) -> None:
+    """Hash an array with its type and shape; all NaNs count as the same one."""
     hasher.update(f"{array.dtype.str}{array.shape}".encode())
     if array.dtype == object:
         hasher.update(repr(array.tolist()).encode())

@@ -132,6 +132,7 @@ def _warn_of_integers(present: Array, column: Column, what: str) -> None:
 
 
 def types_in(frame: nw.DataFrame[Any]) -> list[TableType]:
+    """The type of each column of a frame, as messages and places of splits need it."""
     return [
         "integer" if d.is_integer() else "decimal" if d.is_decimal() else "float32" if d == nw.Float32() else "float64"
         for d in frame.schema.values()

@@ -215,6 +215,7 @@ _AT_ONCE = 1 << 16
 
 
 def _read_array(X: NDArray[Any], columns: Sequence[Column], what: str) -> Rows:
+    """Rows from a NumPy array, whose columns are the model's in order."""
     if X.shape[1] != len(columns):
         raise InputError(f"{what} must have the model's {len(columns)} columns; it has {X.shape[1]}.")
     matrix = np.empty(X.shape, dtype=np.float64)

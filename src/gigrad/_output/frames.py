@@ -61,6 +61,7 @@ def raw_arrow(rows: Any, columns: tuple[str, ...]) -> Any:
 
 
 def _arrow_column(pa: Any, values: NDArray[Any], name: str) -> Any:
+    """A column of data for Arrow, which must be of one type."""
     try:
         return pa.array(np.ascontiguousarray(values), from_pandas=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
@@ -132,6 +133,7 @@ def _lines(e: Explanation) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _scores(e: Explanation) -> Columns:
+    """The columns about scores: id, output, base value, prediction, gap, error and rest."""
     rows, outputs = _lines(e)
     columns: Columns = {"id": e.ids[rows]}
     if len(e.output_names) > 1:
@@ -151,6 +153,7 @@ def _credits(e: Explanation) -> Columns:
 
 
 def _values(e: Explanation) -> Columns:
+    """The columns of the explained rows, and of their starts where each has one."""
     rows, out = _lines(e)[0], Columns()
     for prefix, table in (("value", e.data), ("start", e.starts)):
         if table is not None:
@@ -159,6 +162,7 @@ def _values(e: Explanation) -> Columns:
 
 
 def _long(e: Explanation) -> Columns:
+    """One line for each row, feature and output: value or label, and credit."""
     n, p, k = len(e), len(e.feature_names), len(e.output_names)
     placed = _placed(e)
     value, label = np.full((n, p, k), np.nan), np.full((n, p, k), None, dtype=object)
@@ -198,6 +202,7 @@ class _Repeated:
 
 
 def _library(e: Explanation, library: str | None) -> str:
+    """The data frame library to use: the one named, else that of the rows, else an installed one."""
     if library is not None:
         return checks.library(library)
     own = type(e.data).__module__.split(".")[0]
@@ -208,6 +213,7 @@ def _library(e: Explanation, library: str | None) -> str:
 
 
 def _frame(columns: Columns, library: str) -> Any:
+    """A pandas or polars frame; repeated names become categories."""
     module = frame_library(library)
     if library == "pandas":
         made = {

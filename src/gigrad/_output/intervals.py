@@ -58,6 +58,7 @@ class Resampled:
         return f"lines: {self.level:.0%} of samples of other {over}"
 
     def _percentiles(self, samples: Array) -> tuple[Array, Array]:
+        """The ends of the interval of the given level, of each number over all samples."""
         if not len(samples):
             nothing = np.full(samples.shape[1:], np.nan)
             return nothing, nothing

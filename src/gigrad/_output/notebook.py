@@ -157,6 +157,7 @@ def as_text(e: Explanation) -> str:
 
 
 def _text_of_lines(e: Explanation) -> tuple[int, list[str]]:
+    """The decimals shown, and the lines of text for one row of one output."""
     rows = lines(e)
     places = display.decimals(max((abs(credit) for _, credit in rows), default=1.0))
     width = max((len(name) for name, _ in rows), default=0)
@@ -164,6 +165,7 @@ def _text_of_lines(e: Explanation) -> tuple[int, list[str]]:
 
 
 def _text_of_table(e: Explanation) -> tuple[int, list[str]]:
+    """The same for one row of several outputs."""
     rows = table(e)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     first, *others = widths
@@ -189,6 +191,7 @@ def as_html(e: Explanation) -> str:
 
 
 def _html_of_lines(e: Explanation) -> tuple[int, str]:
+    """The same as rows of an HTML table, with bars."""
     rows = lines(e)
     largest = max((abs(credit) for _, credit in rows), default=0.0) or 1.0
     places = display.decimals(largest)
@@ -197,6 +200,7 @@ def _html_of_lines(e: Explanation) -> tuple[int, str]:
 
 
 def _html_of_table(e: Explanation) -> tuple[int, str]:
+    """The same for several outputs, without bars."""
     cell = '<td style="text-align:{};padding:1px 12px 1px 0">{}</td>'
     body = "".join(
         '<tr style="background:none">'
@@ -208,6 +212,7 @@ def _html_of_table(e: Explanation) -> tuple[int, str]:
 
 
 def _html_line(e: Explanation, name: str, credit: float, width: float, places: int) -> str:
+    """One row of the table: name, credit and a bar of `width` pixels."""
     colour = display.POSITIVE if _alone(e) and credit > 0 else display.NEGATIVE
     return (
         '<tr style="background:none">'
@@ -219,6 +224,7 @@ def _html_line(e: Explanation, name: str, credit: float, width: float, places: i
 
 
 def _labelled(e: Explanation, feature: int, name: str) -> str:
+    """A feature's name followed by its value in the explained row, cut to fit a line."""
     room = max(VALUE, LABEL - len(name) - 3)
     return name + value_of_row(e, int(feature), room if e.starts is None else max(room // 2 - 2, VALUE // 2))
 

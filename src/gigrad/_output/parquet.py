@@ -143,6 +143,7 @@ def _data_record(rows: Any, columns: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _unpack_data(table: Any, record: dict[str, Any], columns: list[str], prefix: str = "value") -> Any:
+    """The explained rows, or their starts, as the library and type that they were saved from."""
     if record["library"] == "none":
         return None
     raw = table.select([f"{prefix}_{name}" for name in columns]).rename_columns(columns)
@@ -167,6 +168,7 @@ def _by_row(parts: ReferenceParts, k: int) -> list[Any]:
 
 
 def _read_parts(table: Any, head: dict[str, Any], inner: tuple[int, ...]) -> ReferenceParts:
+    """The credits for each reference row, from the lists that they are saved as."""
     record, (p, k) = head["reference_parts"], inner
     lines = np.array(table.column("reference_parts").to_pylist(), np.float64)
     credit = np.moveaxis(lines.reshape(-1, k, len(record["weights"]), p), (0, 1), (1, 3))

@@ -228,6 +228,7 @@ def _chosen(order: str | Sequence[str], walked: Mapping[Order, Mapping[str, Step
 
 
 def _pair(given: Any, what: str, otherwise: tuple[Any, Any]) -> tuple[Any, Any]:
+    """What the caller gives for both dates, as (before, after)."""
     if given is None:
         return otherwise
     if not isinstance(given, (tuple, list)) or len(given) != 2:

@@ -85,6 +85,7 @@ def _read(name: str, given: Any) -> Rule:
 
 
 def _check_category(name: str, rule: Rule) -> None:
+    """Refuse a rule that needs an order, for a column that has none."""
     if rule.direction in ("up", "down") or (rule.step, rule.low, rule.high) != (None, None, None):
         raise InputError(
             f'{name!r} is a category, which has no order: its rule may be "frozen", "any" or {{"values": [...]}}; '
@@ -93,6 +94,7 @@ def _check_category(name: str, rule: Rule) -> None:
 
 
 def _check_number(name: str, rule: Rule) -> None:
+    """Refuse bounds that exclude each other, and values that are not finite numbers."""
     if rule.low is not None and rule.high is not None and rule.low > rule.high:
         raise InputError(f"low of {name!r} must not be above its high; got {rule.low!r} and {rule.high!r}.")
     for value in rule.values or ():

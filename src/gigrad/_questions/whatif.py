@@ -256,6 +256,7 @@ def _not_alone(search: Search, moves: Moves) -> Moves:
 
 
 def _change(explainer: Explainer, rows: Rows, found: Found) -> Change:
+    """A change as it is shown, with the model's own score after it."""
     own = float(explainer.scorer.own(changed(explainer, rows, [found.edit]))[0, 0])
     columns = list(found.edit)
     return Change(
@@ -269,6 +270,7 @@ def _change(explainer: Explainer, rows: Rows, found: Found) -> Change:
 
 
 def _one_row(explainer: Explainer, row: Any) -> Rows:
+    """The row to change, read as the explainer's reference is."""
     graph, known = explainer.scorer.graph, explainer.reference.names
     rows = under_names(read_rows(row, graph, what="row"), known, graph, what="row", other="the reference")
     if len(rows) != 1:
@@ -277,6 +279,7 @@ def _one_row(explainer: Explainer, row: Any) -> Rows:
 
 
 def _cutoff(explainer: Explainer, cutoff: float | None, higher_is_better: bool | None) -> tuple[float, bool]:
+    """The cutoff and whether higher is better: as given, or as the reference knows them."""
     facts = explainer.provenance["reference"]
     better = agreed_direction(facts, higher_is_better)
     if cutoff is None:
@@ -292,6 +295,7 @@ def _cutoff(explainer: Explainer, cutoff: float | None, higher_is_better: bool |
 
 
 def _prices(prices: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
+    """The price of a unit of each column, checked."""
     given = checks.mapping(prices, "prices", '{"debt": 0.01}') if prices is not None else {}
     for name, price in given.items():
         if name not in names:

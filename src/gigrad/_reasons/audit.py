@@ -172,6 +172,7 @@ _PLAIN = json.JSONEncoder(allow_nan=False, default=str)
 
 
 def case_of(record: Mapping[str, Any]) -> Case:
+    """The applicant's case as an audit record keeps it."""
     return Case(
         row_id=record["row_id"],
         credits=record["credits"],

@@ -249,6 +249,7 @@ def method_of(provenance: Mapping[str, Any]) -> str:
 
 
 def _check(e: Explanation) -> None:
+    """Refuse explanations that reasons cannot be ranked from: of several outputs, sliced, not finite."""
     if not isinstance(e, Explanation):
         raise InputError(f"reasons needs an Explanation, from gigrad.explain; got {kind_of(e)}.")
     if e.values.ndim != 2:
@@ -292,6 +293,7 @@ def _all_pass(e: Explanation, reference: Mapping[str, Any]) -> bool:
 
 
 def _ranges(grouped: Explanation, given: Mapping[str, float] | None) -> tuple[tuple[str, float], ...]:
+    """The range of each feature's credit that ties are broken by: as given, or over these rows."""
     if given is None:
         sizes = credit_ranges(grouped.values)
         return tuple(zip(grouped.feature_names, sizes.tolist(), strict=True))
@@ -312,6 +314,7 @@ def _typical(e: Explanation) -> dict[str, Any]:
 
 
 def _cases(grouped: Explanation) -> Iterator[Case]:
+    """Each applicant with credits, score and values, as plain numbers and texts."""
     if grouped.data is None:
         columns = {name: [None] * len(grouped) for name in grouped.columns}
     else:
@@ -329,6 +332,7 @@ def _cases(grouped: Explanation) -> Iterator[Case]:
 
 
 def _checked_ids(row_ids: Sequence[Any], rows: int) -> Any:
+    """The ids that the caller gives the rows, one each."""
     ids = np.asarray(row_ids)
     if ids.shape != (rows,):
         raise InputError(f"row_ids must have one id a row, {rows}; their shape is {ids.shape}.")

@@ -133,6 +133,7 @@ class Context:
     typical: Mapping[str, Any]
 
     def as_record(self) -> dict[str, Any]:
+        """What an audit record keeps of it."""
         return {
             "rules": self.rules.as_record(),
             "statements": [s.as_record() for s in self.statements],
@@ -142,6 +143,7 @@ class Context:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Context:
+        """The context that an audit record was made with."""
         return cls(
             rules=Rules.from_record(record["rules"]),
             statements=read_statements(record["statements"]),
@@ -175,6 +177,7 @@ def reasons_of(case: Case, context: Context) -> ApplicantReasons:
 
 
 def _reason(case: Case, context: Context, choice: Choice, rank: int, j: int) -> Reason:
+    """One principal reason: its statement, share of the decline, and the values that it is about."""
     feature = context.rules.features[j]
     credit = case.credits[feature]
     value, typical = context.look_up(case.values, feature), context.look_up(context.typical, feature)
@@ -192,6 +195,7 @@ def _reason(case: Case, context: Context, choice: Choice, rank: int, j: int) -> 
 
 
 def _excluded(case: Case, context: Context, choice: Choice, feature: str) -> Excluded:
+    """A feature that may not be a reason, and the rank that it would have had."""
     names = [context.rules.features[j] for j in choice.ranked]
     rank = names.index(feature) + 1 if feature in names else None
     credit = case.credits[feature]

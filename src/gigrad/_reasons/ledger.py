@@ -222,6 +222,7 @@ def _content(body: bytes, where: str) -> tuple[str, Any]:
 
 
 def _check_end(content: Mapping[str, Any], count: int, key: bytes | None, last: str, where: str) -> None:
+    """Check the end of a ledger: its count of records and, with a key, its signature."""
     if content.get("format") != FORMAT or content.get("records") != count:
         raise LedgerError(f"{where} says that there are {content.get('records')} records; there are {count:,}.")
     if key is None:
@@ -256,6 +257,7 @@ def is_signed(path: Path) -> bool:
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
+    """The lines of a ledger, gzipped or not."""
     opened: Any
     try:
         with open(path, "rb") as plain:

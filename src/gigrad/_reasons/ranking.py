@@ -73,6 +73,7 @@ class Rules:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Rules:
+        """The rules that an audit record was made with."""
         if record["tie_rule"] != TIE_RULE:
             raise InputError(f"The record's tie rule must be {TIE_RULE!r}; it is {record['tie_rule']!r}.")
         return cls(

@@ -245,6 +245,7 @@ def _compared(ids: Sequence[Any], given: Sequence[Listed], trials: list[list[Lis
 
 
 def _change(row_id: Any, kind: str, given: Listed, seen: Sequence[Listed]) -> Change:
+    """How often the reasons of a row were others than `given` in the trials of one kind."""
     count = len(seen)
     hits = Counter(name for one in seen for name in one)
     return Change(

@@ -150,6 +150,7 @@ def _member(value: Any, column: str) -> Any:
 
 
 def _read_file(path: Path) -> tuple[Statement, ...]:
+    """The statements in a CSV or TOML file."""
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".toml"):
         raise InputError(f"statements must be a .csv or .toml file; got {path.name!r}.")
@@ -194,6 +195,7 @@ def _of_entry(feature: str, entry: Any) -> Statement:
 
 
 def _of_line(line: Any) -> Statement:
+    """A statement from a line of a table or file, with its fields checked."""
     if not isinstance(line, Mapping) or "feature" not in line or "statement" not in line:
         raise InputError(f"A statement needs a 'feature' and a 'statement'; got {line!r}.")
     known = {f.name for f in fields(Statement)}
@@ -218,6 +220,7 @@ def _of_line(line: Any) -> Statement:
 
 
 def _number(value: Any, name: str, feature: str) -> float:
+    """A finite number from a field of a statement."""
     try:
         number = float(value)
     except (TypeError, ValueError):

@@ -106,6 +106,7 @@ class Trial:
         return evaluate((node,), {self.explainer.scorer.graph.input: matrix})[node][:, 0]
 
     def _explained(self, node: Node, matrix: Array, source: Input | None = None) -> tuple[Array, Array]:
+        """Credits and errors of rows under the trial's reference."""
         x = self.explainer
         population = Population(x.reference.matrix, x.weights, matrix)
         credit = attribute(node, source or x.scorer.graph.input, population, x.settings)
@@ -137,6 +138,7 @@ class Trial:
         return credits, error
 
     def _listed(self, credits: Array, base: Array, predictions: Array, error: Array) -> list[Listed]:
+        """The reasons of each row, by the same rules as those that are tested."""
         zero = np.zeros(len(credits))
         flat = Explanation(credits, base, predictions, zero, error, None, self.e.feature_names, ("score",))
         grouped = flat.group(self.groups) if self.groups else flat

@@ -273,6 +273,7 @@ def _compared(content: Mapping[str, Any], again: _Again, homes: Mapping[str, str
 
 
 def _other_definition(definition: Any) -> str:
+    """Why a record of another definition cannot be compared."""
     return (
         f"explained under definition {definition}; this gigrad computes definition {provenance.DEFINITION}, whose "
         "credits are others by design, so that they cannot be compared. Verify it with the gigrad that made it, or "

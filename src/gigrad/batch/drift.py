@@ -214,6 +214,7 @@ def monitor(
 
 
 def _reasons(a: Side, b: Side) -> tuple[ReasonShift, ...]:
+    """How the frequency of each reason changed, the largest change first."""
     if a.reasons is None or b.reasons is None:
         return ()
     one, other = (Counter(f for given in s.reasons or () for f in set(given)) for s in (a, b))
@@ -222,6 +223,7 @@ def _reasons(a: Side, b: Side) -> tuple[ReasonShift, ...]:
 
 
 def _shift(feature: str, k: int, n: int, j: int, m: int) -> ReasonShift:
+    """The change of a frequency from j of m to k of n rows, with Newcombe's interval."""
     p, q = k / n, j / m
     (pl, ph), (ql, qh) = _wilson(k, n), _wilson(j, m)
     low, high = p - q - np.hypot(p - pl, qh - q), p - q + np.hypot(ph - p, q - ql)
@@ -240,6 +242,7 @@ def _credits(a: Side, b: Side, rng: np.random.Generator) -> tuple[CreditShift, .
 
 
 def _psi_of(feature: str, this: Array, that: Array, rng: np.random.Generator) -> CreditShift:
+    """The stability index of one feature's credits, with its interval and what chance alone would give."""
     edges = np.unique(np.quantile(that, np.linspace(0, 1, BINS + 1)[1:-1]))
     counts = [np.bincount(np.searchsorted(edges, x, "left"), minlength=len(edges) + 1) for x in (this, that)]
     n, m = len(this), len(that)
@@ -287,6 +290,7 @@ def _changed(a: Side, b: Side) -> Changed | None:
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """Rows of text below a head, in columns of equal width."""
     widths = [max(len(row[j]) for row in (head, *rows)) for j in range(len(head))]
     return "\n".join(
         "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)

@@ -103,6 +103,7 @@ def act_on(found: Ids, policy: IdPolicy, path: Any) -> None:
 
 
 def checked_policy(asked: Any) -> IdPolicy:
+    """What to do about ids that repeat or are missing: an InputError unless it is known."""
     if asked not in ("warn", "fail", "allow"):
         raise InputError(f'ids must be "warn", "fail" or "allow"; got {asked!r}.')
     policy: IdPolicy = asked

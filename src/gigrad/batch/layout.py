@@ -93,6 +93,7 @@ def match(names: Sequence[str], graph: Graph, ids: Sequence[str] = (), columns: 
 
 
 def _need(names: Sequence[str], wanted: Sequence[str], what: str) -> None:
+    """Refuse a table that lacks a column, or has it twice."""
     absent = [n for n in wanted if n not in names]
     if absent:
         raise InputError(

@@ -49,6 +49,7 @@ class ParquetReader:
         return self.file.schema_arrow
 
     def batches(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
+        """Tables from row `skip` on, whole row groups before it not read."""
         metadata, first = self.file.metadata, 0
         stated = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         if sum(stated) != metadata.num_rows:
@@ -81,6 +82,7 @@ class ArrowReader:
             self.known = next(self._open(schema=True))
 
     def _open(self, schema: bool = False) -> Iterator[Any]:
+        """The record batches of an Arrow file or stream, or its schema."""
         pa = require("pyarrow", "cli")
         with pa.OSFile(str(self.path)) if self.content is None else pa.BufferReader(self.content) as stream:
             opened, batches = _open_arrow(stream)
@@ -109,6 +111,7 @@ class CsvReader:
             raise InputError(f"{path} must name each column once; {twice!r} comes twice in its header.")
 
     def _open(self, columns: Sequence[str], broken: Broken) -> Any:
+        """A streaming reader of texts; lines of another width are noted in `broken` and left out."""
         arrow_csv, pa = require("pyarrow.csv", "cli"), require("pyarrow", "cli")
 
         def note(row: Any) -> str:
@@ -134,6 +137,7 @@ class CsvReader:
         return pa.schema([(name, pa.string()) for name in self.names])
 
     def batches(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
+        """Tables of texts from row `skip` on, each with the lines left out of it."""
         broken: Broken = []
         with reading(self.path):
             for table, _ in _tables(self._open(columns, broken), self.schema(), columns, skip):

@@ -96,6 +96,7 @@ def _passing_score(reference: Mapping[str, Any], asked: float | None) -> float |
 
 
 def _lines(options: dict[str, Any], audit: bool) -> Lines:
+    """A function from refused rows to lines of reasons and audit records, which warns once a run."""
     said: list[str] = []  # about texts: once a run, not for every batch of it
 
     def lines(refused: Explanation) -> Found:

@@ -312,6 +312,7 @@ def _check(task: Task, source: Source, rows: int, tell: Callable[[int], None], w
 
 
 def _fail_broken(piece: Piece) -> NoReturn:
+    """Stop the run at the first row that could not be read."""
     number, why = piece.broken[0]
     raise InputError(
         f"Row {number} cannot be read: {why}. To go on without such rows use on_error skip or null (--on-error)."
@@ -319,6 +320,7 @@ def _fail_broken(piece: Piece) -> NoReturn:
 
 
 def _rejects_path(target: Target, asked: str | Path | None) -> Path:
+    """Where rejected rows are written: beside the result unless the caller names a file."""
     path = target.path.with_name(f"{target.path.name}.rejects.csv") if asked is None else Path(asked)
     Target.open(path)
     format_of(path)
@@ -326,6 +328,7 @@ def _rejects_path(target: Target, asked: str | Path | None) -> Path:
 
 
 def _batch_rows(task: Task, asked: int | None) -> int:
+    """Rows of a batch: half a million credits, between 64 and 8192 rows."""
     if asked is not None:
         return checks.whole(asked, "batch_rows")
     cells = len(task.layout.columns) * len(task.explainer.scorer.output_names)

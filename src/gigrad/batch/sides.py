@@ -72,6 +72,7 @@ def side_of(what: Any, ids: Sequence[str] | None, top: int, higher_is_better: bo
 
 
 def _of_explanation(e: Explanation, top: int, better: bool | None) -> Side:
+    """One side of a comparison of runs, from an Explanation in memory."""
     if e.values.ndim != 2:
         raise InputError("Runs are compared on one output; choose one with e[:, :, name].")
     better = e.provenance.get("reference", {}).get("higher_is_better") if better is None else better

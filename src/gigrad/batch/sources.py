@@ -161,6 +161,7 @@ class Source:
         return READERS[self.format](file, content)
 
     def _tables(self, columns: Sequence[str], skip: int) -> Iterator[tuple[Any, Broken]]:
+        """The tables of all files from row `skip` on, with the types of the first file."""
         schema = None
         for i, file in enumerate(self.files):
             if skip and i and skip >= self.surveys[i].rows:
@@ -197,6 +198,7 @@ def _hidden(path: Path) -> bool:
 
 
 def _chosen(schema: Any, columns: Sequence[str], file: Path) -> Any:
+    """The types of the columns that are read from a file."""
     pa = require("pyarrow", "cli")
     absent = [name for name in columns if name not in schema.names]
     if absent:

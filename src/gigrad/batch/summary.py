@@ -124,6 +124,7 @@ def watched(path: str | Path | None) -> Iterator[None]:
 
 
 def _is_running(path: Path) -> bool:
+    """Whether the report at this path still says that the run goes on; an unreadable one counts as such."""
     try:
         return bool(json.loads(path.read_text(encoding="utf-8"))["status"] == "running")
     except (OSError, ValueError, LookupError, TypeError):
@@ -139,6 +140,7 @@ def _tell_failure(path: Path, error: BaseException, about: dict[str, Any]) -> No
 
 
 def _about(task: Task) -> dict[str, Any]:
+    """What a summary says of how the numbers were made."""
     record = task.explainer.provenance
     return {
         "kind": task.kind,

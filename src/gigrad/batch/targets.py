@@ -73,6 +73,7 @@ class Target:
             write_table(self.path, self.format, schema, tables)
 
     def _finish_folder(self, schema: Any) -> None:
+        """Put the finished folder in the place of the old one, so that no reader sees half of either."""
         mode = mode_for(self.path / RECORD)
         with replacing(self.workspace / RECORD, sweep=False) as aside:
             aside.write_text(head_of(schema), encoding="utf-8")
@@ -239,6 +240,7 @@ def harmless(column: Any) -> Any:
 
 @contextmanager
 def _writer(path: Path, format: str, schema: Any) -> Iterator[Any]:
+    """A context with a function that appends a table to a new file."""
     if format == "parquet":
         with require("pyarrow.parquet", "cli").ParquetWriter(
             path, schema, compression="zstd", write_page_checksum=True

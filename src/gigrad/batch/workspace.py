@@ -124,6 +124,7 @@ class Workspace:
         return hashlib.sha256(data).hexdigest()
 
     def _note(self, line: dict[str, Any]) -> None:
+        """Append a line to the manifest, on disk before this returns."""
         with writing(self.folder / MANIFEST):
             self.manifest.write(json.dumps(line) + "\n")
             self.manifest.flush()
@@ -193,6 +194,7 @@ def part_bytes(table: Any, suffix: str) -> bytes:
 
 
 def read_part(data: bytes, suffix: str) -> Any:
+    """The table of one part of a run."""
     pa = require("pyarrow", "cli")
     if suffix == ".parquet":
         return require("pyarrow.parquet", "cli").read_table(pa.BufferReader(data))
@@ -249,6 +251,7 @@ def _resume(folder: Path, identity: dict[str, Any]) -> tuple[list[Part], int]:
 
 
 def _compare(begun: dict[str, Any], identity: dict[str, Any], folder: Path) -> None:
+    """Refuse to resume a run that was begun with other inputs or settings."""
     differing = [k for k in {**begun, **identity} if begun.get(k) != identity.get(k)]
     if differing:
         raise UnfinishedRunError(

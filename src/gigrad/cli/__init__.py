@@ -36,6 +36,7 @@ def _leave(code: int) -> None:
 
 
 def _main() -> None:
+    """The command `gigrad`; says what to install where its libraries are missing."""
     from ..errors import MissingDependencyError
 
     try:

@@ -147,6 +147,7 @@ def _load(config: Config, path: str) -> Any:
 
 
 def _ensemble(config: Config, ensemble: Ensemble) -> Graph:
+    """The average or stack that a configuration describes."""
     if ensemble.output not in (None, "margin", "probability", "prediction"):
         raise InputError(f'output of the ensemble must be "probability" or "margin"; got {ensemble.output!r}.')
     output = "margin" if ensemble.output == "margin" else None
@@ -207,6 +208,7 @@ def _numbers(column: Any, what: str) -> Any:
 
 
 def _weights(config: Config) -> Any:
+    """The reference's weights, from the column that --weights names."""
     if config.weights is None:
         return None
     path = config.need("reference", "--reference")

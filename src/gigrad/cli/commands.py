@@ -86,6 +86,7 @@ def _settling(config: Config) -> dict[str, Any]:
 
 
 def _by_spark(config: Config) -> bool:
+    """Whether --engine chooses Spark."""
     if config.engine not in (None, "local", "spark"):
         raise InputError(f"--engine must be local or spark; got {config.engine!r}.")
     if config.engine == "spark" and config.settle is not None:
@@ -104,6 +105,7 @@ def _tell_about_texts(task: Task) -> None:
 
 
 def _run(task: Task, source: Source, out: str, config: Config) -> None:
+    """Run a batch job with the options of a command, and say what was written."""
     quiet = bool(config.quiet)
     if not task.explainer.scorer.graph.named and config.columns is None:
         note(
@@ -314,6 +316,7 @@ def check(config: Config) -> None:
 
 
 def _compare(graph: Graph, config: Config) -> None:
+    """`check` with data: count rows where the graph and the model itself give other scores."""
     source = Source.open(str(config.data))
     layout = match(source.schema().names, graph, config.id or (), config.columns)
     scorer = Scorer.of(graph, "margin" if graph.no_score else None, None)
@@ -357,6 +360,7 @@ def _parts(graph: Graph) -> str:
 
 
 def _portable(graph: Graph) -> str:
+    """Whether the model can be saved as a portable file, and why not."""
     from ..portable.nodes import Writer
 
     try:

@@ -72,6 +72,8 @@ def write_config(config: Config, path: Path) -> None:
 
 
 def _moved(config: Config, move: Any) -> Config:
+    """The configuration with every path in it changed by `move`."""
+
     def moved(p: str | None) -> str | None:
         return None if p is None else str(move(p))
 
@@ -85,6 +87,7 @@ def _moved(config: Config, move: Any) -> Config:
 
 
 def _build(cls: Any, data: dict[str, Any], what: str) -> Any:
+    """A dataclass from the keys of a configuration file; unknown and missing keys are refused."""
     hints = get_type_hints(cls)
     unknown = [name for name in data if name.replace("-", "_") not in hints]
     if unknown:
@@ -148,6 +151,7 @@ def _toml(config: Config) -> list[str]:
 
 
 def _ensemble_lines(ensemble: Ensemble) -> list[str]:
+    """The section of an ensemble in TOML."""
     lines = []
     for f in fields(ensemble):
         value = getattr(ensemble, f.name)

@@ -87,6 +87,7 @@ def progress(quiet: bool) -> Iterator[Callable[[str, int, int], None] | None]:
 
 
 def _bar() -> Any:
+    """A progress bar for a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -140,6 +141,7 @@ class _Lines:
 def _show_warning(
     message: Any, category: type[Warning], filename: str, lineno: int, file: Any = None, line: Any = None
 ) -> None:
+    """Show the warnings that users should act on; others are for developers."""
     shown = (errors.AccuracyWarning, errors.IdWarning, errors.ReasonsWarning, errors.StatementWarning)
     if issubclass(category, shown):
         note(f"Warning: {message}")
@@ -183,6 +185,7 @@ def listen(level: str | None) -> None:
 
 
 def _interrupted(resumable: bool, how: BaseException) -> NoReturn:
+    """End after Ctrl-C or a termination signal, and say whether the job can be resumed."""
     # A second signal, or a library that got this one too, must not interrupt the cleanup.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     word, code = ("Terminated.", 143) if isinstance(how, Terminated) else ("Interrupted.", 130)
@@ -190,6 +193,7 @@ def _interrupted(resumable: bool, how: BaseException) -> NoReturn:
 
 
 def _fail(text: str, code: int) -> NoReturn:
+    """End with a message, or a traceback if GIGRAD_TRACEBACK=1."""
     from .._common.log import logger
 
     logger("cli").error("exit code %d: %s", code, text)

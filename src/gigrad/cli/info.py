@@ -30,6 +30,7 @@ def info(path: Path) -> None:
 
 
 def _tell(path: Path) -> None:
+    """Say what a file is: an explainer or model, a ledger, an unfinished run or a result."""
     if path.suffix == portable.SUFFIX:
         _portable(path)
     elif path.name.endswith((".jsonl", ".jsonl.gz")):
@@ -43,6 +44,7 @@ def _tell(path: Path) -> None:
 
 
 def _portable(path: Path) -> None:
+    """Say what is in a portable file."""
     kind = portable.kind_of(path)
     graph = portable.load_graph(path)
     say(f"{path}: a portable {'explainer' if kind == 'explainer' else 'model without a reference'}")
@@ -56,6 +58,7 @@ def _portable(path: Path) -> None:
 
 
 def _ledger(path: Path) -> None:
+    """Say how many records a ledger has, after checking that they are unchanged."""
     count, origin = 0, dict[str, Any]()
     for record in read_ledger(path):
         count, origin = count + 1, record["provenance"]
@@ -65,6 +68,7 @@ def _ledger(path: Path) -> None:
 
 
 def _unfinished(path: Path) -> None:
+    """Say how far an interrupted run came."""
     whole = (path / MANIFEST).read_bytes().splitlines(keepends=True)
     lines = [json.loads(line) for line in whole if line.endswith(b"\n")]  # incomplete lines are ignored
     parts = [line["part"] for line in lines if "part" in line]
@@ -72,6 +76,7 @@ def _unfinished(path: Path) -> None:
 
 
 def _result(path: Path) -> None:
+    """Say what a result of a job contains and how it was made."""
     source = Source.open(path, "FILE")
     head = head_of_source(source)
     if not head:

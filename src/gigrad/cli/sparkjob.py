@@ -51,6 +51,7 @@ class _Places(NamedTuple):
 
 
 def _do(task: Task, config: Config, source: Source, make: Any) -> None:
+    """Run a job on Spark with its summary, unless it is done already."""
     began = time.monotonic()
     places = _places(config, source)
     on_error: OnError = on_error_of(config)
@@ -72,6 +73,7 @@ def _do(task: Task, config: Config, source: Source, make: Any) -> None:
 def _run(
     task: Task, config: Config, source: Source, make: Any, places: _Places, head: dict[str, Any], began: float
 ) -> Summary:
+    """The steps of a job on Spark: check ids and rows, write rejects, then the result."""
     _see_free(places)
     on_error: OnError = on_error_of(config)
     frame = spark.local_session().read.parquet(*(str(file.absolute()) for file in source.files))
@@ -103,6 +105,7 @@ def _head(task: Task, source: Source, target: Target, on_error: OnError) -> dict
 
 
 def _look_at_ids(frame: Any, task: Task, config: Config, source: Source) -> Ids | None:
+    """Look for ids that repeat or are missing, and do what --ids says about them."""
     policy = checked_policy(config.ids or "warn")
     if policy == "allow" or not task.layout.ids:
         return None
@@ -134,6 +137,7 @@ def _places(config: Config, source: Source) -> _Places:
 
 
 def _see_free(places: _Places) -> None:
+    """Refuse to write where something exists already."""
     for path in (places.target.path, places.rejects):
         if path is None:
             continue

@@ -135,6 +135,7 @@ def _walk_again(
 
 
 def _warn_of_endless(endless: Bools) -> None:
+    """Warn of rows whose score is infinite or NaN somewhere, which have no credits."""
     rows = np.nonzero(endless.any(axis=1))[0]
     if len(rows):
         warn(
@@ -150,6 +151,7 @@ def _named(rows: Ints) -> str:
 
 
 def _warn(error: Array, allowed: Array) -> None:
+    """Warn of rows whose error exceeds what was allowed."""
     over = np.nonzero(((error > allowed) | np.isnan(error)).any(axis=1))[0]
     if len(over):
         warn(

@@ -47,6 +47,7 @@ class _Function:
 
 
 def _functions(output: Node, source: Input, names: Sequence[str]) -> Iterator[_Function]:
+    """The opaque functions of a model that read no trees, with the columns that move them."""
     for node in topological(output):
         if not isinstance(node, Opaque) or any(isinstance(n, TreeEnsemble) for n in topological(node.source)):
             continue
@@ -81,6 +82,7 @@ def refuse_ignored(output: Node, source: Input, starts: Array, ends: Array, name
 
 
 def _refuse_ignored(function: _Function, start: Array, end: Array) -> None:
+    """Refuse a function that changes with an input for which its gradient is zero everywhere."""
     moved = (start != end).any(axis=0) & function.moving
     slopes = function.gradient(np.concatenate([start, end, (start + end) / 2.0]))
     ignored = np.nonzero(moved & (slopes == 0.0).all(axis=0))[0][:64]

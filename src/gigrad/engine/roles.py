@@ -234,6 +234,7 @@ class KeptRoles(dict[tuple[Input, bool], Roles]):
 
 
 def _role(node: Node, source: Input, role: dict[Node, str]) -> str:
+    """A node's role from those of the nodes that it reads."""
     if node is source:
         return "lines"
     if isinstance(node, TreeEnsemble) and node.source is source:

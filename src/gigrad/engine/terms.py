@@ -65,6 +65,7 @@ def credits_of(node: Node, source: Input, paths: Paths, settings: Settings) -> C
 
 
 def _walked(term: Node, source: Input, paths: Paths, categories: Bools, allowed: Array, settings: Settings) -> Credits:
+    """Credits by the first method that fits: a straight score, trees over straight scores, the mixed engine."""
     from . import mixed  # half of the engine, not imported for trees alone
     from .closed_form import scores
 
@@ -135,6 +136,7 @@ def linear_terms(node: Node) -> list[tuple[Array, Node]]:
 
 
 def _expand(matrix: Array, node: Node) -> Iterator[tuple[Array, Node]]:
+    """The weighted nodes that a sum consists of, down to those that are no sums."""
     parts = node.as_sum(matrix)
     if parts is None:
         yield matrix, node

@@ -66,6 +66,7 @@ class Between:
 
 
 def _moved(trees: TreeEnsemble, numeric: Bools) -> TreeEnsemble:
+    """The trees with their splits at the places, so that they compare as numbers between values."""
     with np.errstate(invalid="ignore", over="ignore"):
         unit = np.spacing(np.abs(trees.place).astype(np.float32)).astype(np.float64)
         narrow = trees.equal_high - trees.equal_low <= _NARROW * unit

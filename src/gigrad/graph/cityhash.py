@@ -67,6 +67,7 @@ def _joined(low: int, high: int) -> int:
 
 
 def _up_to_16(data: bytes) -> int:
+    """The hash of up to 16 bytes."""
     size = len(data)
     if size > 8:
         end = _word(data, -8)
@@ -87,6 +88,7 @@ def _up_to_32(data: bytes) -> int:
 
 
 def _up_to_64(data: bytes) -> int:
+    """The hash of 33 to 64 bytes."""
     size = len(data)
     front = _quarter(_word(data, 0) + (size + _word(data, -16)) * _K0, _word(data, 24), _word(data, 8), _word(data, 16))
     back = _quarter(_word(data, 16) + _word(data, -32), _word(data, -8), _word(data, -24), _word(data, -16))
@@ -95,6 +97,7 @@ def _up_to_64(data: bytes) -> int:
 
 
 def _quarter(a: int, z: int, first: int, second: int) -> tuple[int, int]:
+    """One of the two mixing steps of `_up_to_64`, over 32 bytes."""
     b, c = _turn(a + z, 52), _turn(a, 37)
     a += first
     c += _turn(a, 7)
@@ -114,6 +117,7 @@ def _weak(data: bytes, at: int, a: int, b: int) -> tuple[int, int]:
 
 
 def _longer(data: bytes) -> int:
+    """The hash of more than 64 bytes."""
     size = len(data)
     x, y, z = _word(data, 0), _word(data, -16) ^ _K1, _word(data, -56) ^ _K0
     v, w = _weak(data, size - 64, size, y), _weak(data, size - 32, size * _K1, _K0)

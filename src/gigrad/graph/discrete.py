@@ -241,6 +241,7 @@ def _outputs(graph: Graph) -> tuple[Node, ...]:
 
 
 def _names(given: Any, what: str) -> list[str]:
+    """The column names that the caller gives, as texts."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Collection):
         example = (
             '["owns_home"]' if what == "nominal" else '["owns_home"] or a dict of values such as {"term": [36, 60]}'

@@ -24,7 +24,7 @@ class Edge(NamedTuple):
 
     @classmethod
     def below(cls, number: float) -> Edge:
-        """The edge of `x < number`: the number itself goes right."""
+        """The edge of `x < number`, as one of `x <= threshold`: the number itself goes right."""
         return cls(float(np.nextafter(number, -np.inf)), (number, number))
 
 
@@ -126,6 +126,7 @@ class Nodes:
         return node
 
     def _put(self, at: int | None, column: int, edge: Edge, children: tuple[int, int], missing_left: bool) -> int:
+        """Append a split, or write it at the number `at` that was reserved for it; returns its number."""
         if at is None:
             self.column.append(column)
             self.edge.append(edge)

@@ -86,7 +86,7 @@ class Factor:
         return not (profile.rooted or (self.profile == "polynomial" and self.parameter % 1.0 != 0.0))
 
     def argument(self, x: Array, support: Array) -> Array:
-        """`q` for every row and support vector: (n, m)."""
+        """What the profile is a function of, for every row and support vector: (n, m)."""
         if not PROFILES[self.profile].radial:
             out: Array = (x * self.scale) @ support.T
             out += self.offset

@@ -32,6 +32,7 @@ class WeightedMedian(Smooth):
         return 1
 
     def _chosen(self, x: Array) -> NDArray[np.intp]:
+        """The input that is the weighted median of each row."""
         order = np.argsort(x, axis=1)
         total = np.cumsum(self.weight[order], axis=1)
         first = (total >= 0.5 * total[:, -1:]).argmax(axis=1)

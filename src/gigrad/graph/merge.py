@@ -78,6 +78,7 @@ def _positions(graphs: Sequence[Graph]) -> tuple[list[tuple[int, ...]], list[str
 
 
 def _unmatched(graph: Graph, first: Graph, named: bool, width: int) -> str:
+    """Why the columns of two models cannot be matched, and what to do."""
     cure = "Name its columns: gigrad.import_model(model).with_columns([...])."
     if named:
         return (
@@ -210,6 +211,7 @@ class _Reader:
 
 
 def _recode(codes: Array, values: Array) -> Array:
+    """Codes of one model as those of the merged column; unknown ones become -1."""
     out = np.where(np.isnan(codes), np.nan, -1.0)
     known = (codes >= 0) & (codes < len(values))
     out[known] = values[codes[known].astype(np.int64)]
@@ -273,6 +275,7 @@ def _on_columns(node: Node, old: Input, reader: _Reader, shared: Input) -> Node 
 
 
 def _trees_on_columns(trees: TreeEnsemble, reader: _Reader, shared: Input) -> TreeEnsemble:
+    """The trees of a model, reading the merged columns and their codes."""
     split = trees.feature >= 0
     feature = trees.feature.copy()
     feature[split] = np.array(reader.places, np.int32)[trees.feature[split]]

@@ -138,7 +138,7 @@ class Graph:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Every name that `target` may have: outputs, margins and the classes that they leave out."""
+        """Every name that `target` may have: outputs, margins, and of two classes the one that is not scored."""
         left_out = self.opposite.names if self.opposite is not None else ()
         return tuple(dict.fromkeys((*self.output_names, *self.margin_names, *left_out)))
 

@@ -342,6 +342,7 @@ def topological(*outputs: Node) -> list[Node]:
 
 
 def _ordered(outputs: Sequence[Node]) -> list[Node]:
+    """All nodes below the outputs, parents first; without recursion, since graphs may be deep."""
     order: list[Node] = []
     state: dict[int, bool] = {}
     stack: list[tuple[Node, Iterator[Node]]] = []

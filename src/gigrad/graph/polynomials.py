@@ -82,6 +82,7 @@ class PiecewisePolynomial(Smooth):
         return x - begin[:, None], self.coefficients.reshape(self._pieces, -1, self.width)[piece]
 
     def _within_a_period(self, x: Array) -> Array:
+        """The inputs moved into the first period."""
         from_first = x - self.breaks[0]
         far = np.abs(from_first) > MOST_PERIODS * (self.period or np.inf)
         if far.any():

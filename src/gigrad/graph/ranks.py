@@ -68,6 +68,7 @@ def _parts(node: Node) -> list[Node]:
 
 
 def _raw_columns(part: Node, source: Input, columns: Sequence[Column]) -> list[_Raw | None]:
+    """For each output of `part`, the raw column that it is, or the one that it looks up; None for others."""
     if part is source:
         return [_direct(j, columns[j]) for j in range(source.width)]
     if isinstance(part, Select) and part.source is source:

@@ -67,6 +67,7 @@ class Times:
         return (node if node.width == 1 else Select(node, (found,))), (f"{time:g}",)
 
     def _interpolated(self, node: Node, time: float, after: int) -> Node:
+        """A survival output between two known times: logarithms are interpolated."""
         if not (isinstance(node, Elementwise) and node.name == "exp"):
             raise InputError(
                 f"target={time:g} lies between {self.at[after - 1]:g} and {self.at[after]:g}, where this output is not "
@@ -79,6 +80,7 @@ class Times:
 
 
 def _as_time(target: Any) -> float | None:
+    """The target as a finite time; None if it is no number."""
     if isinstance(target, (bool, np.bool_)):
         return None
     try:

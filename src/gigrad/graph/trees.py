@@ -137,6 +137,7 @@ class TreeEnsemble(Node):
         return replace(self, **kept, left=left, right=right, roots=number[to[self.roots]])
 
     def _native(self, variable: Ints) -> Any:
+        """The native forest; `variable` says which variable each column's credit goes to."""
         try:
             return kernels.Forest(
                 self.source.width, self.feature, self.threshold, self.equal_low, self.equal_high, self.single,

@@ -102,6 +102,7 @@ class _Columns:
         self.arrays["missing_left"][node] = missing
 
     def _number(self, node: int, goes: NDArray[np.bool_], missing: bool, search: _Search, ranks: TreeEnsemble) -> bool:
+        """Write a split on a rank as one on the column itself, if one threshold separates its values."""
         edge = int(goes.sum()) - 1
         if not goes[: edge + 1].all() or not 0 <= edge < len(search.edges):
             return False

@@ -315,6 +315,7 @@ def _mistaken(model: Any) -> str:
 
 
 def _load(entry: str | Importer) -> Importer:
+    """An importer, imported where it is named as "module:function"."""
     if not isinstance(entry, str):
         return entry
     module, function = entry.split(":")

@@ -105,6 +105,7 @@ Breaks = tuple[tuple[int, tuple[float, ...]], ...]
 def _by_autograd(
     value: Any, columns: tuple[Column, ...], named: bool, names: tuple[str, ...], label: str, breaks: Breaks
 ) -> Graph:
+    """A function that torch or Keras differentiates; a module is read layer by layer where it can be."""
     if is_keras(value):
         return _named_outputs(_with_breaks(function_of(value, columns, named), breaks), names, label)
     torch = require("torch", "torch")
@@ -176,6 +177,7 @@ def _with_categories(
 
 
 def _codes(name: str, given: Any) -> Sequence[float]:
+    """The codes of a category column: 0, 1, ... up to a number, or those listed."""
     if checks.is_whole(given):
         return range(checks.whole(given, f"the number of codes of {name!r}"))
     codes = tuple(given) if isinstance(given, Iterable) else ()

@@ -51,6 +51,7 @@ def import_glum(model: Any) -> Graph:
 
 
 def _column(model: Any, name: str, levels: tuple[Any, ...] | None) -> Column:
+    """A column of the model's table, with its levels if it is a category."""
     if levels is None:
         return Column(name, missing=False)
     known = tuple(v for v in levels if v != model.cat_missing_name)

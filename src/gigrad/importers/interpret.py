@@ -104,6 +104,7 @@ def _labels(bins: Mapping[str, int]) -> list[tuple[Any, int]]:
 
 
 def _term(model: Any, index: int, columns: Sequence[Column], width: int) -> Tree:
+    """A term of an EBM, a table over the bins of one or more columns, as a tree."""
     features = [int(j) for j in model.term_features_[index]]
     # A column may have coarser bins in larger terms.
     bins = [model.bins_[j][min(len(model.bins_[j]), len(features)) - 1] for j in features]

@@ -78,6 +78,7 @@ def _linked(output: Node, link: str, net: Any) -> tuple[Node, Node]:
 
 
 def _names(net: Any, width: int) -> tuple[str, ...]:
+    """The names of outputs: the classes if they are known."""
     try:
         names = tuple(str(c) for c in net.classes_)
     except AttributeError:  # fitted without y: the classes are not known

@@ -112,6 +112,7 @@ def import_xgboost(model: Any) -> Graph:
 
 
 def _learner(model: Any) -> dict[str, Any]:
+    """The model in XGBoost's JSON."""
     import xgboost
 
     try:
@@ -124,6 +125,7 @@ def _learner(model: Any) -> dict[str, Any]:
 
 
 def _columns(model: Any, learner: dict[str, Any]) -> tuple[Column, ...]:
+    """The columns, with the labels of categories and the number that stands for missing values."""
     size = int(learner["learner_model_param"]["num_feature"])
     names = learner["feature_names"] or [f"f{j}" for j in range(size)]
     types = learner["feature_types"] or ["float"] * size
@@ -206,6 +208,7 @@ def _linear(predict: _Predict, dump: list[float], source: Input) -> tuple[Node, 
 
 
 def _trees(model: Any, booster: dict[str, Any]) -> list[Tree]:
+    """The trees that predictions use, with dart's weights."""
     inner = booster["gbtree"]["model"] if "gbtree" in booster else booster["model"]
     drop = booster.get("weight_drop") or inner.get("weight_drop")  # dart: beside the trees, or from 3.3 on among them
     dumps, output = inner["trees"], inner["tree_info"]
@@ -312,6 +315,7 @@ class _Predict:
         return self.model.predict(self._data(rows), output_margin=True)
 
     def score(self, rows: Rows) -> Any:
+        """The model's own prediction; of two classes, the second one's probability."""
         if not self.classifier:
             return self.model.predict(self._data(rows))
         own = self.model.predict_proba(self._data(rows))
@@ -327,6 +331,7 @@ class _Predict:
         return self._labels(rows)
 
     def _numbers(self, matrix: Array) -> Any:
+        """Rows of numbers in the form that the model takes."""
         import xgboost
 
         if self.wrapped:
@@ -334,6 +339,7 @@ class _Predict:
         return xgboost.DMatrix(matrix, feature_names=self.model.feature_names, feature_types=self.model.feature_types)
 
     def _labels(self, rows: Rows) -> Any:
+        """Rows with labels in the form that the model takes."""
         import xgboost
 
         frame = as_pandas(rows, self.columns)

@@ -109,6 +109,7 @@ def _intervals(ax: Any, y: Any, ends: Array, sizes: Array) -> None:
 
 
 def _cohorts(cohorts: dict[str, Explanation], top: int, intervals: bool, ax: Any) -> Any:
+    """Bars of several cohorts side by side for each feature."""
     parts = _checked(cohorts)
     sizes = np.array([importance(part)[0] for part in parts])
     shown, gathered = style.ranked(sizes.mean(axis=0), top)
@@ -172,6 +173,7 @@ def _stacked(ax: Any, table: Array, names: list[str]) -> None:
 
 
 def _finish(ax: Any, labels: list[str], label: str, series: int) -> None:
+    """Frame, ticks, labels and legend."""
     style.zero_line(ax)
     style.quiet_frame(ax, "bottom")
     style.name_rows(ax, labels)
@@ -181,6 +183,7 @@ def _finish(ax: Any, labels: list[str], label: str, series: int) -> None:
 
 
 def _checked(cohorts: dict[str, Explanation]) -> list[Explanation]:
+    """The cohorts' explanations, which must have the same features and output."""
     parts = list(cohorts.values())
     if not 0 < len(parts) <= len(style.SERIES):
         raise InputError(f"bar draws 1 to {len(style.SERIES)} cohorts side by side; got {len(parts)}.")

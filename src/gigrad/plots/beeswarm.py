@@ -98,6 +98,7 @@ def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _legend(ax: Any) -> None:
+    """The bar of colours from low to high values."""
     mappable = require("matplotlib.cm", "plot").ScalarMappable(cmap=style.low_to_high())
     bar = ax.figure.colorbar(mappable, ax=ax, aspect=40, pad=0.02, fraction=0.05)
     bar.set_ticks([0, 1], labels=["low", "high"])

@@ -100,6 +100,7 @@ def _lines(found: ScoreChange, top: int) -> list[_Line]:
 
 
 def _label(found: ScoreChange, feature: str, step: str) -> str:
+    """A feature's name, with its values before and after where there is one applicant."""
     name = display.shortened(feature, style.NAME_WIDTH)
     raw = found.raw(feature)
     if len(found) > 1 or raw is None or step != "data":

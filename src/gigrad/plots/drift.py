@@ -49,6 +49,7 @@ def drift(found: Any, *, top: int = 15) -> Any:
 
 
 def _reasons(ax: Any, found: Any, top: int) -> None:
+    """Intervals of the changes in how often each feature is a reason."""
     shown = found.reasons[:top][::-1]
     for y, r in enumerate(shown):
         colour = style.NEUTRAL if not r.shifted else style.POSITIVE if r.difference > 0 else style.NEGATIVE
@@ -60,6 +61,7 @@ def _reasons(ax: Any, found: Any, top: int) -> None:
 
 
 def _credits(ax: Any, found: Any, top: int) -> None:
+    """Intervals of each feature's stability index, and marks of what chance alone gives."""
     shown = found.credits[:top][::-1]
     for y, c in enumerate(shown):
         colour = style.POSITIVE if c.shifted else style.NEUTRAL

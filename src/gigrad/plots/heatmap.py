@@ -104,6 +104,7 @@ def _sizes_beside(ax: Any, sizes: NDArray[np.float64]) -> None:
 
 
 def _order(e: Explanation, order: str) -> NDArray[np.int64]:
+    """The rows' order: as given, by score, or so that similar rows are neighbours."""
     if order == "given":
         return np.arange(len(e))
     if order == "score":

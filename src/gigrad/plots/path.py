@@ -63,6 +63,7 @@ def path(e: Explanation, *, top: int = 6, jumps: int = 5, ax: Any = None) -> Any
 
 
 def _said(e: Explanation, paths: Paths) -> str:
+    """Which row and references the picture shows, and by how much it misses the credits."""
     said = f"row {e.ids[0]}: {paths.said}"
     if paths.references == paths.of:
         return said
@@ -71,6 +72,7 @@ def _said(e: Explanation, paths: Paths) -> str:
 
 
 def _score(ax: Any, e: Explanation, paths: Paths, jumps: int) -> None:
+    """The upper panel: the score along the path, with its ends and largest jumps."""
     score = paths.score[0]
     ax.plot(paths.times, score, color=style.ink(), linewidth=1.6, zorder=3)
     ax.axhline(float(score[0]), color=style.ink(), linewidth=0.8, alpha=0.5, linestyle=":")
@@ -148,6 +150,7 @@ class _Band:
 
 
 def _bands(e: Explanation, paths: Paths, top: int) -> list[_Band]:
+    """The lower panel's bands: credit by time of the largest features, of the others, and of those left out."""
     credit = paths.credit[0]
     shown, gathered = style.ranked_of_row(e, credit[-1], min(top, len(style.SERIES) - 1))
     bands = [_Band(style.name_and_value(e, j), credit[:, j], style.SERIES[i]) for i, j in enumerate(shown)]

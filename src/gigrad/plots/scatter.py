@@ -67,6 +67,7 @@ def scatter(
 
 
 def _numbers(e: Explanation, feature: int) -> display.Numbers:
+    """A feature's values as numbers, or codes of its labels."""
     raw = e.raw(feature)
     if raw is None:
         raise InputError(
@@ -126,6 +127,7 @@ def _place(ax: Any, column: display.Numbers) -> NDArray[np.float64]:
 
 
 def _name_categories(ax: Any, labels: tuple[str, ...], missing: bool) -> None:
+    """Labels on the axis, turned or small if there are many."""
     names = [style.plain(display.shortened(label, 24)) for label in labels] + [display.MISSING] * missing
     turned = 90 if len(names) > 12 else 40 if len(names) > 6 or sum(map(len, names)) > 60 else 0
     ax.set_xticks(
@@ -144,6 +146,7 @@ def _name_missing(ax: Any, low: float, high: float, apart: float) -> None:
 
 
 def _by_number(ax: Any, x: Any, y: Any, size: float, paint: display.Numbers, name: str) -> None:
+    """Points coloured by another feature's number, grey where it is missing."""
     missing = np.isnan(paint.values)
     if missing.any():
         ax.scatter(x[missing], y[missing], s=size, color=style.NEUTRAL, linewidths=0, zorder=2, marker="s",

@@ -67,6 +67,7 @@ def surface(e: Explanation, score: Callable[[NDArray[np.float64]], Any], start: 
 
 
 def _given_axes(ax: Any) -> NDArray[Any]:
+    """The four axes that the caller gives, of which the first must be three-dimensional."""
     axes = np.asarray(ax, dtype=object).ravel()
     if len(axes) != 4:
         raise InputError(f"surface needs four axes; got {len(axes)}.")
@@ -76,6 +77,7 @@ def _given_axes(ax: Any) -> NDArray[Any]:
 
 
 def _value(e: Explanation, feature: int) -> float:
+    """A feature's number in the explained row."""
     raw = e.raw(feature)
     column = None if raw is None else display.numbers(raw)
     if column is None or column.labels is not None:
@@ -106,6 +108,7 @@ def _name_plane(ax: Any, e: Explanation) -> None:
 
 
 def _draw_surface(ax: Any, e: Explanation, grid: tuple[Any, Any, Any], line: Any, along: Any) -> None:
+    """The score as a surface over two features, with the path on it."""
     ax.plot_surface(*grid, cmap=style.low_to_high(), rcount=60, ccount=60, linewidth=0, alpha=0.7)
     ax.plot(line[:, 0], line[:, 1], along, color=style.ink(), linewidth=2, zorder=10)
     for axis, name in ((ax.xaxis, style.short_name(e, 0)), (ax.yaxis, style.short_name(e, 1)), (ax.zaxis, "")):
@@ -132,6 +135,7 @@ def _draw_above(ax: Any, e: Explanation, grid: tuple[Any, Any, Any], start: Any,
 
 
 def _draw_section(ax: Any, e: Explanation, times: Any, along: Any) -> None:
+    """The score along the path."""
     ax.plot(times, along, color=style.ink(), linewidth=1.6)
     ax.set_xlabel("from the start (0) to the end (1)")
     ax.set_ylabel(style.score_name(e))

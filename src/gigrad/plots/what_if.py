@@ -62,6 +62,7 @@ def what_if(found: WhatIf, *, top: int = 6) -> Any:
 
 
 def _draw(ax: Any, curve: Curve, found: WhatIf, crossing: Any) -> None:
+    """The score as a function of one column, with the cutoff, the row and the smallest change."""
     ax.axhline(found.cutoff, color=style.ink(), linewidth=1.0, linestyle="--", alpha=0.7, zorder=1)
     place = (_labels if curve.kind == "labels" else _numbers)(ax, curve, crossing)
     if curve.now is not None:

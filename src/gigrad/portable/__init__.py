@@ -145,6 +145,7 @@ def _named(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _explainer_document(explainer: Explainer) -> tuple[dict[str, Any], list[Any]]:
+    """What a portable file says of an explainer, and its arrays."""
     scorer = explainer.scorer
     graph, node = scorer.imported or (scorer.graph, scorer.node)
     writer = Writer(graph.input, graph.score, graph.margin, node)

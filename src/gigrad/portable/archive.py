@@ -68,6 +68,7 @@ def read(source: str | Path | bytes) -> tuple[dict[str, Any], list[NDArray[Any]]
 
 
 def _opened(source: str | Path | bytes) -> BinaryIO:
+    """A file or bytes, open for reading."""
     if isinstance(source, bytes):
         return io.BytesIO(source)
     try:
@@ -77,6 +78,7 @@ def _opened(source: str | Path | bytes) -> BinaryIO:
 
 
 def _write(file: BinaryIO, document: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> None:
+    """Write a document and its arrays as a zip whose bytes depend on them alone."""
     text = json.dumps({"format": "gigrad", "version": VERSION, **document}, allow_nan=False, ensure_ascii=False)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         # A fixed date: the bytes must depend on the content alone.
@@ -90,6 +92,7 @@ def _array_names(count: int) -> list[str]:
 
 
 def _npy(array: NDArray[Any]) -> bytes:
+    """An array as an .npy file, little-endian."""
     little = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
     if little.dtype.str not in _DTYPES:
         raise InputError(f"A .gig file holds arrays of {', '.join(_DTYPES)}; got one of dtype {array.dtype}.")
@@ -116,6 +119,7 @@ def _members(file: BinaryIO) -> dict[str, bytes]:
 
 
 def _document(data: bytes) -> dict[str, Any]:
+    """The JSON of a file, of a version that this release reads."""
     try:
         document: dict[str, Any] = json.loads(data, parse_constant=lambda word: _corrupt(f"{word} is not a number"))
     except (ValueError, RecursionError) as error:
@@ -143,6 +147,7 @@ def _document(data: bytes) -> dict[str, Any]:
 
 
 def _array(data: bytes, name: str) -> NDArray[Any]:
+    """An array from an .npy file, read without NumPy's own header parser, which evaluates text."""
     if data[:8] != b"\x93NUMPY\x01\x00" or len(data) < 10:
         _corrupt(f"{name} is not an .npy file of version 1.0")
     begin = 10 + int.from_bytes(data[8:10], "little")

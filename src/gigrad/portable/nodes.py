@@ -102,6 +102,7 @@ class Reader:
         return self.nodes[index]
 
     def array(self, value: Any, dtype: Any, what: str) -> NDArray[Any]:
+        """The array that a value names, which must have this type."""
         index = of_type(value, dict, what).get("array")
         if type(index) is not int or not 0 <= index < len(self.arrays):
             corrupt(f"{what} must name one of the {len(self.arrays)} arrays, not {index!r}")
@@ -111,6 +112,7 @@ class Reader:
         return array
 
     def build(self, cls: type[Any], data: dict[str, Any], what: str) -> Any:
+        """An object of a known class from its fields; anything invalid is a damaged file."""
         hints = get_type_hints(cls)
         required = {f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING}
         if not required <= set(data) <= set(hints):
@@ -170,6 +172,7 @@ def scalar(value: Any, hint: Any, what: str) -> Any:
 
 
 def of_type(value: Any, kind: Any, what: str) -> Any:
+    """The value, which must be of this type."""
     if not isinstance(value, kind):
         names = kind.__name__ if isinstance(kind, type) else "plain"
         corrupt(f"{what} must be {names}, not {type(value).__name__}")
@@ -209,6 +212,7 @@ def graph_document(graph: Graph, writer: Writer) -> dict[str, Any]:
 
 
 def read_graph(data: Any, reader: Reader) -> Graph:
+    """A graph from a file, tried on two rows."""
     entry = of_type(data, dict, "graph")
     if "witnesses" in entry:
         corrupt("a graph in a file has no witnesses")

@@ -71,6 +71,7 @@ def distances(rows: Any, weights: Array, applicant: Any) -> Array:
 
 
 def _column_distance(column: PlainColumn, weights: Array, value: float) -> Array:
+    """The distance in one column of every row from a value: of ranks, or 0 and 1."""
     missing = np.isnan(column.values)
     if np.isnan(value):
         return np.where(missing, 0.0, 1.0)

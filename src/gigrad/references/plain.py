@@ -70,6 +70,7 @@ def _values(series: nw.Series[Any]) -> NDArray[Any]:
 
 
 def _pair(name: str, first: NDArray[Any], second: NDArray[Any]) -> tuple[PlainColumn, PlainColumn]:
+    """A column of two tables in the same form: numbers, or codes of the same labels."""
     both = np.concatenate([first, second])
     if both.dtype != object and both.dtype.kind in "fiu":
         return PlainColumn(name, "number", first.astype(np.float64)), PlainColumn(

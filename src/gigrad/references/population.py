@@ -254,6 +254,7 @@ def _passing_rows(scores: Array, cutoff: float, higher_is_better: bool) -> Any:
 
 
 def _kept(whole: Reference, index: Any, line: str, min_rows: int, advice: str) -> Reference:
+    """The rows of a reference at `index`, which must be enough."""
     if len(index) < checks.whole(min_rows, "min_rows", least=0):
         raise InputError(
             f"A reference needs at least min_rows={min_rows} rows to be typical of anybody; got {len(index)} "

@@ -108,6 +108,7 @@ def distill(reference: Reference, n: int) -> Reference:
 
 
 def _check_size(reference: Reference, n: int, at_least: int) -> None:
+    """Refuse to draw more rows than a reference has."""
     if not isinstance(reference, Reference):
         raise InputError(
             f"reference must be a Reference, such as gigrad.references.all_applicants(X); got {kind_of(reference)}."
@@ -127,6 +128,7 @@ class _Marginals:
 
     @classmethod
     def of(cls, reference: Reference) -> _Marginals:
+        """The moments of each column that a chosen subset should reproduce, and the candidates for it."""
         positive = np.flatnonzero(reference.weights > 0)
         candidates = positive
         if len(candidates) > CANDIDATES:
@@ -144,6 +146,7 @@ class _Marginals:
 
 
 def _standard(values: Array, weights: Array) -> Array:
+    """Values with weighted mean 0 and spread 1."""
     centred = values - weights @ values
     spread = np.sqrt(weights @ centred**2)
     out: Array = centred / spread if spread > 0 else np.zeros_like(centred)
@@ -243,6 +246,7 @@ def _quality(reference: Reference, index: Index, weights: Array) -> dict[str, fl
 
 
 def _marginal_distance(column: PlainColumn, whole: Array, chosen: Array) -> float:
+    """How far a column's distribution in the subset is from the whole: total variation, or Kolmogorov's distance."""
     # Missing values sort last and make one group of their own.
     _, group = np.unique(column.values, return_inverse=True, equal_nan=True)
     difference = np.bincount(group, weights=chosen - whole)

@@ -51,6 +51,7 @@ NUMBERS_AT_ONCE = 1 << 20
 
 
 def _medians(matrix: Array, weights: Array) -> list[float | None]:
+    """The weighted median of each column; None where more than half is missing."""
     if len(matrix) and np.ptp(weights) == 0:
         return _short_medians(matrix) if len(matrix) <= SHORT else [_median(column) for column in matrix.T]
     order = np.argsort(matrix, axis=0)  # missing values come last

@@ -93,6 +93,7 @@ class Application:
         self.work.close()
 
     def _route(self, scope: Message) -> Route:
+        """The route of a request, or the problem that there is none."""
         route = self.routes.get(scope["path"].strip("/"))
         if route is None:
             raise Problem(
@@ -103,6 +104,7 @@ class Application:
         return route
 
     async def _answer(self, route: Route, scope: Message, receive: Receive) -> bytes:
+        """The body of the answer: facts at once, work by the worker threads."""
         if route.now is not None:
             told = route.now()
             return told.encode() if isinstance(told, str) else json.dumps(told, default=str).encode()

@@ -119,6 +119,7 @@ def _is_of(value: Any, kind: str) -> bool:
 
 
 def _output(name: str, explanations: list[Explanation]) -> dict[str, Any]:
+    """One output tensor in KServe's format, NaN and infinity as null."""
     part = {"prediction": "predictions", "base": "base_values", "credits": "values"}.get(name, name)
     values = np.concatenate([getattr(e, part) for e in explanations])
     flat = [v if np.isfinite(v) else None for v in values.ravel().tolist()]

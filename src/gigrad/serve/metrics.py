@@ -63,6 +63,7 @@ class Metrics:
         return "\n".join(lines) + "\n"
 
     def _histograms(self) -> Iterator[str]:
+        """The lines of the histograms of durations."""
         name = "gigrad_request_seconds"
         for endpoint, counts in sorted(self._durations.items()):
             total = 0
@@ -83,6 +84,7 @@ def resident() -> int:
 
 
 def _family(name: str, kind: str, help: str, samples: Iterable[_Sample]) -> Iterator[str]:
+    """The lines of one metric, in Prometheus's text format."""
     yield f"# HELP {name} {help}."
     yield f"# TYPE {name} {kind}"
     for labels, value in samples:

@@ -71,6 +71,7 @@ class Guarded(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Count the bytes of a request's head, and refuse one that is too large."""
         before = self._head.timer
         super().data_received(data)
         if before is not None and self._head.timer is before:  # all of it was head, which is not complete yet
@@ -89,6 +90,7 @@ class Guarded(HttpToolsProtocol):
     # ------------------------------------------------------------ the request
 
     def on_message_begin(self) -> None:
+        """A request begins: its head must arrive in time."""
         super().on_message_begin()
         if self._head.timer is None or not self._begun:  # the first request's timer began with the connection
             self._begun, self._size = True, 0
@@ -101,6 +103,7 @@ class Guarded(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
+        """The request's body has arrived."""
         super().on_message_complete()
         self._whole = True
         self._body.stop()
@@ -108,6 +111,7 @@ class Guarded(HttpToolsProtocol):
             self._await_next()
 
     def on_response_complete(self) -> None:
+        """The answer is written: wait for the next request, or for the client to read it."""
         super().on_response_complete()
         if self.transport.get_write_buffer_size() and self._unread.timer is None:
             self._await_reader()
@@ -136,6 +140,7 @@ class Guarded(HttpToolsProtocol):
         self._unread.start()
 
     def _see_progress(self) -> None:
+        """Close the connection of a client that reads its answer too slowly."""
         left = self.transport.get_write_buffer_size()
         if left and self._left - left < LEAST:
             self.metrics.refusals["slow_client"] += 1
@@ -144,6 +149,7 @@ class Guarded(HttpToolsProtocol):
             self._await_reader()
 
     def _too_slow(self) -> None:
+        """Refuse a request whose head does not arrive in time; close an idle connection."""
         if self._begun:
             self._refuse(
                 "slow_client", f"The head of a request must arrive within {self.limits.patience:g} seconds; it did not."
@@ -152,6 +158,7 @@ class Guarded(HttpToolsProtocol):
             self._close()
 
     def _refuse(self, code: str, sentence: str) -> None:
+        """Answer with a problem and close the connection."""
         self._head.stop()
         if not self.transport.is_closing():
             problem = Problem(code, sentence)
@@ -160,6 +167,7 @@ class Guarded(HttpToolsProtocol):
             self._close()
 
     def _close(self) -> None:
+        """Close the connection once its answer is read, or the client is too slow."""
         if not self.transport.is_closing():
             self.transport.close()
         if self.transport.get_write_buffer_size():

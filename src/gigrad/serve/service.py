@@ -137,6 +137,7 @@ class Service:
         return self._explained(self._within(records))
 
     def _explained(self, records: Sequence[Any]) -> list[Explanation]:
+        """The explanation of each record; the problem says which one cannot be read."""
         out = []
         for number, record in enumerate(records):
             try:
@@ -171,6 +172,7 @@ class Service:
         return self._within(records), ids
 
     def _within(self, records: Sequence[Any]) -> Sequence[Any]:
+        """The records, unless there are too many for one request."""
         if len(records) > self.limits.rows:
             raise Problem(
                 "too_large",
@@ -194,6 +196,7 @@ def _no_number(word: str) -> NoReturn:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object, whose keys must differ."""
     out = dict(pairs)
     if len(out) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)

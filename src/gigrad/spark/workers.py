@@ -102,6 +102,7 @@ class Noted(Results):
     records, or the totals of a batch. As notes are rows of the result, a retried task does not count twice."""
 
     def schema(self, task: Task) -> Any:
+        """The result's columns and one more, under a free name, for each batch's record."""
         import pyarrow as pa
 
         names = task.schema.names

@@ -120,6 +120,7 @@ def brute_force(
 def _choice(
     graph: Graph, discrete: Mapping[str, Sequence[float] | None] | None, nominal: Iterable[str]
 ) -> Choice | None:
+    """The discrete and nominal columns by position; None to let the graph choose."""
     if discrete is None:
         return None
     position = {name: j for j, name in enumerate(graph.feature_names)}

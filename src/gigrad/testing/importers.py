@@ -140,6 +140,7 @@ def edge_tables(graph: Graph, X: Any, rng: np.random.Generator, each: int = 3) -
 
 
 def _near(thresholds: Array, rng: np.random.Generator, each: int) -> list[Any]:
+    """Values at and beside some of the thresholds."""
     thresholds = thresholds[np.abs(thresholds) <= _LARGEST]  # a larger one only separates missing values from numbers
     picked = rng.choice(thresholds, min(each, len(thresholds)), replace=False)
     with np.errstate(over="ignore"):
@@ -147,6 +148,7 @@ def _near(thresholds: Array, rng: np.random.Generator, each: int) -> list[Any]:
 
 
 def _some_categories(column: Column, X: Any, position: int, rng: np.random.Generator, each: int) -> list[Any]:
+    """Codes or labels of a category column, and one that it does not know."""
     if column.labels is None:
         return [float(code) for code in (0, 1, 2, 31, 32, 10**6)]
     known = list(column.labels) if column.known_as == "label" else _present(X, position, column.name)

@@ -237,6 +237,7 @@ _CATBOOST_JSON = Kind("CatBoost", "catboost", "catboost", lambda p: _load_catboo
 
 
 def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
+    """The model in a .skops file, if all types in it are known to be harmless or are trusted by name."""
     io = require("skops.io", "skops")
     allowed = (*TRUSTED, *trusted)
     unknown = [name for name in io.get_untrusted_types(file=str(path)) if name not in allowed]
@@ -270,6 +271,7 @@ def _is_estimator(name: str) -> bool:
 
 
 def _load_pickle(path: Path, trust: bool) -> Any:
+    """The model in a pickle or .joblib file, only if the caller trusts it: unpickling may run any code."""
     if not trust:
         raise UnsupportedModelError(f"{path} {_PICKLE_WARNING}")
     import pickle

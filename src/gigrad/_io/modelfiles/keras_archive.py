@@ -56,6 +56,7 @@ def load_keras(path: Path) -> Graph:
 
 
 def _members(path: Path) -> dict[str, bytes]:
+    """The members of a .keras zip that are needed, unless they claim to be larger than a model can be."""
     try:
         with zipfile.ZipFile(path) as archive:
             found = {name: archive.getinfo(name) for name in _LARGEST}
@@ -90,6 +91,7 @@ def _bounded(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) -> byt
 
 
 def _weights(path: Path, members: Mapping[str, bytes], config: Mapping[str, Any]) -> Weights:
+    """The weights in the HDF5 member of the zip, by layer."""
     h5py = require("h5py", "keras")
     data = members[_WEIGHTS]
     try:
@@ -117,6 +119,7 @@ class _Reader:
         return group[name]
 
     def array(self, data: Any) -> Array:
+        """A dataset as float64; all together may not be larger than the file's member."""
         if not isinstance(data, self._h5py.Dataset) or data.is_virtual or data.external or data.dtype.kind not in "fiu":
             raise CorruptModelError("The weights of a Keras model must be plain arrays of numbers in its file.")
         self._left -= data.nbytes

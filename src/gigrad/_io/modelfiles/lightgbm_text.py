@@ -55,6 +55,7 @@ def check_lightgbm(data: bytes) -> None:
 
 
 def _check_tree(tree: dict[str, str], columns: int) -> None:
+    """Refuse a tree whose fields are missing, of the wrong length, or refer to what does not exist."""
     leaves = int(_numbers(tree, "num_leaves", 1, whole=True)[0])
     sets = int(_numbers(tree, "num_cat", 1, whole=True)[0])
     if leaves < 1 or sets < 0:
@@ -103,6 +104,7 @@ def _numbers(fields: dict[str, str], name: str, count: int, whole: bool = False)
 
 
 def _fields(block: str, what: str) -> dict[str, str]:
+    """The `name=value` lines of a block, each name once."""
     found: dict[str, str] = {}
     for line in block.splitlines():
         name, _, value = line.partition("=")

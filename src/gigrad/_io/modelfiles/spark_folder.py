@@ -72,6 +72,7 @@ def _stage_name(path: Path, place: int, uid: str) -> str:
 
 
 def _inside(folder: Path, name: str) -> Path:
+    """A folder of the saved pipeline, directly inside of it and not a link."""
     path = folder / name
     if Path(name).name != name or path.is_symlink() or not path.is_dir():
         raise CorruptModelError(f"{path} must be a folder of the saved pipeline; it does not exist, or is a link.")
@@ -90,6 +91,7 @@ def _parts(path: Path, name: str) -> list[Path]:
 
 
 def _metadata(path: Path) -> Mapping[str, Any]:
+    """The JSON that Spark saves beside each stage: its class and parameters."""
     text = "".join(f.read_text("utf-8") for f in _parts(path, "metadata"))
     told = json.loads(text)
     if not isinstance(told, dict) or not isinstance(told.get("class"), str):
@@ -104,6 +106,7 @@ class _Saved:
         self.path, self.told, self.params = path, told, params
 
     def rows(self, name: str = "data") -> list[dict[str, Any]]:
+        """The rows of the stage's Parquet data."""
         parquet = require("pyarrow.parquet", "spark")
         out: list[dict[str, Any]] = []
         for file in _parts(self.path, name):
@@ -115,6 +118,7 @@ class _Saved:
         return out
 
     def row(self) -> dict[str, Any]:
+        """The only row of its data; most stages save one."""
         found = self.rows()
         if len(found) != 1:
             self.fail(f"must have saved one row; it has {len(found)}")
@@ -142,6 +146,7 @@ def _plain(value: Any) -> Any:
 
 
 def _matrix(value: dict[str, Any]) -> Array:
+    """A Spark matrix, dense or sparse, by rows or by columns."""
     rows, columns = _size(value["numRows"]), _size(value["numCols"])
     numbers, turned = np.asarray(value["values"], np.float64), bool(value["isTransposed"])
     if value["type"] == 1:
@@ -154,6 +159,7 @@ def _matrix(value: dict[str, Any]) -> Array:
 
 
 def _size(given: Any) -> int:
+    """The length that a vector or matrix claims, within reason."""
     size = int(given)
     if not 0 <= size <= 1 << 24:
         raise CorruptModelError(f"A vector of a Spark pipeline must have up to {1 << 24} numbers; one claims {size}.")
@@ -164,6 +170,8 @@ def _size(given: Any) -> int:
 
 
 def _fields(*names: str) -> Callable[[_Saved], dict[str, Any]]:
+    """A reader of stages that save one row with these fields."""
+
     def read(saved: _Saved) -> dict[str, Any]:
         row = saved.row()
         return {name: _plain(row[name]) for name in names}
@@ -181,6 +189,7 @@ def _surrogates(saved: _Saved) -> dict[str, Any]:
 
 
 def _category_maps(saved: _Saved) -> dict[str, Any]:
+    """What a VectorIndexer saves: for each column its values and their codes."""
     row = saved.row()
     maps = dict(row["categoryMaps"])
     return {
@@ -190,6 +199,7 @@ def _category_maps(saved: _Saved) -> dict[str, Any]:
 
 
 def _trees(saved: _Saved) -> dict[str, Any]:
+    """What tree models save: nodes by tree, and the weights of the trees."""
     told = saved.told
     rows = saved.rows()
     if "nodeData" in rows[0]:
@@ -220,6 +230,7 @@ def _number(node: Mapping[str, Any]) -> int:
 
 
 def _boosted(saved: _Saved) -> dict[str, Any]:
+    """An XGBoost model that was trained on Spark, as an ordinary one."""
     xgboost = require("xgboost", "xgboost")
     content = "".join(f.read_text("utf-8") for f in _parts(saved.path, "model"))
     kind = str(saved.told["class"]).rpartition(".")[2]

@@ -27,12 +27,14 @@ class _Reader:
         self.data, self.at = data, 0
 
     def take(self, count: int) -> bytes:
+        """The next `count` bytes."""
         if not 0 <= count <= len(self.data) - self.at:
             raise CorruptModelError(f"The file ends before its content does, at byte {self.at}.")
         self.at += count
         return self.data[self.at - count : self.at]
 
     def value(self, marker: bytes, depth: int) -> Any:
+        """The value after a marker: a number, constant, text, array or object."""
         if depth > _DEEPEST:
             raise CorruptModelError(f"The file must not be nested deeper than {_DEEPEST} levels.")
         if marker in _NUMBERS:
@@ -53,18 +55,21 @@ class _Reader:
         return list(struct.unpack(f">{count}{code}", data))
 
     def length(self) -> int:
+        """The next whole number, which counts bytes or values."""
         marker = self.take(1)
         if marker not in (b"i", b"U", b"I", b"l", b"L"):
             raise CorruptModelError(f"The file has a length that is not a whole number at byte {self.at}.")
         return int(self.numbers(marker, 1)[0])
 
     def text(self) -> str:
+        """The next text: its length, and so many bytes of UTF-8."""
         try:
             return self.take(self.length()).decode()
         except UnicodeDecodeError:
             raise CorruptModelError(f"The file has a text that is not UTF-8 before byte {self.at}.") from None
 
     def array(self, depth: int) -> list[Any]:
+        """The next array: with a type and count, with a count alone, or up to its closing bracket."""
         marker = self.take(1)
         if marker == b"$":
             kind = self.take(1)
@@ -80,12 +85,14 @@ class _Reader:
         return found
 
     def count(self) -> int:
+        """The next length, which no honest file has larger than itself."""
         count = self.length()
         if not 0 <= count <= len(self.data):
             raise CorruptModelError(f"The file claims {count} values at byte {self.at}.")
         return count
 
     def object(self, depth: int) -> dict[str, Any]:
+        """The next object, up to its closing brace."""
         found: dict[str, Any] = {}
         while self.data[self.at : self.at + 1] != b"}":
             key = self.text()

@@ -53,6 +53,7 @@ def comparison(found: Any) -> dict[str, Any] | None:
 
 
 def _changed(found: Any) -> dict[str, Any] | None:
+    """What a report shows about applicants whose reasons changed; None without such a comparison."""
     if found is None:
         return None
     examples = [(str(row), ", ".join(before), ", ".join(now)) for row, before, now in found.examples]

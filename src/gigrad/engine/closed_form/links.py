@@ -47,6 +47,7 @@ def credits(trees: TreeEnsemble, link: list[Stage], paths: Paths, settings: Sett
 
 
 def _linked(forest: Any, link: list[Stage], paths: Paths, settings: Settings) -> Credits:
+    """Credits by the native walks; corners that are too large are sampled afterwards."""
     threads, target = settings.n_threads, settings.corner_tol
     if isinstance(paths, Pairs):
         found = kernels.linked_credits_pairs(forest, link, paths.starts, paths.ends, threads, target=target)

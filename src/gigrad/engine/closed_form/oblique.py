@@ -56,6 +56,7 @@ def as_oblique(term: Node, source: Input) -> Oblique | None:
 
 
 def _found(term: Node, source: Input) -> Oblique | None:
+    """The term as trees over straight scores under links; None if it is anything else."""
     found = chain_over_trees(term)
     if found is None or found[0].source is source or not _straight(found[0].source, source):
         return None

@@ -174,6 +174,7 @@ class Chord:
         return out
 
     def _quadrature(self, low: Array, way: Array, size: int) -> Array:
+        """The mean slope between `low` and `low + way`, by Gauss with `size` nodes."""
         rule = gauss(size)
         z = low[:, None] + way[:, None] * (0.5 + 0.5 * rule.nodes)
         slopes = self._slopes(z.ravel()).reshape(len(low), size, -1)

@@ -90,6 +90,7 @@ def _with_uncertainty(margin: Node) -> Node:
 
 
 def _classifier_link(loss: str) -> Link:
+    """The link of a classifier with this loss."""
     if loss not in _CLASSIFIER_LINKS:
         raise UnsupportedModelError(
             f"The loss of a CatBoostClassifier must be one of {', '.join(_CLASSIFIER_LINKS)} to be imported; got "
@@ -102,6 +103,7 @@ def _classifier_link(loss: str) -> Link:
 
 
 def _dump(model: Any) -> dict[str, Any]:
+    """The model in CatBoost's JSON; models on texts or embeddings are refused."""
     for kind, found in (
         ("text_features", model.get_text_feature_indices()),
         ("embedding_features", model.get_embedding_feature_indices()),

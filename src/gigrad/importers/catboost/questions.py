@@ -93,6 +93,7 @@ class Questions:
         return Test(self.column[category], left=np.array([code]), turned=True)
 
     def _statistic(self, ctr: dict[str, Any], border: float) -> Question:
+        """A test of the target statistic of one category: the set of its labels above the border."""
         values, unknown = label_values(self.dump, ctr)
         category = only_category(ctr)
         labels = self.hashes[category] if category is not None else ()
@@ -102,6 +103,7 @@ class Questions:
         return Question((Test(self.column[category or 0], left=codes, turned=turned),))
 
     def _combination(self, ctr: dict[str, Any], border: float) -> Question:
+        """A test of the statistic of combined columns, as a diagram of tests on each."""
         if ctr["identifier"] not in self._combined:  # several statistics share one table
             self._combined[ctr["identifier"]] = Combinations.of(self.dump, ctr, self.hashes)
         known = self._combined[ctr["identifier"]]
@@ -129,6 +131,7 @@ def _one(make: Callable[..., Test], *given: Any) -> Callable[[], Question]:
 
 
 def _number(feature: dict[str, Any], border: float) -> Test:
+    """A test of a number, which CatBoost compares in float32."""
     folded = at_most_in_float32(np.array([np.float32(border)], np.float64))
     low, high = folded.equal
     edge = Edge(float(folded.threshold[0]), (float(low[0]), float(high[0])), single=True)
@@ -201,6 +204,7 @@ class _Diagram:
         return heap[0][2]
 
     def _ask(self, test: Test, left: int, right: int, what: Any) -> int:
+        """A node of the diagram with these children, shared with an equal one; none if both are the same."""
         if left == right:
             return left
         key = (what, left, right)

@@ -225,9 +225,10 @@ def _decoded(ctr: dict[str, Any], buckets: Words, hashes: Hashes) -> tuple[Ints,
 
 
 def _sums(parts: Sequence[tuple[int, Words]], buckets: int, whole: bool = False) -> Iterator[tuple[int, Words]]:
-    """`sum of weight * value` over all combinations of values, the last part fastest: blocks, with their first number.
+    """The sums of `weight * value` over every combination of one value a part, in blocks with their first number.
 
-    The blocks are so large that a number for each bucket and combination fits in memory; `whole` gives one block.
+    The last part varies fastest. A block has so many combinations that a number for each of them and each bucket fits
+    in memory; with `whole` there is one block.
     """
     sizes = [len(values) for _, values in parts]
     total = int(np.prod([float(n) for n in sizes]))

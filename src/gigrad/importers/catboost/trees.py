@@ -71,6 +71,7 @@ def _symmetric(dump: dict[str, Any], questions: Questions, outputs: int) -> Tree
 
 
 def _nested(dump: dict[str, Any], questions: Questions, outputs: int) -> Tree:
+    """A tree that is saved as nested splits, built from its leaves up."""
     nodes: list[dict[str, Any]] = [dump]  # level by level
     children: dict[int, tuple[int, int]] = {}
     for i, node in enumerate(nodes):  # grows while it is read

@@ -137,6 +137,7 @@ def plain_outputs(width: int) -> tuple[str, ...]:
 
 
 def unknown_objective(library: str, objective: str) -> UnsupportedModelError:
+    """The error for an objective whose link is unknown."""
     return UnsupportedModelError(
         f"{library} models with the objective {objective!r} cannot be imported: the link from its margin to its score "
         "is unknown. Please report it."

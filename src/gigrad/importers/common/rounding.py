@@ -80,6 +80,7 @@ class KernelScale:
         return sum((self._one(m, np.abs(rows.matrix)) for m in self.machines), np.zeros((len(rows), 1)))
 
     def _one(self, machine: KernelMachine, x: Array) -> Array:
+        """The rounding scale of a kernel machine for each row: the sizes that may cancel in it."""
         reach = np.abs(machine.support).max(axis=0)
         size, worse = np.ones(len(x)), np.ones(len(x))
         for factor in machine.factors:

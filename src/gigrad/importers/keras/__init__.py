@@ -197,6 +197,7 @@ def _argument(model: Any, inputs: tuple[Given, ...], parts: list[Any]) -> Any:
 
 
 def _witness_of_nodes(model: Any, read: Read) -> Witness:
+    """The model's own prediction in float32, as the witness of a graph made of nodes."""
     node = read.graph.score
     own, scale = _Own(model, read.inputs, read.graph.columns), NodeScale(read.graph.input, node)
     units = scale.units * _SINGLE_UNITS

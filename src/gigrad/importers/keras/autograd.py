@@ -168,6 +168,7 @@ def _on_backend(call: Call, label: str) -> Evaluator:
 
 
 def _filled(given: Any, tensors: Sequence[Any]) -> Any:
+    """The recorded arguments of a call with the tensors put where they stood."""
     if isinstance(given, Place):
         return tensors[given.index]
     if isinstance(given, (list, tuple)):
@@ -178,6 +179,7 @@ def _filled(given: Any, tensors: Sequence[Any]) -> Any:
 
 
 def _flat(out: Any) -> Iterator[Any]:
+    """The tensors among nested outputs, in order."""
     if isinstance(out, Mapping):
         out = list(out.values())
     if isinstance(out, (list, tuple)):

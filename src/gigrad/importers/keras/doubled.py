@@ -55,6 +55,7 @@ class OnTorch:
         return TorchGradient(self.value)
 
     def show(self, rows: Array) -> Shown:
+        """Run the doubled program once: the shapes of its outputs, its look-ups, and whether there are masks."""
         import torch
 
         lookups: Lookups = []
@@ -74,6 +75,7 @@ def in_double(lookups: Lookups | None = None) -> Any:
 
 @cache
 def _mode() -> Any:
+    """A torch mode that sends every operation to `_called`; a class made late, since torch is optional."""
     from torch.overrides import TorchFunctionMode
 
     def begin(self: Any, lookups: Lookups | None) -> None:

@@ -55,6 +55,7 @@ def inputs_of(kind: str, config: Mapping[str, Any]) -> Iterator[Given]:
 
 
 def _given(config: Mapping[str, Any]) -> Given:
+    """One input of a model, from its configuration."""
     if config.get("sparse") or config.get("ragged"):
         raise UnsupportedModelError(f"The input {str(config['name'])!r} must be dense to be imported.")
     shape = shape_without_rows(config.get("batch_shape") or config["batch_input_shape"])
@@ -62,6 +63,7 @@ def _given(config: Mapping[str, Any]) -> Given:
 
 
 def shape_without_rows(batch_shape: Any) -> tuple[int, ...]:
+    """The shape of one row of an input, which must be known and not too large."""
     shape = tuple(batch_shape)[1:]
     if not all(isinstance(n, int) and 0 < n < MOST_COLUMNS for n in shape) or math.prod(shape) >= MOST_COLUMNS:
         raise UnsupportedModelError(

@@ -66,6 +66,7 @@ def _made(node: Node) -> Value:
 
 
 def _dense(layer: Layer, value: Value, walk: Walk) -> Value:
+    """A dense layer and its activation."""
     width, units = _row(layer, value), int(layer.config["units"])
     weight = layer.weight(0, (width, units)).T
     bias = layer.weight(1, (units,)) if layer.config.get("use_bias", True) else np.zeros(units)
@@ -124,6 +125,7 @@ def _softmax(layer: Layer, value: Value, walk: Walk) -> Value:
 
 
 def _batch_norm(layer: Layer, value: Value, walk: Walk) -> Value:
+    """Batch normalisation with the means and variances of training: an affine layer."""
     width, config = _row(layer, value), layer.config
     if config.get("axis", -1) not in (-1, 1, [-1], [1]):
         raise layer.not_as_nodes("must have axis=-1 to be imported")
@@ -153,6 +155,7 @@ def _layer_norm(layer: Layer, value: Value, walk: Walk) -> Value:
 
 
 def _normalization(layer: Layer, value: Value, walk: Walk) -> Value:
+    """(x - mean) / sqrt(variance) by column, or its inverse."""
     width, config = _row(layer, value), layer.config
     mean, variance = config.get("mean"), config.get("variance")
     if mean is None or variance is None:
@@ -178,6 +181,7 @@ def _flatten(layer: Layer, value: Value, walk: Walk) -> Value:
 
 
 def _reshape(layer: Layer, value: Value, walk: Walk) -> Value:
+    """The same numbers in another shape, of which one size may be -1."""
     shape = [int(n) for n in layer.config["target_shape"]]
     known = int(np.prod([n for n in shape if n != -1], dtype=np.int64))
     shape = [value.size // max(known, 1) if n == -1 else n for n in shape]
@@ -201,6 +205,7 @@ def _category_encoding(layer: Layer, value: Value, walk: Walk) -> Value:
 
 
 def _encoded(layer: Layer, value: Value, walk: Walk, size: int, mode: str) -> Value:
+    """Codes as dummies: of one column, or counted over several."""
     parts = walk.tables(value, np.eye(size), layer.name)
     if len(parts) == 1 and mode in ("one_hot", "multi_hot", "count"):
         return _made(parts[0])
@@ -212,6 +217,7 @@ def _encoded(layer: Layer, value: Value, walk: Walk, size: int, mode: str) -> Va
 
 
 def _discretization(layer: Layer, value: Value, walk: Walk) -> Value:
+    """Columns of the table as numbers of bins, or as dummies of them."""
     edges = layer.config.get("bin_boundaries")
     if edges is None:
         raise layer.refuse("has no boundaries; call adapt on it before training")
@@ -235,6 +241,7 @@ def _lookup(layer: Layer, value: Value, walk: Walk) -> Value:
 
 
 def _concatenate(layer: Layer, values: Sequence[Value], walk: Walk) -> Value:
+    """Columns side by side; raw ones stay raw."""
     if layer.config.get("axis", -1) not in (-1, 1):
         raise layer.not_as_nodes("must join columns (axis=-1) to be imported")
     width = sum(_row(layer, v) for v in values)
@@ -263,6 +270,7 @@ def _merged(join: Callable[[list[Node]], Node]) -> Callable[[Layer, Sequence[Val
 
 
 def _multiplied(nodes: list[Node]) -> Node:
+    """The product of several nodes."""
     out = nodes[0]
     for node in nodes[1:]:
         out = Product(out, node)

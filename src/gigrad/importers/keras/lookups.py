@@ -41,6 +41,7 @@ def looked_up_labels(layer: Layer, value: Value, walk: Walk) -> tuple[Value, int
 
 
 def _vocabulary(layer: Layer) -> list[Any]:
+    """The labels that a look-up layer knows."""
     found = layer.config.get("vocabulary")
     if isinstance(found, Mapping):  # a list of NumPy numbers in Keras's serialisation
         found = found.get("config", {}).get("value")
@@ -50,6 +51,7 @@ def _vocabulary(layer: Layer) -> list[Any]:
 
 
 def _whole(layer: Layer, label: Any, kind: type) -> Any:
+    """A label as a whole number, which an IntegerLookup must have."""
     if kind is str or isinstance(label, bool) or not isinstance(label, (int, np.integer)):
         what = "texts" if kind is str else "whole numbers"
         raise CorruptModelError(f"The layer {layer.name!r} ({layer.kind}) must have {what}; it has {label!r:.60}.")

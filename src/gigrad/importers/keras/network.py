@@ -61,6 +61,7 @@ def read_network(kind: str, config: Mapping[str, Any], weights: Weights) -> Read
 
 
 def _read(kind: str, config: Mapping[str, Any], weights: Weights) -> Read:
+    """The graph of a model: run once to see which columns are looked up, then built."""
     inputs = tuple(inputs_of(kind, config))
     source = Input(sum(g.size for g in inputs))
     starts = [sum(g.size for g in inputs[:i]) for i in range(len(inputs))]
@@ -104,6 +105,7 @@ def _known(walk: Walk, texts: Sequence[int], names: Sequence[str]) -> Known:
 
 
 def _column(name: str, j: int, walk: Walk) -> Column:
+    """The table's column behind an input: a number, codes, or the labels of its look-ups."""
     if j in walk.known.codes:
         return coded(Column(name, missing=False), range(walk.known.codes[j]))
     if j in walk.known.labels:
@@ -114,6 +116,7 @@ def _column(name: str, j: int, walk: Walk) -> Column:
 
 
 def _output_names(config: Mapping[str, Any], nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The names of outputs; those of several output layers begin with its number and name."""
     if len(nodes) == 1:
         return plain_outputs(nodes[0].width)
     layers = [place[0] for place in places(config["output_layers"])]
@@ -171,6 +174,7 @@ def _places_read(node: Any) -> list[tuple[str, int, int]]:
 
 
 def _among(given: Any) -> Iterator[tuple[str, int, int]]:
+    """The tensors anywhere among the arguments of an operation, as (layer, node, tensor)."""
     if _is_tensor(given):
         yield _history(given)
     elif isinstance(given, Mapping):
@@ -199,6 +203,7 @@ def _listed(node: Any) -> list[tuple[str, int, int]]:
 
 
 def _only_tensors(given: Any) -> Iterator[tuple[str, int, int]]:
+    """The same for arguments that may have nothing else; constants are refused."""
     if _is_tensor(given):
         yield _history(given)
     elif isinstance(given, (list, tuple)):
@@ -234,6 +239,7 @@ _HAND_OVER = (
 def _as_nodes(
     layer: Mapping[str, Any], weights: Weights, values: Sequence[Value], walk: Walk, depth: int, node: Any
 ) -> list[Value]:
+    """The outputs of a layer or inner model as nodes; NotAsNodes if it is not one of Keras's own layers."""
     kind, config, module = str(layer["class_name"]), layer["config"], str(layer.get("module"))
     name = str(config["name"])
     if node is not None:
@@ -285,6 +291,7 @@ def _template(given: Any, order: Mapping[tuple[str, int, int], Any]) -> Any:
 
 
 def _check_dtype(name: str, policy: Any) -> None:
+    """Refuse layers that compute in other types than float32 and float64, or are quantised."""
     while isinstance(policy, Mapping):
         if str(policy.get("class_name")).startswith("Quantized"):
             raise UnsupportedModelError(

@@ -38,6 +38,7 @@ class JaxProgram:
         return [None if whole else next(slopes) for whole in self.call.whole]
 
     def show(self, variables: Any, tensors: Sequence[NDArray[Any]]) -> Shown:
+        """Run the traced program once in float64: the shapes of its outputs and its look-ups."""
         import jax
 
         with in_double():
@@ -57,6 +58,7 @@ class JaxProgram:
         return Shown([tuple(out.shape) for out in outputs], lookups, self.masks)
 
     def variables(self, state: State) -> Any:
+        """The model's state in float64."""
         import jax
 
         with in_double():
@@ -97,6 +99,7 @@ class JaxProgram:
         return outputs
 
     def _slopes(self, variables: Any, tensors: Any, cotangents: Any) -> Any:
+        """The pullback of the outputs' cotangents to the inputs that are not whole numbers."""
         import jax
 
         def smooth(*numbers: Any) -> list[Any]:
@@ -158,6 +161,7 @@ def evaluate(jaxpr: Any, consts: Sequence[Any], values: Sequence[Any], lookups: 
 
 
 def _applied(equation: Any, values: list[Any], lookups: Lookups | None) -> Sequence[Any]:
+    """The outputs of one equation of a traced program, in float64, with what is inside of it."""
     name, params = equation.primitive.name, equation.params
     if name in _CALLS:
         inner = next(params[key] for key in ("jaxpr", "call_jaxpr", "fun_jaxpr") if key in params)
@@ -190,6 +194,7 @@ def _inside(inner: Any, lookups: Lookups | None = None) -> Callable[..., list[An
 
 
 def _scan(params: Mapping[str, Any], values: list[Any]) -> list[Any]:
+    """A scan whose body runs in float64."""
     import jax
 
     first, last = params["num_consts"], params["num_consts"] + params["num_carry"]
@@ -205,6 +210,7 @@ def _scan(params: Mapping[str, Any], values: list[Any]) -> list[Any]:
 
 
 def _while(params: Mapping[str, Any], values: list[Any]) -> Any:
+    """A while loop whose condition and body run in float64."""
     import jax
 
     first, last = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]

@@ -38,6 +38,7 @@ class TensorFlowProgram:
         return [None if whole else next(slopes) for whole in self.call.whole]
 
     def show(self, variables: Any, tensors: Sequence[NDArray[Any]]) -> Shown:
+        """Run the program once in float64: the shapes of its outputs, its look-ups, and whether there are masks."""
         outputs, sizes = self._program("value")(variables, tensors)
         first = len(outputs) - len(sizes)
         lookups: Lookups = list(zip(sizes, outputs[first:], strict=True))
@@ -49,6 +50,7 @@ class TensorFlowProgram:
         return [tf.constant(v) for v in state]
 
     def _program(self, kind: str, cotangents: Any = ()) -> Any:
+        """The program for values or slopes, rewritten to float64 when it is first needed."""
         with self._lock, _plain_errors():
             if kind not in self._made:
                 traced = self._traced(self._value) if kind == "value" else self._traced(self._slopes, cotangents)
@@ -56,6 +58,7 @@ class TensorFlowProgram:
             return self._made[kind]
 
     def _traced(self, function: Callable[..., Any], more: Iterable[Any] = ()) -> Any:
+        """The graph of a function over the model's variables, inputs and `more` tensors, for any number of rows."""
         import tensorflow as tf
 
         variables = [tf.TensorSpec(v.shape, v.dtype) for v in self.call.evaluated.variables]
@@ -70,6 +73,7 @@ class TensorFlowProgram:
         return outputs
 
     def _slopes(self, variables: Any, tensors: Any, cotangents: Any) -> list[Any]:
+        """The pullback of the outputs' cotangents to the inputs that are not whole numbers."""
         import tensorflow as tf
 
         read = [t for t in tensors if t.dtype.is_floating]
@@ -186,6 +190,7 @@ def _doubled(definition: Any, ending: str) -> Any:
 
 
 def _double_node(node: Any, functions: set[str], ending: str) -> None:
+    """Rewrite one operation of a graph to float64, in place; `ending` marks the rewritten functions."""
     import tensorflow as tf
 
     if node.op in ("Bitcast", "PyFunc", "EagerPyFunc", "PyFuncStateless"):

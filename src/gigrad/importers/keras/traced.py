@@ -59,6 +59,7 @@ class Traced:
         return TracedGradient(self.value)
 
     def show(self, rows: Array) -> Shown:
+        """What a run on these rows shows of the model; raises if an operation has no gradient."""
         value = self.value
         shown = self.program.show(value.variables, value.tensors(rows))
         if shown.shapes and all(shape and shape[0] == len(rows) for shape in shown.shapes):

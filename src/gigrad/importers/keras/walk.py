@@ -70,6 +70,7 @@ class Layer:
     weights: Sequence[Array]
 
     def weight(self, index: int, shape: tuple[int, ...]) -> Array:
+        """One of the layer's weights, which must be finite and have this shape."""
         if index >= len(self.weights) or self.weights[index].shape != shape:
             got = self.weights[index].shape if index < len(self.weights) else "none"
             raise CorruptModelError(

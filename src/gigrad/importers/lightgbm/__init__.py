@@ -81,6 +81,7 @@ def import_lightgbm(model: Any) -> Graph:
 
 
 def _booster(model: Any) -> Any:
+    """The Booster of a fitted model."""
     import lightgbm
 
     try:
@@ -109,6 +110,7 @@ def _opposite(objective: str, classes: Any, score: Node) -> Opposite | None:
 def _witnesses(
     own_margin: Witness, score: Node, predict: _Predict, error: float | None, link: Link
 ) -> tuple[Witness, ...]:
+    """The model's own margin and, where the link is not the identity, its own score."""
     if score is own_margin.node or error is None:
         return (own_margin,)
     return own_margin, witness(score, predict.score, predict.label, DOUBLE, error, link)
@@ -127,6 +129,7 @@ class _Text:
 
     @classmethod
     def parse(cls, text: str) -> _Text:
+        """The fields of a model's text: header, trees, and which columns are categories."""
         body, _, tail = text.partition("end of trees")
         head, *blocks = body.split("\nTree=")
         trees = [_fields("number=" + block) for block in blocks]
@@ -143,6 +146,7 @@ def _fields(block: str) -> dict[str, str]:
 
 
 def _columns(text: _Text, pandas_categorical: list[list[Any]] | None) -> tuple[Column, ...]:
+    """The columns, with the labels of those that pandas held as categories."""
     names = text.header["feature_names"].split(" ")
     if len(names) != int(text.header["max_feature_idx"]) + 1:
         raise CorruptModelError(
@@ -162,6 +166,7 @@ def _named(names: list[str]) -> bool:
 
 
 def _link(objective: str, margin: Node) -> Link:
+    """The link of an objective with its options, such as "binary sigmoid:1"."""
     name, *options = objective.split(" ")
     values = dict(option.partition(":")[::2] for option in options)
     if name == "multiclass":

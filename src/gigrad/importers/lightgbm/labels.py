@@ -52,7 +52,7 @@ def labelled_columns(
 def _choices(
     lists: Sequence[Labels], categorical: frozenset[int], width: int, fits: Callable[[Labels, int], bool], most: int = 8
 ) -> list[tuple[int, ...]]:
-    """Up to `most` assignments of lists to columns, in order, in which all categories have a list and others fit."""
+    """Up to `most` ways to give each list of labels a column, in order: every category gets one, others if they fit."""
     found: list[tuple[int, ...]] = []
     waiting: list[tuple[int, ...]] = [()]
     while waiting and len(found) < most:

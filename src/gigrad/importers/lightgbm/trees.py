@@ -163,6 +163,7 @@ def _category_sets(fields: dict[str, str], threshold: Array, kind: NDArray[np.in
 
 
 def _linear_leaves(fields: dict[str, str], values: Array) -> tuple[LinearLeaf, ...]:
+    """The linear function in each leaf; none for trees with constant leaves."""
     if fields.get("is_linear", "0") != "1":
         return ()
     constant = _numbers(fields, "leaf_const")

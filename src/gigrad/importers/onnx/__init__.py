@@ -115,6 +115,7 @@ class OwnPrediction:
         return found[:, list(self.picked)] if found.shape[1] > max(self.picked) else found
 
     def _run(self, feeds: dict[str, Any]) -> Any:
+        """The output for these inputs, by the session that is opened when it is first needed."""
         try:
             if "run" not in self._session:
                 self._session["run"] = self._open()
@@ -124,6 +125,7 @@ class OwnPrediction:
             raise InputError(f"The ONNX model itself fails on these rows: {why:.300}") from error
 
     def _open(self) -> Any:
+        """A function that runs the model: by onnxruntime, or by onnx's reference evaluator without it."""
         try:
             import onnxruntime
         except ImportError:

@@ -110,6 +110,7 @@ def _line(term: Term) -> tuple[float, float] | None:
 
 
 def _lines(pieces: Pieces) -> tuple[Array, Array] | None:
+    """Slope and constant of every piece; None if one is no line."""
     found = [_line(t) for t in pieces.terms]
     if any(v is None for v in found):
         return None
@@ -193,6 +194,7 @@ class _Column:
 
 
 def _of(feature: Feature, type: str) -> _Column:
+    """A feature as pieces over its column, and the casts that come first."""
     if isinstance(feature, Constant):
         return _Column(None, (), single_constant(feature.value, type))
     if not isinstance(feature, Derived):
@@ -230,6 +232,7 @@ def _through(pieces: Pieces, step: Step) -> Pieces:
 
 
 def _on_stairs(pieces: Pieces, step: Stairs) -> Pieces:
+    """Pieces mapped by a step function."""
     if pieces.terms == (THE_NUMBER,):
         return Pieces(step.edges, step.places(), tuple(constant(v) for v in step.values), step.missing or 0.0, "bool")
     values = step(np.append(pieces.values, pieces.missing))
@@ -275,6 +278,7 @@ def followed(operator: Operator, values: Sequence[Value]) -> Value | None:
 
 
 def _number_by_number(operator: Operator, values: Sequence[Value], cells: Sequence[Cells]) -> Value | None:
+    """The value of an operator over columns, each number a function of one column; None if one mixes several."""
     kind = operator.kind
     type_ = next((c.type for c in cells if c.type != "bool"), "bool")
     tensors, shape = _broadcast(operator, values[:1] if kind in ("Imputer", "Gather") else values)
@@ -323,6 +327,7 @@ def _operand(value: Value, tensor: NDArray[Any], place: int, type_: str) -> _Col
 
 
 def _applied(operator: Operator, operands: Sequence[Pieces], type_: str, place: int) -> Pieces:
+    """One operator on the pieces of its operands."""
     kind = operator.kind
     if kind in COMPARE:
         return compared(kind, *operands)

@@ -63,6 +63,7 @@ def compared(operator: Operator, values: Sequence[Value]) -> Value | None:
 
 
 def _stairs(kind: str, t: float) -> Stairs:
+    """A comparison with `t` as a step function: 1 where it holds."""
     below = float(np.nextafter(t, -np.inf))
     if kind == "Equal":
         return Stairs(np.array([below, t]), np.array([0.0, 1.0, 0.0]), 0.0, np.array([t, t]))

@@ -35,6 +35,7 @@ def identity(operator: Operator, values: Sequence[Value]) -> Value | None:
 
 
 def cast(operator: Operator, values: Sequence[Value]) -> Value | None:
+    """A cast of constants or of columns of the table; None for computed numbers."""
     value, to = values[0], CASTS.get(int(operator.get("to", 0)))
     if to is None:
         raise UnsupportedModelError(f"Cast to the ONNX type {operator.get('to')} is not read.")
@@ -67,6 +68,7 @@ def gather(operator: Operator, values: Sequence[Value]) -> Value | None:
 
 
 def scaler(operator: Operator, values: Sequence[Value]) -> Value | None:
+    """(x - offset) * scale by column in float32; None for computed numbers."""
     value = values[0]
     width = columns_of(value)
     offset, scale = (_per_column(operator, name, width, default) for name, default in (("offset", 0), ("scale", 1)))
@@ -78,6 +80,7 @@ def scaler(operator: Operator, values: Sequence[Value]) -> Value | None:
 
 
 def imputer(operator: Operator, values: Sequence[Value]) -> Value | None:
+    """A fill by column, for missing values or for a number that marks them."""
     value = values[0]
     if not isinstance(value, Cells):
         raise UnsupportedModelError("Imputer of computed numbers is not read; impute the columns first.")
@@ -97,6 +100,7 @@ def binarizer(operator: Operator, values: Sequence[Value]) -> Value | None:
 
 
 def clip(operator: Operator, values: Sequence[Value]) -> Value | None:
+    """Columns limited to an interval; None for computed numbers."""
     low, high = bounds(operator, values)
     if not isinstance(values[0], Cells):
         return None
@@ -138,6 +142,7 @@ def arithmetic(operator: Operator, values: Sequence[Value]) -> Value | None:
 
 
 def _per_column(operator: Operator, name: str, width: int, default: float) -> list[float]:
+    """An attribute with a number for each column, or one for all."""
     found = [float(v) for v in operator.get(name, [default])]
     if len(found) not in (1, width):
         raise CorruptModelError(f"{operator.kind} must have one or {width} numbers as {name}; it has {len(found)}.")
@@ -148,6 +153,7 @@ def _per_column(operator: Operator, name: str, width: int, default: float) -> li
 
 
 def one_hot(operator: Operator, values: Sequence[Value]) -> Value | None:
+    """Dummies of the listed categories; None for computed numbers."""
     value = values[0]
     labels = operator.get("cats_strings") or operator.get("cats_int64s") or []
     if not labels:
@@ -170,6 +176,7 @@ _DEFAULTS = {"values_floats": ("default_float", -0.0), "values_int64s": ("defaul
 
 
 def label_encoder(operator: Operator, values: Sequence[Value]) -> Value | None:
+    """Labels as numbers by a table, with a default for unknown ones."""
     value = values[0]
     keys = next((operator.get(k) for k in _KEYS if operator.get(k) is not None), None)
     name = next((v for v in _VALUES if operator.get(v) is not None), "")

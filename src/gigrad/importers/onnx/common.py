@@ -97,6 +97,7 @@ def aligned(operator: Operator, values: Sequence[Value]) -> tuple[list[Side], Sh
 
 
 def _numbers(value: Value) -> Numbers:
+    """The value, which must be computed numbers."""
     if not isinstance(value, Numbers):
         raise UnsupportedModelError(
             "An operator of this ONNX model must read numbers; it reads text, labels or a shape."

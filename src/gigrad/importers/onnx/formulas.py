@@ -75,6 +75,7 @@ def computed(kind: str, type: str, values: Sequence[Any]) -> NDArray[Any]:
 
 
 def evaluated(term: Term, x: NDArray[Any]) -> NDArray[Any]:
+    """A term of a formula at the numbers `x` of its column."""
     if term.constant:
         return np.full(len(x), term.value)
     if term.kind == "number":

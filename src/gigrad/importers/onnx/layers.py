@@ -68,6 +68,7 @@ def negative(node: Node) -> Node:
 
 
 def multiply(operator: Operator, values: Sequence[Value]) -> Numbers:
+    """Multiplication, by constants or of two computed tables."""
     (a, b), shape = aligned(operator, values)
     if a.node is None or b.node is None:
         side, constants = (a, b.constants) if b.node is None else (b, a.constants)
@@ -76,6 +77,7 @@ def multiply(operator: Operator, values: Sequence[Value]) -> Numbers:
 
 
 def divide(operator: Operator, values: Sequence[Value]) -> Numbers:
+    """Division; recognises a sigmoid (1 / (1 + exp(-x))) and shares (x over its sum)."""
     (a, b), shape = aligned(operator, values)
     if b.node is None:
         return placed(scaled(a.wide(), 1.0 / b.constants, np.zeros(1)), shape)
@@ -129,6 +131,7 @@ def _without_shift(node: Node) -> Node:
 
 
 def matmul(operator: Operator, values: Sequence[Value]) -> Numbers:
+    """Rows times a constant matrix; after a kernel, the kernel machine."""
     if not isinstance(values[1], Fixed) or values[1].array.ndim > 2:
         raise UnsupportedModelError("MatMul of two computed tables is not read; the second must be a constant matrix.")
     weight = values[1].numbers()
@@ -141,6 +144,7 @@ def matmul(operator: Operator, values: Sequence[Value]) -> Numbers:
 
 
 def gemm(operator: Operator, values: Sequence[Value]) -> Numbers:
+    """An affine layer: alpha * x W + beta * b."""
     if int(operator.get("transA", 0)) or not isinstance(values[1], Fixed):
         raise UnsupportedModelError("Gemm must multiply rows by a constant matrix to be read.")
     weight = values[1].numbers()
@@ -190,6 +194,7 @@ def _function(operator: Operator, node: Node) -> Node:
 
 
 def softmax(operator: Operator, values: Sequence[Value]) -> Numbers:
+    """Softmax or LogSoftmax over the columns."""
     if int(operator.get("axis", -1)) not in (1, -1):
         raise UnsupportedModelError(f"{operator.kind} along other axes than the columns is not read.")
     node = node_of(operator, values[0])
@@ -197,6 +202,7 @@ def softmax(operator: Operator, values: Sequence[Value]) -> Numbers:
 
 
 def clip(operator: Operator, values: Sequence[Value]) -> Numbers:
+    """Computed numbers limited to an interval."""
     low, high = bounds(operator, values)
     value = any_shape(operator, values[0])
     node = value.node
@@ -211,6 +217,7 @@ def clip(operator: Operator, values: Sequence[Value]) -> Numbers:
 
 
 def batch_normalization(operator: Operator, values: Sequence[Value]) -> Numbers:
+    """Batch normalisation in inference: an affine layer."""
     if int(operator.get("training_mode", 0)) or not all(isinstance(v, Fixed) for v in values[1:5]):
         raise UnsupportedModelError("BatchNormalization must be in inference mode, with constants; this one trains.")
     scale, bias, mean, variance = (v.numbers().ravel() for v in values[1:5] if isinstance(v, Fixed))

@@ -97,6 +97,7 @@ def _median(
 
 
 def median(operator: Operator, values: Sequence[Value]) -> Numbers:
+    """The weighted median of the scores, which `with_medians` has put in place of its operators."""
     weights = np.asarray(operator.get(_WEIGHTS))
     node = node_of(operator, values[0])
     if len(weights) != node.width or (weights < 0.0).any() or not weights.sum() > 0.0:

@@ -96,6 +96,7 @@ def _same_for_all(model: Model, found: Fixed, asked: str) -> Read:
 
 
 def _as_read(model: Model, found: Numbers, shape: Shape, slots: _Slots, source: Input, asked: str) -> Read:
+    """The graph of what was found at the output, with names, margin and classes."""
     score, classes = found.node, found.classes
     picked, opposite = tuple(range(score.width)), None
     names = _by_target(shape)
@@ -274,6 +275,7 @@ def _ready(value: Value, slots: _Slots, source: Input, missing: bool) -> Value:
 
 
 def _given(model: Model) -> Mapping[str, Value]:
+    """Each input's columns, with the cast to the type that the model reads them in."""
     out: dict[str, Value] = {}
     first = 0
     for given in model.inputs:

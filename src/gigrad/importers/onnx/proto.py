@@ -109,6 +109,7 @@ class Model:
 
 
 def _typed(column: NDArray[Any], given: Given) -> NDArray[Any]:
+    """A column of the table in the type that an input is fed."""
     if given.type == "string":
         return np.array(["" if v is None or v != v else str(v) for v in column.tolist()], dtype=object)
     try:
@@ -138,6 +139,7 @@ def well_formed(read: Callable[[Any], T], content: Any) -> T:
 
 
 def _read(model: Any) -> Model:
+    """The model's operators, constants, inputs and outputs, as plain values."""
     graph = model.graph
     if not len(graph.node) or not len(graph.output):
         raise CorruptModelError("An ONNX model must have operators and an output; this one has none.")
@@ -160,6 +162,7 @@ def _read(model: Any) -> Model:
 
 
 def _operator(node: Any) -> Operator:
+    """An operator with its attributes as plain values."""
     if node.domain not in _DOMAINS:
         raise UnsupportedModelError(f"The operator {node.op_type} of the domain {node.domain!r} is not read.")
     attributes = {a.name: _attribute(a, node.op_type) for a in node.attribute}
@@ -167,6 +170,7 @@ def _operator(node: Any) -> Operator:
 
 
 def _attribute(attribute: Any, operator: str) -> Any:
+    """An attribute as a plain value: number, text, list, array, or the body of a Scan."""
     kinds = {1: "f", 2: "i", 3: "s", 4: "t", 6: "floats", 7: "ints", 8: "strings"}
     kind = kinds.get(attribute.type)
     if attribute.type == 5 and operator == "Scan":
@@ -216,6 +220,7 @@ def _array(tensor: Any) -> NDArray[Any]:
 
 
 def _given(value: Any, operators: Sequence[Operator]) -> Given:
+    """An input of the model: a tensor of rows with a known number of columns."""
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type" or value.type.tensor_type.elem_type not in _TYPES:
         raise UnsupportedModelError(f"The input {value.name!r} of this ONNX model must be a tensor of numbers or text.")

@@ -104,6 +104,7 @@ def hard_sigmoid(operator: Operator, values: Sequence[Value]) -> Numbers:
 
 
 def _between_0_and_1(node: Node, alpha: float, beta: float) -> Node:
+    """clip(alpha * x + beta, 0, 1)"""
     return PiecewiseLinear(node, np.array([-beta / alpha, (1.0 - beta) / alpha]), np.array([0.0, 1.0]))
 
 
@@ -123,6 +124,7 @@ _POWERS = {2.0: "square", 0.5: "sqrt", -1.0: "reciprocal"}
 
 
 def _power(node: Node, exponent: float) -> Node:
+    """A constant power, by nodes that are exact for it."""
     if exponent == 0.0:
         return Affine(node, np.zeros((node.width, node.width)), np.ones(node.width))
     if exponent == 1.0:

@@ -35,6 +35,7 @@ def reshape(operator: Operator, values: Sequence[Value]) -> Value | None:
 
 
 def _reshaped(operator: Operator, array: NDArray[Any], values: Sequence[Value]) -> NDArray[Any]:
+    """An array in the shape that Reshape or Flatten gives it; 0 keeps a size."""
     if operator.kind == "Flatten":
         axis = int(operator.get("axis", 1))
         return array.reshape(int(np.prod(array.shape[:axis])), -1)
@@ -58,6 +59,7 @@ def squeeze(operator: Operator, values: Sequence[Value]) -> Value | None:
 
 
 def unsqueeze(operator: Operator, values: Sequence[Value]) -> Value | None:
+    """Unsqueeze: new axes of size 1."""
     axes = ints(operator, values, 1, "axes")
     if isinstance(values[0], Fixed):
         return Fixed(np.expand_dims(values[0].array, tuple(axes)))
@@ -77,6 +79,7 @@ def _sides(axis: int) -> tuple[Callable[[int], bool], Callable[[int], bool]]:
 
 
 def transpose(operator: Operator, values: Sequence[Value]) -> Value | None:
+    """Transpose: the axes in another order."""
     order = operator.get("perm")
     if isinstance(values[0], Fixed):
         return Fixed(np.transpose(values[0].array, order))
@@ -129,6 +132,7 @@ def _as_columns(operator: Operator, values: Sequence[Value]) -> list[Columns] | 
 
 
 def _joined(parts: Sequence[Columns]) -> Columns:
+    """Columns side by side, of the table or computed."""
     if len(parts) == 1:
         return parts[0]
     cells = [p for p in parts if isinstance(p, Cells)]

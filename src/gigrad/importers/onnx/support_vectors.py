@@ -81,6 +81,7 @@ def _probabilities(operator: Operator, machine: Node, slope: Sequence[float], sh
 
 
 def _kernel(operator: Operator, width: int) -> Factor:
+    """The kernel of a support vector machine."""
     gamma, offset, degree = (float(v) for v in (*operator.get("kernel_params", []), 0.0, 0.0, 0.0)[:3])
     kind = operator.get("kernel_type", "LINEAR")
     if kind == "LINEAR":

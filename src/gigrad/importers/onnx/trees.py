@@ -96,6 +96,7 @@ TREES = {"TreeEnsembleRegressor": regressor, "TreeEnsembleClassifier": classifie
 
 
 def _sum(operator: Operator, nodes: Nodes, source: Node, single: Sequence[bool], outputs: int) -> TreeEnsemble:
+    """The sum or mean of trees, with the base values added."""
     how = operator.get("aggregate_function", "SUM")
     if how not in ("SUM", "AVERAGE"):
         raise UnsupportedModelError(f"Trees of which the {how} is taken are not read; their SUM and AVERAGE are.")

@@ -158,5 +158,5 @@ def picked(value: Columns, index: NDArray[Any], axis: int) -> Columns:
 
 
 def spread(node: Node, places: Sequence[int]) -> Node:
-    """Some columns of a node; the node itself where these are all in order."""
+    """The columns `places` of a node; the node itself where these are all of them, in order."""
     return node if list(places) == list(range(node.width)) else Select(node, tuple(places))

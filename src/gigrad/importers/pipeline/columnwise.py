@@ -162,6 +162,7 @@ def _owners(call: ColumnCall, tried: Sequence[Tried], names: Sequence[str]) -> l
 
 
 def _mixes(call: ColumnCall, names: Sequence[str]) -> UnsupportedModelError:
+    """The refusal of a function that makes a column from several."""
     return call.refuse(
         f"cannot be imported: it makes a column from several ({', '.join(names[:4])}), so splits on it are not splits "
         f"on one raw column and the credit of a raw column is not defined. {_INSTEAD}"

@@ -66,6 +66,7 @@ def column_positions(transformer: Any, columns: Any) -> list[int]:
 
 
 def feature_union(union: Any, table: Table) -> Table:
+    """The columns that several transformers make of the same table, side by side."""
     weights = union.transformer_weights or {}
     parts = [
         _weighted(transform(step, table), weights.get(name)) for name, step in union.transformer_list if step != "drop"

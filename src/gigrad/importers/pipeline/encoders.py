@@ -51,6 +51,7 @@ def _unknown_group(handle: str, rare: int | None) -> int | None:
 
 
 def ordinal_encoder(encoder: Any, table: Table) -> Table:
+    """Labels as codes; infrequent ones share one."""
     unknown = float(encoder.unknown_value) if encoder.handle_unknown == "use_encoded_value" else None
     infrequent = _infrequent(encoder)
     steps: list[list[Step]] = []
@@ -63,6 +64,7 @@ def ordinal_encoder(encoder: Any, table: Table) -> Table:
 
 
 def target_encoder(encoder: Any, table: Table) -> Table:
+    """Labels as their encoded means of the target, by class."""
     classes = len(encoder.classes_) if encoder.target_type_ == "multiclass" else 1
     means = np.broadcast_to(np.asarray(encoder.target_mean_, np.float64), classes)
     steps: list[list[Step]] = [

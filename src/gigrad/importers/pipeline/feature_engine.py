@@ -39,6 +39,7 @@ def _refuse(step: Any) -> None:
 
 
 def _names(step: Any, table: Table) -> list[str]:
+    """The names of the columns that the step was fitted on, which must be as many as it is given."""
     names = [str(n) for n in step.feature_names_in_]
     if len(names) != len(table):
         raise UnsupportedModelError(
@@ -64,6 +65,7 @@ def _with(table: Table, more: Sequence[Feature]) -> Table:
 
 
 def imputer(step: Any, table: Table) -> Table:
+    """Fills by column, or indicators of missing values added as columns."""
     _refuse(step)
     names = _names(step, table)
     if type(step).__name__ == "AddMissingIndicator":
@@ -74,6 +76,7 @@ def imputer(step: Any, table: Table) -> Table:
 
 
 def capper(step: Any, table: Table) -> Table:
+    """Columns limited to their caps, and indicators of where they were."""
     _refuse(step)
     names = _names(step, table)
     low = {str(c): float(v) for c, v in step.left_tail_caps_.items()}
@@ -98,6 +101,7 @@ def capper(step: Any, table: Table) -> Table:
 
 
 def encoder(step: Any, table: Table) -> Table:
+    """Labels as numbers or dummies, by asking the step about each label."""
     _refuse(step)
     names = _names(step, table)
     labels = {str(c): [v for v in known if not are_missing([v])[0]] for c, known in step.encoder_dict_.items()}
@@ -118,6 +122,7 @@ def encoder(step: Any, table: Table) -> Table:
 
 
 def discretiser(step: Any, table: Table) -> Table:
+    """Numbers as bins, by asking the step about a number of each."""
     names = _names(step, table)
     if getattr(step, "return_boundaries", False) or getattr(step, "bin_output", "") == "boundaries":
         raise UnsupportedModelError(
@@ -149,6 +154,7 @@ def transformation(step: Any, table: Table) -> Table:
 
 
 def _log(step: Any, column: str) -> list[Step]:
+    """The logarithm to base e or 10."""
     zero = float(np.nextafter(0.0, -1.0))
     if step.base == "e":
         return [Ufunc("log", (zero,))]
@@ -165,6 +171,7 @@ def _log_plus(step: Any, column: str) -> list[Step]:
 
 
 def _power(step: Any, column: str) -> list[Step]:
+    """x to a power: whole ones as products, others by Box and Cox's function."""
     power = float(step.exp)
     whole = power == int(power) and power >= 1
 

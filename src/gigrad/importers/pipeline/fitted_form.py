@@ -50,6 +50,7 @@ def _narrow(frame: nw.DataFrame[Any], columns: Sequence[Column]) -> list[str]:
 
 
 def _array(rows: Rows, wide: bool = False) -> Any:
+    """The rows as scikit-learn would see them: an array, missing values as NaN, numbers in their own type."""
     table = rows.table
     if not isinstance(table, np.ndarray):
         frame = nw.from_native(table, eager_only=True)

@@ -30,6 +30,7 @@ _OTHER_NAMES = {"absolute": "abs"}
 
 
 def function_transformer(transformer: Any, table: Table) -> Table:
+    """A FunctionTransformer over a known ufunc, a function of one column, or a graph."""
     function = transformer.func
     if transformer.validate:
         table = table.then([Present()] * len(table), "FunctionTransformer")
@@ -126,6 +127,7 @@ class PowerLaw(Step):
 
 
 def power_transformer(transformer: Any, table: Table) -> Table:
+    """Yeo and Johnson's or Box and Cox's function of each column, standardised if it was fitted so."""
     own = _power_law(transformer)
     steps: Sequence[Step] = [PowerLaw(transformer.method, float(v), own) for v in transformer.lambdas_]
     out = table.then(steps, "PowerTransformer")

@@ -213,6 +213,7 @@ class _Move:
         return self.old in self._done and self._done[self.old] in topological(node)
 
     def _moved(self, node: Node) -> Node:
+        """A node that reads the raw columns in place of the transformed ones."""
         if node is self.old:
             return self.values.node(self.features)
         if isinstance(node, TreeEnsemble):
@@ -275,6 +276,7 @@ class _Move:
 
 
 def _witness(witness: Witness, move: _Move, prepare: Prepare) -> Witness:
+    """A model's witness, which is given the rows that the steps before it make."""
     node = move.node(witness.node)
     if witness.source is not None:
         return replace(witness, node=node, source=move.node(witness.source))

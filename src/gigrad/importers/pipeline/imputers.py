@@ -13,6 +13,7 @@ from .table import Blend, Block, Derived, Feature, Table
 
 
 def simple_imputer(imputer: Any, table: Table) -> Table:
+    """Fills by column, and indicators of missing values if they were fitted."""
     marker = _marker(imputer)
     steps: list[Step | None] = []
     kept: list[int] = []

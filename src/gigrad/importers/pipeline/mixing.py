@@ -15,6 +15,7 @@ from .table import Blend, Block, Constant, Feature, Table
 
 
 def pca(transformer: Any, table: Table) -> Table:
+    """Principal components, whitened if they were fitted so."""
     weight = np.asarray(transformer.components_, np.float64)
     if transformer.whiten:
         scale = np.sqrt(np.asarray(transformer.explained_variance_, np.float64))

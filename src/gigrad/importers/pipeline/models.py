@@ -59,6 +59,7 @@ def random_trees(model: Any, table: Table) -> Table:
 
 
 def _behind(model: Any, graph: Graph, node: Node, table: Table) -> Table:
+    """The outputs of a model as columns of the table."""
     if len(graph.columns) != len(table):
         raise UnsupportedModelError(
             f"{type(model).__name__} as a step reads {len(graph.columns)} of the {len(table)} columns that it was "

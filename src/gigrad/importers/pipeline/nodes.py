@@ -60,6 +60,7 @@ class Values:
         return Select(whole, tuple(np.argsort(order).tolist()))
 
     def _group(self, feature: Feature) -> object:
+        """Features with the same key become one node."""
         if isinstance(feature, Constant):
             return "constant"
         if isinstance(feature, Blend):
@@ -85,6 +86,7 @@ class Values:
         return self._stairs(derived) if one.flat else self._chain(derived)
 
     def _block(self, block: Block) -> Node:
+        """The node of a block: of a model's outputs, or built from its inputs."""
         if isinstance(block, ModelBlock):
             from .importer import moved  # circular: it uses this class
 
@@ -92,6 +94,7 @@ class Values:
         return block.build(self.node(block.inputs))
 
     def _lookup(self, features: Sequence[Derived]) -> Node:
+        """Numbers that stand for the labels of one column: all of them looked up at once."""
         column = self.columns[features[0].column]
         if column.labels is None:  # codes that the model reads directly
             return Select(self.source, tuple(f.column for f in features))

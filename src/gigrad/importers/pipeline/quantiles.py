@@ -23,6 +23,7 @@ _BOUND = 1e-7  # scikit-learn's BOUNDS_THRESHOLD: this close to an end counts as
 
 
 def quantile_transformer(transformer: Any, table: Table) -> Table:
+    """The rank of each number among the fitted quantiles, or its normal score."""
     if table.sparse:
         raise UnsupportedModelError(
             "QuantileTransformer leaves the zeros of a sparse matrix as they are, so it is not a function of the "

@@ -56,6 +56,7 @@ def looked_at(dropped: Sequence[Feature]) -> Iterator[Use]:
 
 
 def _mixed(feature: Blend, seen: set[int]) -> Iterator[Use]:
+    """The raw columns that a blend reads, each block once."""
     if id(feature.block) in seen:
         return
     seen.add(id(feature.block))
@@ -75,6 +76,7 @@ def raw_columns(names: Sequence[str], found: Sequence[Use]) -> tuple[Column, ...
 
 
 def _column(name: str, readers: Sequence[Use]) -> Column:
+    """A raw column as its readers need it: unused, a number or a category."""
     if not readers:
         return Column(name, kind="unused")
     direct = [u.column for u in readers if u.column and u.column.kind == "category" and not u.feature.steps]
@@ -103,6 +105,7 @@ def _sentinel(readers: Sequence[Use]) -> Column:
 
 
 def _taken_for_missing(step: Step | None) -> tuple[float | None, ComparedIn]:
+    """The number that a step takes for a missing value, and the precision it compares it in."""
     if isinstance(step, AsMissing):
         return step.value, "float64" if step.low == step.high else "float32"
     if isinstance(step, (Impute, Indicator)) and isinstance(step.marker, float):
@@ -133,6 +136,7 @@ def _as_the_model_reads_it(name: str, columns: Sequence[Column], readers: int) -
 
 
 def _category(name: str, readers: Sequence[Use]) -> Column:
+    """A category column with the labels that all its readers take."""
     labels: dict[Any, None] = {}
     for use in readers:
         read = [v for encode in _label_steps(use) for v in encode.labels]

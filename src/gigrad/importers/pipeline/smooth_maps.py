@@ -39,6 +39,7 @@ def skewed_chi2_sampler(transformer: Any, table: Table) -> Table:
 
 
 def _cosines(transformer: Any) -> Callable[[Node], Node]:
+    """Random Fourier features: scaled cosines of affine functions."""
     weight = np.asarray(transformer.random_weights_, np.float64).T
     offset = np.asarray(transformer.random_offset_, np.float64)
     size = np.sqrt(2.0 / len(offset)) * np.eye(len(offset))
@@ -75,6 +76,7 @@ def kernel_pca(transformer: Any, table: Table) -> Table:
 
 
 def _factor(transformer: Any, support: Any) -> Any:
+    """The kernel of a Nystroem transformer or polynomial map."""
     width = np.asarray(support).shape[1]
     gamma = getattr(transformer, "gamma_", transformer.gamma)
     degree, offset = transformer.degree, transformer.coef0
@@ -105,6 +107,7 @@ def birch(transformer: Any, table: Table) -> Table:
 
 
 def _distances(transformer: Any, centres: Any, table: Table) -> Table:
+    """The distances of rows from fitted centres."""
     points = np.asarray(centres, np.float64)
     count, size = points.shape
     each = np.tile(np.eye(size), (count, 1))
@@ -137,6 +140,7 @@ def tfidf(transformer: Any, table: Table) -> Table:
 
 
 def _normalized(transformer: Any, norm: str | None, weight: Array, table: Table) -> Table:
+    """Rows divided by their norm, after columns were weighted."""
     if norm == "max":
         raise UnsupportedModelError(
             f"{type(transformer).__name__}(norm='max') divides by the largest of several columns, with kinks where "

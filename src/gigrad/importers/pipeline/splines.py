@@ -18,6 +18,7 @@ Curves = Callable[[Node], PiecewisePolynomial]
 
 
 def spline_transformer(transformer: Any, table: Table) -> Table:
+    """The B-splines of each column as piecewise polynomials; of degree 0, as steps."""
     if transformer.degree == 0 and transformer.extrapolation in ("periodic", "constant"):
         why = "has steps without end" if transformer.extrapolation == "periodic" else "fails beyond its last knot"
         raise UnsupportedModelError(
@@ -42,6 +43,8 @@ def spline_transformer(transformer: Any, table: Table) -> Table:
 
 
 def _zero_where_missing(curves: Curves) -> Callable[[Node], Node]:
+    """The curves, times 0 where the column is missing."""
+
     def build(source: Node) -> Node:
         filled = curves(Fill(source, np.zeros(1)))
         return Product(filled, Affine(IsMissing(source), -np.ones((1, 1)), np.ones(1)))

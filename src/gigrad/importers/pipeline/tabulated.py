@@ -54,6 +54,7 @@ class ColumnCall:
         return found if len(found) == len(given) else None
 
     def _table(self, columns: dict[str, list[Any]], column: str) -> Any:
+        """The rows that the step is asked about, in the form that it was fitted on."""
         if self.named:
             frame = require("pandas", "frames").DataFrame(columns)
             if isinstance(self.usual[column], str):
@@ -85,6 +86,7 @@ def labels_tabulated(call: ColumnCall, column: str, labels: Sequence[Any], outpu
 
 
 def _step(labels: Sequence[Any], known: NDArray[Any], unknown: Any, missing: Any) -> Step:
+    """The step that maps each label as tabulated, to texts or to numbers."""
     if any(isinstance(v, str) for v in known.tolist()):
         passed = isinstance(unknown, str) and unknown in NEVER_SEEN
         return Relabel(tuple(labels), tuple(known.tolist()), None if passed else unknown, missing, passed)
@@ -158,6 +160,7 @@ def _mapping(encoder: Any, column: Any) -> Any:
 
 
 def _labels(encoder: Any, column: Any) -> list[Any]:
+    """The labels that an encoder knows for a column."""
     kept = [v for v in _mapping(encoder, column).index.tolist() if not are_missing([v])[0]]
     if not kept:
         raise UnsupportedModelError(f"{type(encoder).__name__} must have labels of {str(column)!r}; it has none.")

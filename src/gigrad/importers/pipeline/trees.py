@@ -57,6 +57,7 @@ class Splits:
         return len(self.edges)
 
     def goes_left(self, z: Array, which: NDArray[np.intp]) -> Bools:
+        """On which side of the splits `which` the values z lie."""
         answer: Bools = z <= self.edges.threshold[which]
         for one in np.unique(self.category_set[which]):
             if one >= 0:
@@ -159,6 +160,7 @@ def _answers(splits: Splits, place: Derived | Constant, columns: Sequence[Column
 
 
 def _of_labels(left: Bools, unknown: bool, missing: bool, column: Column) -> Answer:
+    """A split of labels: those that go another way than unknown ones, and where missing ones go."""
     if column.unknown != "other":
         unknown = bool(left.all())
     codes = np.nonzero(left != unknown)[0]

@@ -90,6 +90,7 @@ class Categories:
         return table[np.where(np.isnan(values), len(self.labels) + 1, index).astype(np.int64)]
 
     def best(self, sign: float) -> Any:
+        """The label with the most points (sign 1) or fewest (-1); None if it is a missing value."""
         size = np.array(self.points) * sign
         if not len(size):
             return None

@@ -117,6 +117,7 @@ def _children(element: Element, tag: str) -> list[Element]:
 
 
 def _child(element: Element, tag: str) -> Element:
+    """The only child with a tag."""
     found = _children(element, tag)
     if len(found) != 1:
         raise CorruptModelError(f"A {_tag(element)} must hold one {tag}; this one holds {len(found)}.")
@@ -124,6 +125,7 @@ def _child(element: Element, tag: str) -> Element:
 
 
 def _number(text: str | None, what: str) -> float:
+    """A finite number from an attribute."""
     try:
         number = float(text or "")
     except ValueError:
@@ -134,6 +136,7 @@ def _number(text: str | None, what: str) -> float:
 
 
 def _fields(root: Element, model: Element) -> dict[str, Field]:
+    """The fields that the model reads, with how it treats missing and invalid values."""
     usage = {e.get("name", ""): e for e in _children(_child(model, "MiningSchema"), "MiningField")}
     out: dict[str, Field] = {}
     for e in _children(_child(root, "DataDictionary"), "DataField"):
@@ -182,6 +185,7 @@ class _Predicate:
             )
 
     def _texts(self) -> list[str]:
+        """The values that the predicate compares with, as texts."""
         if self.kind == "SimplePredicate":
             return [] if self.operator.endswith("issing") else [self.element.get("value", "")]
         text = _child(self.element, "Array").text or ""
@@ -229,6 +233,7 @@ def _as(field: Field, text: str, what: str) -> float | str:
 
 
 def _characteristic(found: Element, what: str, fields: Mapping[str, Field]) -> tuple[Characteristic, str | None]:
+    """A characteristic with the points of its attributes, and its reason code."""
     attributes: list[tuple[_Predicate, float]] = []
     code = found.get("reasonCode")
     for e in _children(found, "Attribute"):
@@ -260,6 +265,7 @@ def _characteristic(found: Element, what: str, fields: Mapping[str, Field]) -> t
 def _numbers(
     field: Field, what: str, named: Sequence[Any], points_of: Callable[[Value], float | None], missing: float | None
 ) -> Characteristic:
+    """The points of a number, between the values that predicates name."""
     breaks = tuple(sorted(set(named)))
     found = []
     for x in representatives(breaks):
@@ -276,6 +282,7 @@ def _numbers(
 def _categories(
     field: Field, what: str, named: Sequence[Any], points_of: Callable[[Value], float | None], missing: float | None
 ) -> Characteristic:
+    """The points of each label, and of labels that no predicate names."""
     labels = list(dict.fromkeys((*field.declared, *named)))
     points = {label: points_of(label) for label in labels}
     if field.declared and any(label not in field.declared for label in labels):

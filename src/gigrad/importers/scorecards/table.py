@@ -73,6 +73,7 @@ def read_table(table: Any) -> Scorecard:
 
 
 def _card(rows: Iterable[tuple[Any, ...]], label: str) -> Scorecard:
+    """A scorecard from rows of column, bin and points; a row without a bin may hold the base points."""
     base = 0.0
     by_name: dict[str, list[tuple[str, float]]] = {}
     for name, bin_, points in rows:
@@ -95,6 +96,7 @@ def _nothing(value: Any) -> bool:
 
 
 def _points(name: str, bin_: str, points: Any) -> float:
+    """The points of a bin."""
     try:
         number = float(points)
     except (TypeError, ValueError):
@@ -119,6 +121,7 @@ class _Interval:
 
 
 def _interval(text: str) -> _Interval | None:
+    """An interval from a text such as "[1, 5)" or "<= 3"; None if it is neither."""
     if (found := _INTERVAL.fullmatch(text)) is not None:
         low, high = float(found[2]), float(found[3])
         return _Interval(text, low, high, found[1] == "[", found[4] == "]")
@@ -135,6 +138,7 @@ def _number(text: str) -> float | None:
 
 
 def _characteristic(name: str, bins: Sequence[tuple[str, float]]) -> Characteristic:
+    """A column of the card: intervals of numbers or labels, and points of missing and other values."""
     apart: dict[str, float] = {}
     intervals: list[tuple[_Interval, float]] = []
     labels: dict[str, float] = {}
@@ -157,6 +161,7 @@ def _characteristic(name: str, bins: Sequence[tuple[str, float]]) -> Characteris
 
 
 def _categories(name: str, labels: Mapping[str, float], apart: Mapping[str, float]) -> Categories:
+    """The points of labels, which are numbers if all of them look like numbers."""
     numbers = {text: _number(text) for text in labels}
     as_numbers = bool(labels) and all(v is not None for v in numbers.values())
     known = tuple(numbers.values()) if as_numbers else tuple(labels)

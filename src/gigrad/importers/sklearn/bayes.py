@@ -113,6 +113,7 @@ def _against_first(layer: Layer) -> Layer:
 
 
 def _classifier(model: Any, source: Input, margin: Node, scale: LayerScale, method: str | None) -> Graph:
+    """A classifier with a margin for each class, or one of two."""
     score = Elementwise(margin, "sigmoid") if margin.width == 1 else Softmax(margin)
     witnesses = [held(score, OwnPrediction(model, "predict_proba", positive=True), label_of(model), scale)]
     if method is not None:

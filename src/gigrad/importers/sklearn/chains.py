@@ -37,6 +37,7 @@ def import_chain(model: Any) -> Graph:
 
 
 def _rows(model: Any) -> Graph:
+    """The graph whose outputs are the columns themselves, which members of a chain read."""
     source = Input(model.n_features_in_)
     columns = number_columns(model)
     names = tuple(c.name for c in columns)

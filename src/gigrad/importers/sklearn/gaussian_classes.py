@@ -64,6 +64,7 @@ def _probability(one: Any, source: Input) -> Node:
 
 
 def _expansion(kernel: Any, source: Input, support: Any, weight: Any) -> Node:
+    """The sum over training rows that a Gaussian process's latent function is."""
     parts = [
         KernelMachine(source, support, amount * weight, np.zeros(len(weight)), factors)
         for amount, factors in gp_terms(kernel, support.shape[1])

@@ -78,6 +78,7 @@ class _OwnHistPrediction(OwnPrediction):
     """The estimator's own prediction, for rows with the labels of its categories if it has any."""
 
     def data(self, rows: Rows) -> Any:
+        """The rows in the form that the model was fitted on."""
         columns, _ = _columns(self.model)
         if not has_labels(columns):
             return rows.matrix

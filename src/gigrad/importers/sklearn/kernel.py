@@ -146,6 +146,7 @@ def gp_terms(kernel: Any, width: int) -> list[tuple[float, tuple[Factor, ...]]]:
 
 
 def _gp_power(kernel: Any, width: int) -> list[tuple[float, tuple[Factor, ...]]]:
+    """A kernel raised to a whole power, multiplied out into terms."""
     exponent, inner = kernel.exponent, gp_terms(kernel.kernel, width)
     if exponent != int(exponent) or exponent < 1 or exponent > 6:
         raise UnsupportedModelError(f"Kernels raised to whole powers up to 6 can be imported; got {exponent}.")
@@ -156,6 +157,7 @@ def _gp_power(kernel: Any, width: int) -> list[tuple[float, tuple[Factor, ...]]]
 
 
 def _gp_factor(kernel: Any, width: int) -> Factor:
+    """The factor of a kernel without parts."""
     name = type(kernel).__name__
     if name == "DotProduct":
         return Factor("linear", np.ones(width), float(kernel.sigma_0) ** 2)
@@ -210,5 +212,6 @@ def _graph(
     machines: tuple[KernelMachine, ...],
     no_score: str = "",
 ) -> Graph:
+    """The graph of kernel machines with the model's own prediction as the witness."""
     own = held(node, predict, label_of(model), KernelScale(machines))
     return estimator_graph(model, source, node, node, names, own, no_score=no_score)

@@ -104,6 +104,7 @@ def _layer(coef: Any, intercept: Any) -> Layer:
 
 
 def _link_of(model: Any) -> str:
+    """The name of the link from a linear classifier's margin to its probability."""
     binary = len(model.classes_) == 2
     kind = {cls.__name__ for cls in type(model).__mro__}
     if "LinearDiscriminantAnalysis" in kind:
@@ -128,6 +129,7 @@ def _logistic_link(model: Any, binary: bool) -> str:
 
 
 def _with_link(margin: Node, link: str) -> Node:
+    """The score for a margin under a link named by `_link_of`."""
     if link == "sigmoid":
         return Elementwise(margin, "sigmoid")
     if link == "doubled":  # the softmax of -margin and margin

@@ -108,6 +108,7 @@ class _Outputs:
 
     @classmethod
     def of(cls, model: Any, classifier: bool) -> _Outputs:
+        """The outputs of a forest: targets or classes, of two classes the second."""
         targets = int(model.n_outputs_)
         if not classifier:
             return cls(False, tuple((t, 0) for t in range(targets)), plain_outputs(targets))
@@ -126,6 +127,7 @@ class _Outputs:
         return np.stack([value[:, target, which] for target, which in self.parts], axis=1)
 
     def own(self, model: Any) -> Any:
+        """The model's own prediction of these outputs."""
         if not self.classifier:
             return OwnPrediction(model, "predict")
         if all(target == 0 for target, _ in self.parts):
@@ -268,6 +270,7 @@ class _FromStart:
     model: Any
 
     def raw(self, rows: Rows) -> Array:
+        """The margin of boosted trees that start from a model of their own."""
         from sklearn.ensemble._gb import _init_raw_predictions
 
         model = self.model

@@ -50,6 +50,7 @@ def import_alone(model: Any) -> Graph:
 
 
 def _witnesses(read: Pipeline) -> list[Witness]:
+    """The pipeline's own columns of scores, which the graph must reproduce."""
     graph, model = read.graph, read.stages[-1]
     stages = tuple(s.made for s in read.stages)
     classifies = "probabilityCol" in model.params
@@ -66,6 +67,7 @@ def _witnesses(read: Pipeline) -> list[Witness]:
 
 
 def _held(node: Node, own: _Own, read: Pipeline) -> Witness:
+    """One of these witnesses, with the rounding of the library that computes it."""
     unit = SINGLE if "XGB" in read.stages[-1].kind else DOUBLE
     scale = NodeScale(read.graph.input, node)
     units = scale.units * unit / DOUBLE
@@ -106,6 +108,7 @@ class _Own:
         return values[:, -1:] if self.width == 1 else values
 
     def _schema(self) -> Any:
+        """The types of the table's columns for Spark."""
         types = require("pyspark.sql.types", "spark")
         text = [any(isinstance(v, str) for v in c.labels or ()) for c in self.columns]
         kinds = [types.StringType() if t else types.DoubleType() for t in text]

@@ -84,6 +84,7 @@ def one_hot_encoder(stage: Stage, place: int, cells: Sequence[Cells], reading: R
 
 
 def vector_indexer(stage: Stage, place: int, cells: Sequence[Cells], reading: Reading) -> Cells:
+    """The columns of a vector, of which some are codes of few values."""
     out: list[Derived] = []
     for i, cell in enumerate(cells[0]):
         known: dict[float, float] | None = stage.data["categoryMaps"].get(i)

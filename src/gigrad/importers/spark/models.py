@@ -34,6 +34,7 @@ class Read:
 def _graph(
     stage: Stage, source: Input, score: Node, margin: Node, classes: Sequence[str] | None, missing: bool
 ) -> Graph:
+    """The graph of a model with the names of its classes."""
     names = plain_outputs(score.width) if classes is None else class_outputs(list(classes))
     total = 1.0 if margin is score else 0.0
     opposite = None if classes is None else class_left_out(list(classes), 1.0, total)
@@ -125,6 +126,7 @@ def _tree(nodes: Nodes, values: Array, width: int, outputs: int) -> Tree:
 
 
 def _nominal(trees: Sequence[Nodes]) -> dict[int, int]:
+    """The columns that trees test as categories, with the largest number of these."""
     out: dict[int, int] = {}
     for split in _splits(trees):
         categories = int(split["numCategories"])
@@ -162,6 +164,7 @@ def generalized_linear_regression(stage: Stage, classes: Sequence[str]) -> Read:
 
 
 def _linear(stage: Stage) -> Affine:
+    """The linear score of the features and, if the model was fitted with one, an offset column."""
     weight = np.asarray(stage.data["coefficients"], np.float64)[None, :]
     if stage.params.get("offsetCol"):
         weight = np.append(weight, [[1.0]], axis=1)  # the offset is the last input

@@ -92,6 +92,7 @@ def _require_columnwise(stages: Sequence[Stage]) -> None:
 
 
 def _refusal(stage: Stage) -> str:
+    """Why a stage is not supported."""
     return (
         f"The stage {stage.name} of this Spark pipeline is not supported. Supported are "
         f"{', '.join(sorted(map(fitted_as, TRANSFORMERS)))}. Apply it before the pipeline, so that "
@@ -135,6 +136,7 @@ class _Walk:
         return (Derived(self.raw.setdefault(name, len(self.raw))),)
 
     def _made(self, k: int, place: int, inputs: Sequence[str], name: str) -> Cells:
+        """The columns that stage `k` makes under one of its output names, each computed once."""
         stage = self.stages[k]
         if stage.kind in MODELS:
             raise UnsupportedModelError(
@@ -160,6 +162,7 @@ def _read_by(model: Stage) -> list[str]:
 
 
 def _require_width(read: Read, walk: _Walk, model: Stage) -> None:
+    """Refuse a model that does not read as many numbers as the stages before it make."""
     if len(walk.features) == len(read.graph.columns):
         return
     vector = str(model.params.get("featuresCol"))
@@ -231,6 +234,7 @@ def _column(column: Column, feature: Derived, nominal: bool) -> Column:
 
 
 def _within(column: Column, bounds: tuple[float, float] | None) -> Column:
+    """A column whose values must lie within bounds."""
     if bounds is None:
         return column
     low, high = bounds

@@ -74,6 +74,7 @@ def stages_of(model: Any) -> list[Stage]:
 
 
 def _flat(model: Any) -> Iterator[Any]:
+    """The fitted stages, of inner pipelines and of the best model of a search as well."""
     name = type(model).__name__
     if name in ("CrossValidatorModel", "TrainValidationSplitModel"):
         yield from _flat(model.bestModel)
@@ -116,6 +117,7 @@ def _category_maps(made: Any) -> dict[str, Any]:
 
 
 def _ensemble(made: Any) -> dict[str, Any]:
+    """What a live model of trees has: its nodes, weights and numbers of features and classes."""
     java = made._java_obj
     single = not hasattr(made, "treeWeights")
     trees = [java] if single else list(java.trees())

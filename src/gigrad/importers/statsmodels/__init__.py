@@ -62,6 +62,7 @@ def _matrix(model: Any) -> Design:
 
 
 def _weight(kind: str, params: Array, width: int) -> Array:
+    """The weights of the linear score, a row for each output."""
     if kind == "MNLogit":  # the first class is the baseline
         return np.concatenate([np.zeros((1, width)), params.T])
     if kind in ("NegativeBinomial", "NegativeBinomialP"):
@@ -72,6 +73,7 @@ def _weight(kind: str, params: Array, width: int) -> Array:
 
 
 def _link(kind: str, model: Any) -> Callable[[Node], Node]:
+    """The function from linear score to prediction."""
     if kind in _LINEAR:
         return lambda m: m
     if kind == "GLM":
@@ -116,6 +118,7 @@ def _inverse(link: Any) -> Callable[[Node], Node]:
 
 
 def _outputs(kind: str, model: Any, width: int) -> tuple[tuple[str, ...], Opposite | None]:
+    """The names of the outputs, and the class that is left out where only one of two is scored."""
     if kind in ("Logit", "Probit"):
         return class_outputs([0, 1]), class_left_out([0, 1], 1.0, 0.0)
     if kind == "MNLogit":

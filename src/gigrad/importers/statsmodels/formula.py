@@ -70,6 +70,7 @@ class _Read:
         return found
 
     def design(self) -> Design:
+        """The columns of the design matrix, computed from raw columns."""
         columns = tuple(
             Column(n, "category", self.labels[n], missing=False, unknown="refuse")
             if n in self.labels
@@ -98,6 +99,7 @@ class _Read:
         return out
 
     def _factor(self, factor: Any, contrast: Any) -> Node:
+        """A factor of a formula: the coded levels of a category, or a formula of numbers."""
         tree = self.trees[factor]
         if contrast is not None:
             name = _category(tree, factor.code)
@@ -126,6 +128,7 @@ class _Read:
         raise _refused(code)
 
     def _joined(self, left: ast.expr, operator: ast.operator, right: ast.expr, code: str) -> Node:
+        """Two expressions joined by an operator; constants are folded into an affine node."""
         a, b = _constant(left), _constant(right)
         match operator:
             case ast.Add() | ast.Sub():
@@ -152,6 +155,7 @@ class _Read:
 
 
 def _parsed(code: str) -> ast.expr:
+    """The syntax tree of a factor."""
     try:
         return ast.parse(code, mode="eval").body
     except (SyntaxError, RecursionError):
@@ -159,6 +163,7 @@ def _parsed(code: str) -> ast.expr:
 
 
 def _refused(code: str) -> UnsupportedModelError:
+    """The error for a factor that is not supported."""
     return UnsupportedModelError(
         f"The factor {code!r} of the formula is not supported; supported are columns, C(column), I(...), sums, "
         f"products, quotients and whole powers of them, and {', '.join(f'np.{n}' for n in _FUNCTIONS)}. Compute it as "
@@ -167,6 +172,7 @@ def _refused(code: str) -> UnsupportedModelError:
 
 
 def _function(tree: ast.expr) -> str:
+    """The name of a function, of NumPy's too; empty for anything else."""
     match tree:
         case ast.Name(id=name):
             return name
@@ -195,6 +201,7 @@ def _category(tree: ast.expr, code: str) -> str:
 
 
 def _constant(tree: ast.expr) -> float | None:
+    """The number that an expression is; None if it is none."""
     match tree:
         case ast.Constant(value=bool()):
             return None

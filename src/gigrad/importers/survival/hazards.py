@@ -26,6 +26,7 @@ MARGIN = ("log partial hazard",)
 
 
 def checked(times: Any, hazard: Any, label: str) -> tuple[Array, Array]:
+    """The times and the baseline hazard at each, as finite arrays."""
     at, y = np.asarray(times, np.float64), np.asarray(hazard, np.float64)
     if not len(at) or at.shape != y.shape or not (np.isfinite(at).all() and np.isfinite(y).all()):
         raise UnsupportedModelError(f"The baseline of this {label} must have a finite hazard at each of its times.")

@@ -67,6 +67,7 @@ def import_boosting(model: Any) -> Graph:
 
 
 def _boosted(model: Any, source: Input, margin: Node, units: float) -> Graph:
+    """Boosted trees: a survival function under Cox's loss, else the time itself."""
     if type(model._loss).__name__ == "CoxPH":
         return _proportional(model, source, margin, model._baseline_model, units)
     score = Elementwise(margin, "exp")  # the time itself
@@ -134,6 +135,7 @@ def _graph(
     model: Any, source: Input, score: Node, margin: Node, names: tuple[str, ...], margins: tuple[str, ...],
     witnesses: tuple[Witness, ...], times: Array | None,
 ) -> Graph:  # fmt: skip
+    """The graph of a survival model, whose outputs may be times."""
     return Graph(
         number_columns(model), source, score, margin, names, margins, witnesses, named=names_of(model) is not None,
         label=label_of(model), times=None if times is None else Times(tuple(times.tolist()), "step"),

@@ -140,6 +140,7 @@ def _sizes(module: Any, most: int = 4) -> list[int]:
 
 
 def _takes(module: Any, width: int) -> bool:
+    """Whether a module runs on rows of this width."""
     try:
         TorchValue(module, type(module).__name__)(np.zeros((2, width)))
     except (RuntimeError, ValueError, IndexError) as error:
@@ -150,6 +151,7 @@ def _takes(module: Any, width: int) -> bool:
 
 
 def _flat(module: Any) -> Iterator[Any]:
+    """The layers of nested plain Sequentials, in order; any other module as one."""
     import torch
 
     if type(module) is torch.nn.Sequential and is_plain(module):
@@ -182,6 +184,7 @@ class _Build:
             self._call(layer)
 
     def linear(self, weight: Array, bias: Array) -> None:
+        """Append a linear layer; a scaling before it is folded in, and one after it may be."""
         if self._open is not None and self._open[0].ndim == 1:
             scale, shift = self._open
             weight, bias = weight * scale, bias + weight @ shift
@@ -190,6 +193,7 @@ class _Build:
         self._open = (weight, bias)
 
     def scale(self, scale: Array, shift: Array) -> None:
+        """Append a scaling by column, folded into the linear layer before it."""
         if self._open is None:
             self._open = (scale, shift)
             return
@@ -204,6 +208,7 @@ class _Build:
         self.node = make(self.flushed())
 
     def flushed(self) -> Node:
+        """The node so far, with the linear layer that was kept open for scalings."""
         if self._open is not None:
             weight, bias = self._open
             layer = (weight if weight.ndim == 2 else np.diag(weight)), bias
@@ -212,6 +217,7 @@ class _Build:
         return self.node
 
     def _call(self, layer: Any) -> None:
+        """Append a layer without a node: it is called with torch's own gradient, with others like it beside it."""
         import torch
 
         source = self.flushed()
@@ -258,6 +264,8 @@ _Add = Callable[[_Build, Any], bool]
 
 
 def _elementwise(name: str, parameter: str = "") -> _Add:
+    """A builder of layers that apply a function to each number, with one attribute as its parameter."""
+
     def add(build: _Build, layer: Any) -> bool:
         build.put(lambda n: Elementwise(n, name, float(getattr(layer, parameter)) if parameter else 0.0))
         return True
@@ -270,6 +278,7 @@ def _nothing(build: _Build, layer: Any) -> bool:
 
 
 def _linear(build: _Build, layer: Any) -> bool:
+    """Append a Linear layer."""
     if layer.in_features != build.width:
         raise InputError(f"A Linear layer must have {build.width} inputs here; it has {layer.in_features}.")
     weight = layer.weight.numpy()
@@ -278,6 +287,7 @@ def _linear(build: _Build, layer: Any) -> bool:
 
 
 def _batch_norm(build: _Build, layer: Any) -> bool:
+    """Append a BatchNorm1d with running statistics: a scaling."""
     if layer.running_mean is None:  # it uses the batch's own mean even in eval mode
         raise UnsupportedModelError(
             "A BatchNorm1d must have running statistics, since otherwise every row depends on the others of its batch; "
@@ -309,6 +319,7 @@ def _normalized(centered: bool) -> _Add:
 
 
 def _softplus(build: _Build, layer: Any) -> bool:
+    """softplus(beta x) / beta."""
     build.times(float(layer.beta))
     build.put(lambda n: Elementwise(n, "softplus"))
     build.times(1.0 / float(layer.beta))
@@ -316,6 +327,7 @@ def _softplus(build: _Build, layer: Any) -> bool:
 
 
 def _log_sigmoid(build: _Build, layer: Any) -> bool:
+    """-softplus(-x)"""
     build.times(-1.0)
     build.put(lambda n: Elementwise(n, "softplus"))
     build.times(-1.0)

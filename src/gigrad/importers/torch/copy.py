@@ -50,6 +50,7 @@ def _computed(module: Any) -> dict[int, Any]:
 
 
 def _refuse_what_has_no_double(module: Any) -> None:
+    """Refuse modules that cannot be copied to float64: lazy, quantised, or compiled ones."""
     import torch
 
     name = type(module).__name__
