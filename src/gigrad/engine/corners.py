@@ -145,13 +145,13 @@ class FunctionGame:
         self.order, self.strong = np.arange(players), 0
 
     def tables(self) -> Iterator[Array]:
-        """As in `Game`."""
+        """Scores of all coalitions in order, in blocks (n, outputs)."""
         for first in range(0, 2**self.players, limits.GAME_BLOCK):
             place = np.arange(first, min(first + limits.GAME_BLOCK, 2**self.players))
             yield self.values((place[:, None] >> np.arange(self.players)) & 1 == 1)
 
     def set_order(self, order: Ints, strong: int) -> None:
-        """As in `Game`."""
+        """Set the order of the players by strength: the first `strong` are enumerated from now on."""
         self.order, self.strong = order, strong
 
     def follow(self, joins: Ints) -> tuple[Array, list[Array]]:
@@ -161,7 +161,7 @@ class FunctionGame:
         return values, []
 
     def shares(self) -> Array:
-        """As in `Game`."""
+        """No control variates: nothing about the function is known."""
         return np.zeros((self.players, 0))
 
 

@@ -97,7 +97,8 @@ def _walked(
 ) -> Iterator[Part]:
     """Any term, computed as a whole by the mixed engine."""
     from . import mixed  # half of the engine, not imported for trees alone
-    from .mixed.large_games import LargeCorner, sample_rows
+    from .mixed.corner_samples import sample_rows
+    from .mixed.large_games import LargeCorner
 
     roles, large = mixed.plan(term, source, settings), list[LargeCorner]()
     total = np.zeros((1, _players(source, settings), term.width))

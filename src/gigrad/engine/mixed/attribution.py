@@ -20,8 +20,9 @@ from .. import limits
 from ..paths import WHOLE, Block, Bools, Chosen, Paths
 from ..roles import KeptRoles, Roles
 from ..settings import Credits, Settings
+from .corner_samples import sample_rows
 from .jumps import EndValues
-from .large_games import LargeCorner, sample_rows
+from .large_games import LargeCorner
 from .loosely import first_intervals, walk_loosely
 from .program import with_narrow_curves
 from .retries import improve

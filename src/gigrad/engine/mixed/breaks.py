@@ -69,6 +69,7 @@ class _Points:
         return np.arange(self.count - len(panel), self.count)
 
     def _add(self, panel: Ints, time: Array) -> None:
+        """Evaluate at some times and append the results to the tables, which grow by doubling."""
         value, parts = curves_at(self.patch, panel, time)
         speed = parts.sum(axis=2)
         new = {"time": time, "value": value, "speed": speed, "parts": parts.reshape(len(time), -1)}

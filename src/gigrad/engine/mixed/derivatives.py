@@ -63,6 +63,7 @@ class DerivativeErrors:
 
     @classmethod
     def of(cls, slopes: Slopes, edges: Slopes, roles: Roles) -> DerivativeErrors:
+        """The errors of an interpolation from inner nodes, as seen at the ends, and their estimated rest."""
         inner, outer = (np.concatenate([v for _, v in s.by_joint(roles)], axis=2) for s in (slopes, edges))
         n = inner.shape[1]
         to_coefficients = gauss(n).to_coefficients

@@ -66,6 +66,7 @@ class Integral:
         return self.moments
 
     def _first(self) -> Segments:
+        """The initial segments: between corners, and cut where the head's inputs may turn."""
         segments = self._bumps(Segments.of(self.patch, self.corners))
         if not self.roles.head_levels:
             return segments
@@ -110,6 +111,7 @@ class Integral:
         np.maximum.at(self.tallest, settled.segments.panel, tall)
 
     def _corners(self, settled: SmoothSegments) -> None:
+        """Keep the scores at the ends of segments that are corners, and the joints there where they are shared."""
         segments, sides = settled.segments, self.sides
         at = np.nonzero(segments.left >= 0)[0]
         sides.after[segments.left[at]] = settled.first[at]

@@ -186,6 +186,7 @@ class Lines:
             self._evaluate(node)
 
     def _evaluate(self, node: Node) -> None:
+        """The values of a node at the edges of its level's pieces, and of its inputs at their middles if needed."""
         level = self.level[node]
         inputs = [self._lifted(p, level) for p in node.parents]
         self.values[node] = node.forward(*inputs)
@@ -230,6 +231,7 @@ class Lines:
         return kernels.bend_rows(coarse, grid.at, grid.part, grid.time, hinges.point, hinges.bend, hinges.unit, rows)
 
     def _cut(self, level: int, piece: Ints, part: Array) -> int:
+        """Cut pieces of a level at `part` of each; returns the number of the new, finest level."""
         grid = self.grids[level]
         time = grid.time[grid.left[piece]]
         time = time + part * (grid.time[grid.left[piece] + 1] - time)

@@ -114,6 +114,7 @@ class PanelCurves:
         return first, last
 
     def _part(self, panel: Ints, time: Array) -> tuple[Ints, Array]:
+        """For each time the first edge of its piece, and the time as a share of the piece."""
         grid = self.lines.grid
         left = grid.left[self.panels.piece[panel]]
         start = grid.time[left]
@@ -180,6 +181,7 @@ class PanelCurves:
         return np.asarray(np.matmul(self.rule.derivative, self.coefficients) * self.scale[:, None, None])
 
     def _head_lines(self, panel: Ints, time: Array) -> dict[Node, Array]:
+        """The lines that the head reads, at times on panels."""
         if not self.roles.head_lines:
             return {}
         left, part = self._part(panel, time)

@@ -96,6 +96,7 @@ def pulled(patch: PanelCurves, curve: Node, column: int, weight: Array) -> tuple
 
 
 def _parts(patch: PanelCurves, gradient: dict[Node, Array]) -> SpeedParts:
+    """The parts of the score's speed by column; where lines have kinks, bounds on them."""
     order, panels = patch.rule.size, patch.panels
     if patch.lines.straight:
         flat = {n: v.reshape(len(panels) * order, -1) for n, v in gradient.items()}
