@@ -75,7 +75,7 @@ if TYPE_CHECKING:  # for editors and type checkers; a test compares it with the 
     from .importers.scorecards import Scorecard as Scorecard
     from .references import Reference as Reference
 
-# where each public name lives; a name that is its own home is a module
+# the module of each public name; a name that is its own module is one
 _HOMES = {
     "AccuracyError": "errors",
     "AccuracyWarning": "errors",

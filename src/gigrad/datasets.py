@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ._common.optional import require
 
 PROTECTED = ("personal_status_and_sex", "foreign_worker", "age")
-"""Sex, marital status, nationality and age must not decide about credit: no model of the pages ever sees them."""
+"""Sex, marital status, nationality and age must not decide about credit: no model of the pages is given them."""
 
 
 def german_credit(*, protected: bool = False) -> tuple[Any, NDArray[np.int64]]:
@@ -23,7 +23,7 @@ def german_credit(*, protected: bool = False) -> tuple[Any, NDArray[np.int64]]:
     ----------
     protected : bool
         Whether to keep the three columns on which a lender must not base a decision (`personal_status_and_sex`,
-        `foreign_worker` and `age`), say to compare groups that the model does not know of.
+        `foreign_worker` and `age`), say to compare groups that are not inputs of the model.
 
     Returns
     -------

@@ -34,7 +34,7 @@ class Lender:
     model: Any
     past: Any  # applicants the model was trained on
     new: Any  # applicants of today
-    women: Any  # which of today's applicants are women; the model does not know
+    women: Any  # which of today's applicants are women; not an input of the model
 
     @cached_property
     def cutoff(self) -> float:
@@ -180,7 +180,7 @@ def shake_reasons(lender: Lender, applicant: Any, ecdf: gig.SmoothedECDF, refere
 
 
 def compare_groups(lender: Lender) -> None:
-    """Why women score differently from men although the model does not know who is who."""
+    """Why women score differently from men although sex is not an input of the model."""
     gap = gig.explain_gap(lender.model, lender.new[lender.women], lender.new[~lender.women], groups=GROUPS)
     heading("6  A fairness review asks: why do women and men differ?")
     print(textwrap.indent("\n".join(str(gap).splitlines()[:6]), "  "))

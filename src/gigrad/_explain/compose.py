@@ -42,8 +42,8 @@ def stack(models: Sequence[Any], head: Any, *, passthrough: bool = False, output
         Reads the models' columns in the order of the list. Weights are numbers, one for each column (or a row of them
         for each output), and are used as they are.
     passthrough : bool
-        Whether the head also reads x, after the scores: by name where the head knows names, else all of the models'
-        columns, in the order in which the models first name them.
+        Whether the head also reads x, after the scores: by name where the head has column names, else all columns of
+        the models, in the order in which the models first name them.
     output : None or "margin"
         What each model gives to the head: the number it itself gives, or its raw score.
 

@@ -228,7 +228,7 @@ class Explainer:
         return replace(e, paths=found, reference_parts=kept or None)
 
     def _merged(self, population: Population, scores: Array) -> Population:
-        """The same paths with references that the model does not tell apart as one: flags and categories recur."""
+        """The same paths, with references that are equal for the model merged: flags and categories recur."""
         if self._distinct is None:
             return population
         first, weights = self._distinct

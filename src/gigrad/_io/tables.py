@@ -236,7 +236,7 @@ def _type_of(dtype: np.dtype[Any]) -> TableType:
 
 
 def _read_frame(frame: nw.DataFrame[Any], graph: Graph, what: str) -> Rows:
-    """Rows of a data frame: its columns by name where the model knows names, else by position."""
+    """Rows of a data frame: its columns by name where the model has names, else by position."""
     columns, given = graph.columns, frame.columns
     names = [c.name for c in columns]
     if graph.named and names != given:

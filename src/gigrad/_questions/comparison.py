@@ -107,7 +107,7 @@ def compare(
     Parameters
     ----------
     champion, challenger : fitted models or Graphs
-        Columns are matched by name where the models know names; each may read columns that the other does not.
+        Columns are matched by name where the models have column names; each may read columns that the other does not.
     X : table, (n, p)
     reference : table or Reference
         Against whom both are explained. A Reference with scores of either model, say the approved, must run in the

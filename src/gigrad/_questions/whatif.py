@@ -279,7 +279,7 @@ def _one_row(explainer: Explainer, row: Any) -> Rows:
 
 
 def _cutoff(explainer: Explainer, cutoff: float | None, higher_is_better: bool | None) -> tuple[float, bool]:
-    """The cutoff and whether higher is better: as given, or as the reference knows them."""
+    """The cutoff and whether higher is better: as given, or as recorded in the reference."""
     facts = explainer.provenance["reference"]
     better = agreed_direction(facts, higher_is_better)
     if cutoff is None:

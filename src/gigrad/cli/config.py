@@ -174,7 +174,7 @@ def _text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        # JSON's escapes are TOML's too; DEL is the one character that only TOML wants escaped.
+        # JSON's escapes are TOML's too; DEL is the one character that is escaped in TOML alone.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(_text(v) for v in value)}]"

@@ -68,7 +68,7 @@ def _ledger(path: Path) -> None:
 
 
 def _unfinished(path: Path) -> None:
-    """Say how far an interrupted run came."""
+    """Say how much of an interrupted run is done."""
     whole = (path / MANIFEST).read_bytes().splitlines(keepends=True)
     lines = [json.loads(line) for line in whole if line.endswith(b"\n")]  # incomplete lines are ignored
     parts = [line["part"] for line in lines if "part" in line]

@@ -1,4 +1,4 @@
-"""Rows that trees do not tell apart: on the same side of every split, in columns that change at once."""
+"""Rows that are equal for trees: on the same side of every split, in columns that change at once."""
 
 from __future__ import annotations
 

@@ -352,7 +352,7 @@ QUOTA_ERRORS = 4.0
 """Standard errors that the target is taken for; the bound has six or more, but most corners vary less than they may."""
 
 LINK_PILOT_GROUPS = 3.0
-"""Groups of orders of a corner in the pilot, at least: one more tells how many it needs."""
+"""Groups of orders of a corner in the pilot, at least: their spread determines how many it needs."""
 
 MERGED_SHARE = 0.75
 """Equal starts are merged if at most this share of them is distinct. On tables with an amount or an income hardly any

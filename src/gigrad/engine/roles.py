@@ -6,7 +6,7 @@
 
 Lines move piecewise linearly, curves smoothly in between kinks; neither depends on a tree, so neither is evaluated
 at every jump. Trees over the raw rows jump at times that the kernel lists, and steps change only there. The head joins
-both and is the only part that sees every segment between two jumps.
+both and is the only part that is evaluated on every segment between two jumps.
 """
 
 from __future__ import annotations

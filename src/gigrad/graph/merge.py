@@ -1,8 +1,8 @@
 """Several models over one shared table: the union of their columns, each model reading its own.
 
-Columns are matched by name where models know names, by position elsewhere:
+Columns are matched by name where models have column names, by position elsewhere:
 
-- models that know names: the union, in the order in which the models first name them;
+- models with column names: the union, in the order in which the models first name them;
 - models that do not (a torch net, a model fitted on an array) beside those that do: by position, so all that know names
   must name the same columns in the same order;
 - no names at all: by position, the same number of columns in each.

@@ -27,7 +27,7 @@ CornerLeaves = _native.CornerLeaves
 `variables()` are those that matter to the trees there, `coefficients` is what a table costs beside its size. First
 `set_players(variables)` names the players, some of whom may matter elsewhere. Then `table(bits, part)` gives the scores
 of all coalitions of the first `bits` players, (2^bits, outputs), with those of the others that are in `part`; parts are
-asked for in order. `shares()` is Shapley's value of the trees' sum, (players, outputs). For sampled orders
+requested in order. `shares()` is Shapley's value of the trees' sum, (players, outputs). For sampled orders
 `set_order(order, strong)` lists the players by strength; `follow(joins)` then gives, for orders (n, weak) of the weak
 players, numbered by their places after the strong ones, the scores of all coalitions of the strong with none, one, ...
 all of the others: (n, weak + 1, 2^strong, outputs).

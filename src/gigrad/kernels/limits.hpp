@@ -170,7 +170,7 @@ constexpr size_t STRONG_OF_ONE_MARGIN = 6;
 // leaves share these, and each is met only once in an order, while a leaf is added and removed. WeakCubic has the
 // largest effect if all are expanded.
 constexpr uint32_t TAKEN_APART = 6;
-// The most groups of orders that the evidence of one may ask for: it may have been an outlier.
+// The most groups of orders that are drawn on the evidence of one: it may have been an outlier.
 constexpr double MOST_GROUPS = 96.0;
 // Safety factor of that estimate: it has one degree of freedom, and few groups have a wide bound.
 constexpr double GROUP_CAUTION = 6.0;

@@ -70,7 +70,7 @@ def heatmap(
     _score_above(ax, drawn, said, len(labels))
     _sizes_beside(ax, np.append(sizes[shown], [sizes[gathered].sum()] if len(gathered) else []))
     _legend(ax, shades, f"credit for {style.score_name(e)}")
-    if own:  # the layout engine knows the position of a title of inset axes only after a first draw
+    if own:  # the position of a title of inset axes is known only after a first draw
         ax.figure.draw_without_rendering()
     return ax
 

@@ -148,7 +148,7 @@ def _near(thresholds: Array, rng: np.random.Generator, each: int) -> list[Any]:
 
 
 def _some_categories(column: Column, X: Any, position: int, rng: np.random.Generator, each: int) -> list[Any]:
-    """Codes or labels of a category column, and one that it does not know."""
+    """Codes or labels of a category column, and one that the model was not trained on."""
     if column.labels is None:
         return [float(code) for code in (0, 1, 2, 31, 32, 10**6)]
     known = list(column.labels) if column.known_as == "label" else _present(X, position, column.name)

@@ -41,7 +41,7 @@ def looked_up_labels(layer: Layer, value: Value, walk: Walk) -> tuple[Value, int
 
 
 def _vocabulary(layer: Layer) -> list[Any]:
-    """The labels that a look-up layer knows."""
+    """The labels of a look-up layer."""
     found = layer.config.get("vocabulary")
     if isinstance(found, Mapping):  # a list of NumPy numbers in Keras's serialisation
         found = found.get("config", {}).get("value")

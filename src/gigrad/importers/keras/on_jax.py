@@ -1,6 +1,6 @@
 """Programs of Keras on JAX: jaxprs, traced as the model computes and evaluated with float64 in place of shorter floats.
 
-JAX has float64 while it is switched on, in this thread alone (`jax.enable_x64`); Keras on JAX never asks for it, and
+JAX has float64 while it is switched on, in this thread alone (`jax.enable_x64`); Keras on JAX never switches it on, and
 casts what it is given. So Keras is traced as it is, by `jax.make_jaxpr`, and the operations of the jaxpr are applied
 to float64 numbers, one by one, inside `jax.jit`. The pullback is a jaxpr of its own: `jax.vjp` resolves the rules of
 functions with gradients of their own.

@@ -101,7 +101,7 @@ def capper(step: Any, table: Table) -> Table:
 
 
 def encoder(step: Any, table: Table) -> Table:
-    """Labels as numbers or dummies, by asking the step about each label."""
+    """Labels as numbers or dummies, by calling the step on each label."""
     _refuse(step)
     names = _names(step, table)
     labels = {str(c): [v for v in known if not are_missing([v])[0]] for c, known in step.encoder_dict_.items()}
@@ -122,7 +122,7 @@ def encoder(step: Any, table: Table) -> Table:
 
 
 def discretiser(step: Any, table: Table) -> Table:
-    """Numbers as bins, by asking the step about a number of each."""
+    """Numbers as bins, by calling the step on a number of each."""
     names = _names(step, table)
     if getattr(step, "return_boundaries", False) or getattr(step, "bin_output", "") == "boundaries":
         raise UnsupportedModelError(

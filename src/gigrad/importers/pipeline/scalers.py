@@ -27,7 +27,7 @@ def max_abs_scaler(scaler: Any, table: Table) -> Table:
 
 
 def min_max_scaler(scaler: Any, table: Table) -> Table:
-    """Columns scaled to an interval, and limited to it if asked."""
+    """Columns scaled to an interval, and limited to it with `clip`."""
     steps: list[Step | None] = [
         Linear(times=float(s), plus=float(m)) for s, m in zip(scaler.scale_, scaler.min_, strict=True)
     ]

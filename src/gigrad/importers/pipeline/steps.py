@@ -1,7 +1,7 @@
 """Steps: the effect of a fitted transformer on ONE column, evaluated in its own arithmetic, in monotone pieces.
 
 A step maps numbers to numbers. Those that read labels (encoders, imputers) also take object arrays, in which NaN is a
-missing value and `UNKNOWN` a label that no encoder of the column knows.
+missing value and `UNKNOWN` a label that no encoder of the column was fitted on.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class ColumnCall:
         return found if len(found) == len(given) else None
 
     def _table(self, columns: dict[str, list[Any]], column: str) -> Any:
-        """The rows that the step is asked about, in the form that it was fitted on."""
+        """The rows that the step is called on, in the form that it was fitted on."""
         if self.named:
             frame = require("pandas", "frames").DataFrame(columns)
             if isinstance(self.usual[column], str):
@@ -160,7 +160,7 @@ def _mapping(encoder: Any, column: Any) -> Any:
 
 
 def _labels(encoder: Any, column: Any) -> list[Any]:
-    """The labels that an encoder knows for a column."""
+    """The labels of a column that an encoder was fitted on."""
     kept = [v for v in _mapping(encoder, column).index.tolist() if not are_missing([v])[0]]
     if not kept:
         raise UnsupportedModelError(f"{type(encoder).__name__} must have labels of {str(column)!r}; it has none.")

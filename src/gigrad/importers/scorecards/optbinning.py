@@ -41,7 +41,7 @@ def _points(table: Any, name: str) -> NDArray[np.float64]:
 
 
 def _characteristic(name: str, binned: Any, points: NDArray[np.float64]) -> Characteristic:
-    """The points of a binned column, by asking it for the bin of a value of each."""
+    """The points of a binned column, by computing the bin of a value of each."""
 
     def bins_of(values: Sequence[Any], dtype: Any) -> NDArray[np.int64]:
         given = np.empty(len(values), dtype)

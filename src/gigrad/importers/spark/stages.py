@@ -134,7 +134,7 @@ def _nodes(trees: Sequence[Any]) -> list[Nodes]:
     """
     from pyspark import SparkContext
 
-    jvm: Any = SparkContext._active_spark_context._jvm  # the context that the model lives in
+    jvm: Any = SparkContext._active_spark_context._jvm  # the Spark context of the model
     jackson = jvm.com.fasterxml.jackson
     mapper = jackson.databind.ObjectMapper()
     accessor, visible = jackson.annotation.PropertyAccessor, getattr(jackson.annotation, "JsonAutoDetect$Visibility")

@@ -10,7 +10,7 @@ namespace {
 class CornerLanes {
 public:
     static constexpr size_t N = 4;
-    // The compiler's own vectors: it knows how many of the machine's each takes.
+    // The compiler's own vectors, which it maps to as many of the machine's as each takes.
     typedef double Numbers __attribute__((vector_size(8 * N)));
     typedef int64_t Truths __attribute__((vector_size(8 * N)));  // -1 or 0
 

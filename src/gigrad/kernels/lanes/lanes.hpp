@@ -41,10 +41,10 @@ struct LaneColumn {
     const double* sorted;  // the distinct values in the block's rows, in order
     int32_t n_sorted;
     const int16_t* last_left;      // by split: the last place in `sorted` that goes left; null: to be searched for
-    const int16_t* start_rank[2];  // place of each start's value in `sorted`; NaN as the side [missing_left] wants
+    const int16_t* start_rank[2];  // place of each start's value in `sorted`; NaN on the side [missing_left]
     const int16_t* end_rank[2];    // the same of ends; null where ends are shared
     const int16_t* jumps;          // -1 for lanes that change at one half; null when there is none
-    const float* inverse;          // CODE_UNIT / (e - s), by row, in the order Isa::times wants
+    const float* inverse;          // CODE_UNIT / (e - s), by row, in the order that Isa::times takes
     const double* ends;            // by lane; null where ends are shared
 };
 

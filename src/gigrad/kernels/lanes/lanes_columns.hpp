@@ -184,7 +184,7 @@ private:
         return moves ? static_cast<float>(inverse) : 0.0f;
     }
 
-    // Four lanes of the first half of a vector, then four of the second: the order Isa::times wants.
+    // Four lanes of the first half of a vector, then four of the second: the order that Isa::times takes.
     void write_inverses(const float* natural, float* to) const {
         const size_t half = lanes_ / 2;
         for (size_t v = 0; v < padded(); v += lanes_)

@@ -148,7 +148,7 @@ public:
         return std::max(count, static_cast<size_t>(needed));
     }
 
-    // Coalitions that a group of orders asks for.
+    // The coalitions of a group of orders.
     size_t asked() const { return 4 * (rank_.size() + 1) << strong_; }
 
     // `count` groups of orders from `seed`.
