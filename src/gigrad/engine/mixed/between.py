@@ -209,7 +209,7 @@ def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: 
     path = inputs.path(panels)
     allowed = totals.floor(inputs, path, _heights(plan.roles, patch, order))
     if plan.roles.head:
-        head = Head(plan.roles, patch, inputs.states, inputs.constants, plan.table)
+        head = Head.of(plan.roles, patch, inputs.states, inputs.constants, plan.table)
         if (
             head.narrow is None
             and len(panels) > 1

@@ -23,17 +23,33 @@ from .segments import Crossings, Cuts, Segments, SmoothSegments
 from .table import ScoreSeries, Table, TabulatedPart
 
 
+@dataclass(frozen=True, eq=False)
 class Head:
-    """The head of a model on one patch of panels, with the trees' states known."""
+    """The head of a model on one patch of panels, with the trees' states known.
 
-    def __init__(
-        self, roles: Roles, patch: PanelCurves, states: dict[Node, Array], constants: Array, table: Table | None
-    ) -> None:
-        self.roles, self.patch, self.states = roles, patch, states
-        self.narrow = None if table is None else TabulatedHead.of(table, patch, states)
-        # the head's inputs from trees and steps in every state, (states, columns); a table contains them already
-        self.constants = constants if self.narrow is None else np.zeros((0, 0))
-        self.unsure = patch.unsure.copy()
+    Attributes
+    ----------
+    states : dict of (states, width)
+        The outputs of trees and steps between corners.
+    constants : (states, columns)
+        The same concatenated, as inputs of the head; empty if a table contains them.
+    narrow : TabulatedHead, optional
+        The table that replaces most of the head.
+    """
+
+    roles: Roles
+    patch: PanelCurves
+    states: dict[Node, Array]
+    constants: Array
+    narrow: TabulatedHead | None
+
+    @classmethod
+    def of(
+        cls, roles: Roles, patch: PanelCurves, states: dict[Node, Array], constants: Array, table: Table | None
+    ) -> Head:
+        """The head, from a table if there is one for these panels."""
+        narrow = None if table is None else TabulatedHead.of(table, patch, states)
+        return cls(roles, patch, states, constants if narrow is None else np.zeros((0, 0)), narrow)
 
     def program(self) -> HeadProgram | None:
         """The head as a program of the native core, if the core implements all of its nodes."""
@@ -106,11 +122,11 @@ class Head:
 
     # ------------------------------------------------------------ kinks and thresholds inside segments
 
-    def turns(self, segments: Segments) -> tuple[Ints, Array]:
+    def turns(self, segments: Segments) -> tuple[Ints, Array, Ints]:
         """Segments on which a node may cross a level twice, and the time of the extremum in between, sorted by time.
 
-        A parabola through both ends and the middle decides. Very short segments are assumed to have no extremum. Panels
-        whose curves are not known well enough to decide are marked in `unsure`.
+        A parabola through both ends and the middle decides. Very short segments are assumed to have no extremum. The
+        third result are panels whose curves are not known well enough to decide.
         """
         long = (segments.high - segments.low) > limits.TURNING_SHARE * self.patch.panels.length[segments.panel]
         index = np.nonzero(long)[0]
@@ -121,11 +137,12 @@ class Head:
         doubts = self.patch.split(self.patch.doubt[some.panel], {})
         off = self.at(nodes, some.panel, some.state, times[1], held, doubts) if doubts else middle
         found: list[tuple[Ints, Array]] = [(np.zeros(0, np.int64), np.zeros(0))]
+        unsure = [np.zeros(0, np.int64)]
         for levels in self.roles.head_levels:
             a, b, c = (values[levels.node] for values in (first, middle, last))
             bend = a - 2.0 * b + c
             least, most = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)
-            self.unsure[some.panel[may_pass(levels, least, most, np.abs(off[levels.node] - b))]] = True
+            unsure.append(some.panel[may_pass(levels, least, most, np.abs(off[levels.node] - b))])
             with np.errstate(divide="ignore", invalid="ignore"):
                 turn, depth = 0.5 * (a - c) / bend, np.square(c - a) / (8.0 * bend)
             inside = np.abs(turn) < 1.0  # in the segment's own coordinate
@@ -139,7 +156,7 @@ class Head:
         segment, time = segment[order], time[order]
         fresh = np.ones(len(order), np.bool_)
         fresh[1:] = (segment[1:] != segment[:-1]) | (np.diff(time) > limits.SHORTEST_SEGMENT)
-        return segment[fresh], time[fresh]
+        return segment[fresh], time[fresh], np.concatenate(unsure)
 
     def settle(self, segments: Segments, crossings: Crossings) -> Iterator[SmoothSegments]:
         """The segments cut at every kink and threshold of the head, with the score at both ends."""

@@ -19,32 +19,46 @@ from .derivatives import EDGES, DerivativeErrors, NodeValues, Slopes
 from .games import CornerScores
 from .head import Head
 from .jumps import Corners
-from .moments import Moments
+from .moments import Moments, PanelIntegrals
 from .native import native_moments, up_to_nodes
 from .segments import Crossings, Segments, SmoothSegments
 
 
-class Integral:
-    """The integration of one patch."""
+def integrated(head: Head, corners: Corners, sides: CornerScores, allowed: Array, settings: Settings) -> PanelIntegrals:
+    """A head integrated over its patch, by the native core if that implements all of its nodes.
 
-    def __init__(self, head: Head, corners: Corners, sides: CornerScores, allowed: Array, settings: Settings) -> None:
+    The scores beside the corners of the patch are written to `sides`.
+    """
+    # Between its kinks a head that is piecewise linear has one slope, which a single node gives.
+    steady = np.inf if head.roles.steady_head else 5.0 * settings.tol**0.5
+    lengths = (steady, max(steady, 0.6 * settings.tol**0.25), max(steady, 2.0 * settings.tol**0.125))
+    program = head.program() if settings.native else None
+    if program is not None:
+        return native_moments(head, program, corners, sides, allowed, lengths, settings)
+    return Integral(head, corners, sides, allowed, lengths, settings).run()
+
+
+class Integral:
+    """The integration of one patch in Python: sums that grow segment by segment."""
+
+    def __init__(
+        self,
+        head: Head,
+        corners: Corners,
+        sides: CornerScores,
+        allowed: Array,
+        lengths: tuple[float, ...],
+        settings: Settings,
+    ) -> None:
         self.head, self.corners, self.sides, self.allowed, self.settings = head, corners, sides, allowed, settings
         self.roles, self.patch = head.roles, head.patch
         self.moments = Moments.zero(head)
+        self.lengths = lengths  # of segments, for one, two and four nodes
         self.tallest = np.zeros_like(allowed)  # the largest |score| seen on each panel
-        # Between its kinks a head that is piecewise linear has one slope, which a single node gives.
-        steady = np.inf if self.roles.steady_head else 5.0 * settings.tol**0.5
-        self.lengths = (steady, max(steady, 0.6 * settings.tol**0.25), max(steady, 2.0 * settings.tol**0.125))
+        self.unsure = self.patch.unsure.copy()
 
-    def run(self) -> Moments:
+    def run(self) -> PanelIntegrals:
         """All moments of the patch; the sides of its corners are written to `sides`."""
-        program = self.head.program() if self.settings.native else None
-        if program is not None:
-            found = native_moments(
-                self.head, program, self.corners, self.sides, self.allowed, self.lengths, self.settings
-            )
-            self.tallest = found.tallest
-            return found.moments
         crossings, kept = Crossings(), list[SmoothSegments]()
         segments = self._first()
         most = limits.SEGMENT_GROWTH * (len(segments) + len(self.patch.panels))
@@ -63,7 +77,7 @@ class Integral:
                 break
         if crossings.time:
             share_out(self.head, crossings, kept, self.moments, self.settings)
-        return self.moments
+        return PanelIntegrals(self.moments, self.tallest, self.unsure)
 
     def _first(self) -> Segments:
         """The initial segments: between corners, and cut where the head's inputs may turn."""
@@ -80,7 +94,8 @@ class Integral:
         time = segments.low[cut] + (segments.high - segments.low)[cut] * step / parts[cut]
         if len(cut):
             segments = segments.cut(cut, time, np.full(len(cut), -1), only=False)
-        cut, time = self.head.turns(segments)
+        cut, time, unsure = self.head.turns(segments)
+        self.unsure[unsure] = True
         return segments.cut(cut, time, np.full(len(cut), -1), only=False) if len(cut) else segments
 
     def _bumps(self, segments: Segments) -> Segments:

@@ -10,11 +10,20 @@ import numpy as np
 from ... import kernels
 from ...graph import Array, Node
 from .. import limits
-from ..paths import Ints
+from ..paths import Bools, Ints
 
 if TYPE_CHECKING:
     from .head import Head
     from .segments import Segments
+
+
+@dataclass(frozen=True, eq=False)
+class PanelIntegrals:
+    """A head integrated over the panels of a patch: moments, the largest |score| (panels, k), and unsure panels."""
+
+    moments: Moments
+    tallest: Array
+    unsure: Bools
 
 
 @dataclass(frozen=True, eq=False)

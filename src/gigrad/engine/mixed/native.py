@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -15,16 +14,8 @@ from ..settings import Settings
 from .games import CornerScores
 from .head import Head
 from .jumps import Corners
-from .moments import Moments
+from .moments import Moments, PanelIntegrals
 from .program import HeadProgram
-
-
-@dataclass(frozen=True, eq=False)
-class NativeMoments:
-    """The moments of a patch, and the largest |score| seen on each of its panels, (panels, k)."""
-
-    moments: Moments
-    tallest: Array
 
 
 def native_moments(
@@ -35,8 +26,8 @@ def native_moments(
     allowed: Array,
     lengths: tuple[float, ...],
     settings: Settings,
-) -> NativeMoments:
-    """All moments of a patch; writes the score beside its corners to `sides`, uncertain panels to `head.unsure`."""
+) -> PanelIntegrals:
+    """All moments of a patch; writes the score beside its corners to `sides`."""
     roles, patch, panels = head.roles, head.patch, head.patch.panels
     grid, head_lines = patch.lines.grid, roles.head_lines
     left = grid.left[panels.piece]
@@ -53,7 +44,6 @@ def native_moments(
         segment_rules(patch.rule.size + 2), np.array(lengths), table, sides.before, sides.after,
         kernels.threads(settings.n_threads),
     )  # fmt: skip
-    head.unsure |= found.unsure.astype(np.bool_)
     place, first = sides.place[found.corner], 0
     doubts = patch.split(patch.doubt[found.panel], {})
     for node in roles.joints:
@@ -64,7 +54,7 @@ def native_moments(
     edges = np.cumsum([0, *(n.width for n in head_lines)])
     by_line = {n: found.lines[:, a:b] for n, a, b in zip(head_lines, edges[:-1], edges[1:], strict=True)}
     moments = Moments(found.curves, by_line, found.lost, found.wander, found.sway, found.off)
-    return NativeMoments(moments, found.tallest)
+    return PanelIntegrals(moments, found.tallest, patch.unsure | found.unsure.astype(np.bool_))
 
 
 @cache

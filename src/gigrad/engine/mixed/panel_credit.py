@@ -13,7 +13,7 @@ from ..quadrature import tails
 from ..settings import Settings
 from .games import CornerScores
 from .head import Head
-from .integrate import Integral
+from .integrate import integrated
 from .jumps import Corners
 from .line_parts import LineParts
 from .losses import ErrorTerms
@@ -61,11 +61,10 @@ def credit_by_head(
     head: Head, corners: Corners, sides: CornerScores, line_parts: LineParts, allowed: Array, settings: Settings
 ) -> PanelCredit:
     """The credit of panels if a head reads lines and curves. The score beside their corners is written to `sides`."""
-    integral = Integral(head, corners, sides, allowed, settings)
-    moments = integral.run()
-    sums, error, losses = _from_moments(head.patch, line_parts, moments)
-    lost = limits.CAUTION * losses.of(moments)
-    return PanelCredit(sums, limits.CAUTION * error, lost, losses.moved, integral.tallest, head.unsure)
+    found = integrated(head, corners, sides, allowed, settings)
+    sums, error, losses = _from_moments(head.patch, line_parts, found.moments)
+    lost = limits.CAUTION * losses.of(found.moments)
+    return PanelCredit(sums, limits.CAUTION * error, lost, losses.moved, found.tallest, found.unsure)
 
 
 def _from_moments(
