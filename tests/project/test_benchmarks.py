@@ -54,6 +54,14 @@ def test_the_benchmark_of_constants_runs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_benchmark_of_native_constants_runs(tmp_path: Path) -> None:
+    command: list[str | Path] = [sys.executable, BENCHMARKS / "kernel_limits.py", "--quick", "--folder", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "| `BLOCK` | 1024 |" in (tmp_path / "kernel_limits.md").read_text()
+
+
+@pytest.mark.slow
 def test_the_benchmarks_of_corners_run(tmp_path: Path) -> None:
     command: list[str | Path] = [sys.executable, BENCHMARKS / "corners.py", "--quick", "--folder", tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
