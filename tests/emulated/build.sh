@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by arm.sh and windows.sh, from the root of the repository: programs of tests/native, for another system and for this one.
 kernels=src/gigrad/kernels
 flags="-std=c++17 -O3 -ffp-contract=off -Wall -Wextra -Wno-psabi -pthread -I$kernels"
@@ -12,6 +13,7 @@ build() { # FOLDER COMPILER PROGRAM DEFINITION [WALK FLAGS]...
     while [ $# -gt 0 ]; do
         objects+=("$folder/$1.o")
         if [ ! "$folder/$1.o" -nt "$kernels/lanes/simd_$1.cpp" ] || [ -n "$(find $kernels -newer "$folder/$1.o" -name '*.hpp')" ]; then
+            # shellcheck disable=SC2086  # flags are several words
             $compiler $2 -c "$kernels/lanes/simd_$1.cpp" -o "$folder/$1.o"
         fi
         shift 2
