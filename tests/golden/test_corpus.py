@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from node_cases import KINDS, kinds_in
 
 import gigrad as gig
 from gigrad import portable
@@ -39,6 +40,12 @@ def without_new_fields(now: Any, before: Any) -> Any:
 
 def test_the_corpus_is_there() -> None:
     assert {"margin", "probability", "rank", "mixed", "catboost"} <= {path.name for path in CASES}
+
+
+def test_every_node_function_and_kernel_is_in_a_file() -> None:
+    """Else a file with it could become unreadable, or give other credits, without a test that fails."""
+    held = {kind for path in CASES for kind in kinds_in(archive.read(path.with_suffix(".gig"))[0]["nodes"])}
+    assert KINDS - held == set(), "add it as tests/golden/README.md says"
 
 
 @pytest.mark.parametrize("case", CASES, ids=NAMES)

@@ -1,8 +1,10 @@
-"""Writes the golden corpus of a release: python tests/golden/write_corpus.py, once, before it is tagged.
+"""Writes the golden corpus of a release: PYTHONPATH=tests/helpers python tests/golden/write_corpus.py, before it
+is tagged.
 
 Every case is an explainer (NAME.gig), rows and what they were credited with (NAME.json), and a ledger of reasons
 (NAME.jsonl), in a folder named after the version of the `.gig` format. Later test runs replay them (test_corpus.py), so
 a file here is never written anew: numbers that change on purpose get a folder of their own and a line in the changelog.
+Models that the folder lacks are added, and in nodes-VERSION every kind of node that no file of it has.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from node_cases import KINDS, graph_of, kinds_in
 
 import gigrad as gig
 from gigrad.portable import archive
@@ -92,11 +95,23 @@ def write(name: str, model: Any, options: dict[str, Any], reference: pd.DataFram
         found.write_audit(FOLDER / f"{name}.jsonl")
 
 
+def write_missing_nodes() -> None:
+    """One more case with the kinds of nodes that no file has, if there are any."""
+    held = {kind for path in FOLDER.glob("*.gig") for kind in kinds_in(archive.read(path)[0]["nodes"])}
+    if held >= KINDS:
+        return
+    rng = np.random.default_rng(4)
+    rows = pd.DataFrame(rng.uniform(0.1, 0.9, (10, 3)).round(2), columns=["a", "b", "c"])
+    rows["label"] = rng.integers(0, 3, len(rows)).astype(float)
+    rows.loc[4, "a"] = rows.loc[5, "b"] = rows.loc[6, "label"] = np.nan
+    write("nodes-" + gig.__version__.replace(".", "-"), graph_of(KINDS - held), {"tol": 1e-9}, rows[:4], rows[4:])
+
+
 if __name__ == "__main__":
-    if FOLDER.exists():
-        raise SystemExit(f"{FOLDER} exists: what was promised is not written anew.")
-    FOLDER.mkdir()
+    FOLDER.mkdir(exist_ok=True)
     train = table(1, 400)
     y = bad(train, 2)
     for name, (model, options) in models(train, y).items():
-        write(name, model, options, train[y == 0].head(15), table(3, 6))
+        if not (FOLDER / f"{name}.gig").exists():
+            write(name, model, options, train[y == 0].head(15), table(3, 6))
+    write_missing_nodes()
