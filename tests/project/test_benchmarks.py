@@ -14,11 +14,16 @@ import pytest
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
-@pytest.mark.slow
-def test_the_tree_benchmarks_run_and_competitors_agree(tmp_path: Path) -> None:
-    command: list[str | Path] = [sys.executable, BENCHMARKS / "run.py", "--quick", "--folder", tmp_path]
+def run(folder: Path, program: str, *options: str) -> None:
+    """Run a benchmark on small sizes, with its results in `folder`."""
+    command: list[str | Path] = [sys.executable, BENCHMARKS / program, *(options or ["--quick"]), "--folder", folder]
     done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_the_tree_benchmarks_run_and_competitors_agree(tmp_path: Path) -> None:
+    run(tmp_path, "run.py")
     record = json.loads((tmp_path / "trees.json").read_text())
     assert len(record["lines"]) >= 10
     for line in record["lines"]:
@@ -37,9 +42,7 @@ def test_the_tree_benchmarks_run_and_competitors_agree(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_mixed_benchmarks_run(tmp_path: Path) -> None:
-    command: list[str | Path] = [sys.executable, BENCHMARKS / "mixed.py", "--quick", "--folder", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(tmp_path, "mixed.py")
     record = json.loads((tmp_path / "mixed.json").read_text())
     for line in record["joined"]:
         assert float(line[1]) < float(line[2]), line
@@ -47,25 +50,29 @@ def test_the_mixed_benchmarks_run(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_benchmark_of_constants_runs(tmp_path: Path) -> None:
-    command: list[str | Path] = [sys.executable, BENCHMARKS / "limits.py", "--quick", "--folder", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(tmp_path, "limits.py")
     assert "| `TABLE_WIDTH` | 64 | off |" in (tmp_path / "limits.md").read_text()
 
 
 @pytest.mark.slow
 def test_the_benchmark_of_native_constants_runs(tmp_path: Path) -> None:
-    command: list[str | Path] = [sys.executable, BENCHMARKS / "kernel_limits.py", "--quick", "--folder", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(tmp_path, "kernel_limits.py")
     assert "| `BLOCK` | 1024 |" in (tmp_path / "kernel_limits.md").read_text()
 
 
 @pytest.mark.slow
+def test_the_benchmark_of_constants_of_accuracy_runs(tmp_path: Path) -> None:
+    run(tmp_path, "accuracy_limits.py")
+    lines = [line.split(" | ") for line in (tmp_path / "accuracy_limits.md").read_text().splitlines()]
+    (usual,) = (line for line in lines if line[0] == "| as they are")
+    assert float(usual[4]) < 1.0
+    assert usual[5] == "0"  # rows in which `error` did not hold
+    assert sum(line[0] == "| `SUM_ROUNDING`" for line in lines) == 2
+
+
+@pytest.mark.slow
 def test_the_benchmarks_of_corners_run(tmp_path: Path) -> None:
-    command: list[str | Path] = [sys.executable, BENCHMARKS / "corners.py", "--quick", "--folder", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(tmp_path, "corners.py")
     record = json.loads((tmp_path / "corners.json").read_text())
     assert len(record["curve"]) == 20
     assert all(line["error"] < 0.1 for line in record["stacks"])
@@ -73,9 +80,7 @@ def test_the_benchmarks_of_corners_run(tmp_path: Path) -> None:
 
 
 def test_the_benchmark_of_settling_runs(tmp_path: Path) -> None:
-    command: list[str | Path] = [sys.executable, BENCHMARKS / "settling.py", "--quick", "--folder", tmp_path]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    run(tmp_path, "settling.py")
     (line,) = json.loads((tmp_path / "settling.json").read_text())["lines"]
     assert line["references"] < 500
     assert line["wrong"] == 0
@@ -85,10 +90,8 @@ def test_the_benchmark_of_settling_runs(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_benchmark_of_the_service_runs(tmp_path: Path) -> None:
     """A few hundred requests, every answer compared; memory is watched in the long run that results/ has."""
-    for more in (["--quick"], ["--soak", "200"]):
-        command: list[str | Path] = [sys.executable, BENCHMARKS / "serve.py", *more, "--folder", tmp_path]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=BENCHMARKS, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+    run(tmp_path, "serve.py")
+    run(tmp_path, "serve.py", "--soak", "200")
     record = json.loads((tmp_path / "serve.json").read_text())
     assert {line["clients"] for line in record["latencies"]} == {1, 4, 16}
     assert (record["soak"]["requests"], record["soak"]["wrong"]) == (200, 0)

@@ -1,6 +1,6 @@
 // Every constant of the native core that could have another value, by the folder that uses it. Those of speed give the
-// same credits to 1e-12 at any value; `time` is the ratio of the time at half and at twice the value to that at the value
-// (benchmarks/kernel_limits.py). The codes of formats (crossing times in `lanes/lanes.hpp` and `sweep/sweep.hpp`, lanes of
+// same credits to 1e-12 at any value; they were measured at half and at twice of it (benchmarks/kernel_limits.py). Those
+// of accuracy were measured beside the definition (benchmarks/accuracy_limits.py). The codes of formats (crossing times in `lanes/lanes.hpp` and `sweep/sweep.hpp`, lanes of
 // a processor, coefficients of functions) are not choices and stand beside what they encode.
 #pragma once
 
@@ -32,21 +32,21 @@ namespace gigrad {
 // computed in float64.
 constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
 // Errors below this share of their terms are rounding: 16 units of float64.
-constexpr double ROUNDING = 16.0 * 2.220446049250313e-16;
+GIGRAD_LIMIT(double, ROUNDING, 16.0 * 2.220446049250313e-16);
 // The rounding of a coefficient of a corner's game, relative to its terms: of up to 50 leaves.
-constexpr double TERM_ROUNDING = 1e-14;
+GIGRAD_LIMIT(double, TERM_ROUNDING, 1e-14);
 // A level closer than this to an end of a bracket, relative to the values there, counts as not passed inside of it.
-constexpr double LEVEL_MARGIN = 1e-12;
+GIGRAD_LIMIT(double, LEVEL_MARGIN, 1e-12);
 // A kink closer than this to an end of its piece, as a share of the piece, or to the kink before it, is ignored.
-constexpr double CLOSEST_KINKS = 1e-13;
+GIGRAD_LIMIT(double, CLOSEST_KINKS, 1e-13);
 // Segments shorter than this in time are not divided any more.
-constexpr double SHORTEST_SEGMENT = 1e-14;
+GIGRAD_LIMIT(double, SHORTEST_SEGMENT, 1e-14);
 // Rounding errors above this share of the allowed error are avoided, where a chord would cancel.
-constexpr double SEEN_NOISE = 2.5e-4;
+GIGRAD_LIMIT(double, SEEN_NOISE, 2.5e-4);
 // Segments that are a smaller part of their panel than this are not searched for extrema.
-constexpr double TURNING_SHARE = 1.0 / 64.0;
+GIGRAD_LIMIT(double, TURNING_SHARE, 1.0 / 64.0);
 // Parts of a whole path in which a head that reads lines alone, and is not linear in them, is searched for kinks.
-constexpr double FIRST_PARTS = 8.0;
+GIGRAD_LIMIT(double, FIRST_PARTS, 8.0);
 
 // ---- Work: what is tried before its loss is counted in the error, or the call is refused
 

@@ -1,0 +1,126 @@
+"""What other values of the constants of accuracy cost, and whether `error` still holds with them.
+
+    python accuracy_limits.py [--quick]
+
+Every number of the section "Accuracy" of `engine/limits.py` and of `kernels/limits.hpp` is set to a smaller and to a
+larger value: half and twice where it is a factor or a share, a tenth and ten times where it is a rounding error. With
+each of them random compositions (`tests/properties/compositions.py`) are explained at three tolerances and compared
+with the brute-force definition, which is computed once. The native core is built once more, so that it reads its
+constants from the environment (GIGRAD_TUNED); each value has a process of its own. Results go to
+results/accuracy_limits.md.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from composition_outcomes import ROOT, Outcome
+from run import HERE, machine, options_on_one_thread
+
+from gigrad.engine import limits
+
+CASES, QUICK_CASES = 300, 6
+FACTOR, EDGE = 2.0, 10.0
+ROUNDING_BELOW = 1e-5  # constants below this are rounding errors: half of one shows nothing
+
+
+def constants() -> dict[str, float]:
+    """The numbers that accuracy depends on, of the engine and of the native core."""
+    text = Path(limits.__file__).read_text().split("# Accuracy:")[1].split("# Speed:")[0]
+    names = re.findall(r"^([A-Z_]+) = ", text, re.MULTILINE)
+    used = {name: float(getattr(limits, name)) for name in names if isinstance(getattr(limits, name), float)}
+    native = (ROOT / "src/gigrad/kernels/limits.hpp").read_text().split("---- Numbers")[1].split("----")[0]
+    for name, value in re.findall(r"GIGRAD_LIMIT\(double, (\w+), (.+)\);", native):
+        used.setdefault(name, float(eval(value, {})))
+    return used
+
+
+def others(value: float) -> tuple[float, float]:
+    """A smaller and a larger value."""
+    by = EDGE if value < ROUNDING_BELOW else FACTOR
+    return value / by, value * by
+
+
+def tuned(folder: Path, quick: bool) -> Path:
+    """A Python whose gigrad reads native constants from the environment; in a quick run this one, which does not."""
+    if quick:
+        return Path(sys.executable)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    python = folder / "bin/python"
+    here = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = subprocess.run([python, "-c", here], check=True, capture_output=True, text=True).stdout.strip()
+    paths = [p for p in sys.path if p.endswith("site-packages")]
+    (Path(site) / "shared.pth").write_text("\n".join(paths) + "\n")
+    flags = ["--no-build-isolation", "--no-deps", "-C", "cmake.define.CMAKE_CXX_FLAGS=-DGIGRAD_TUNED"]
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "-q", *flags, f"-Cbuild-dir={folder}/native"]
+    subprocess.run([*install, ROOT], check=True)
+    return python
+
+
+def measured(python: Path, file: Path, cases: int, **constant: float) -> Outcome:
+    """What is found with a constant of another value, or with all as they are."""
+    call = f"import composition_outcomes as c; c.in_this_process(c.Path({str(file)!r}), {cases})"
+    env = {**os.environ, **{name: repr(value) for name, value in constant.items()}}
+    done = subprocess.run([python, "-c", call], env=env, check=True, stdout=subprocess.PIPE, text=True, cwd=HERE)
+    return Outcome(**json.loads(done.stdout.splitlines()[-1]))
+
+
+def rows(python: Path, file: Path, cases: int, quick: bool) -> Iterator[list[str]]:
+    """A line of the table for each constant and value."""
+    measured(python, file, cases)  # writes the file
+    usual = measured(python, file, cases)
+    yield ["as they are", "", "", "", f"{usual.worst:.2g}", str(usual.above), str(usual.warned), "1"]
+    used = constants()
+    for name in list(used)[: 1 if quick else None]:
+        for value in others(used[name]):
+            found = measured(python, file, cases, **{name: value})
+            changed = sum(a != b for a, b in zip(found.values, usual.values, strict=True))
+            slower = f"{found.seconds / usual.seconds:.2f}" if changed else ""
+            yield [
+                f"`{name}`", f"{used[name]:.3g}", f"{value:.3g}", str(changed), f"{found.worst:.2g}", str(found.above),
+                str(found.warned), slower,
+            ]  # fmt: skip
+
+
+def write(folder: Path, lines: list[list[str]], cases: int) -> None:
+    facts = machine()
+    text = [
+        f"What other values of the constants of accuracy do to the credits of {cases} random compositions of every "
+        "kind of node, two pairs each, at tol 1e-3, 1e-6 and 1e-9.",
+        "",
+        "- changed: credits that are not the same bits as with the value in use; where none are, no composition "
+        "depends on the constant, which then has a test of its own beside the function that reads it",
+        "- worst: the largest true error, as a multiple of `error` and of what the definition may be off by; "
+        "- above 1: rows for which it is larger than 1, so that `error` did not hold",
+        "- warned: calls that warn of their accuracy; time: processor time, over that with the value in use",
+        "",
+        f"Measured on {facts['date']}, {facts['processor']}, one thread, load {facts['load']}.",
+        "",
+        "| constant | used | other value | changed | worst | above 1 | warned | time |",
+        "|---|---|---|---|---|---|---|---|",
+        *(f"| {' | '.join(line)} |" for line in lines),
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "accuracy_limits.md").write_text("\n".join(text) + "\n")
+
+
+def main() -> None:
+    options = options_on_one_thread(__doc__, {"--cases": {"type": int, "default": CASES}})
+    cases, lines = (QUICK_CASES if options.quick else options.cases), list[list[str]]()
+    with tempfile.TemporaryDirectory() as folder:
+        python = tuned(Path(folder) / "tuned", options.quick)
+        for line in rows(python, Path(folder) / "wanted.pickle", cases, options.quick):
+            lines.append(line)
+            print(*line, flush=True)
+    write(options.folder, lines, cases)
+
+
+if __name__ == "__main__":
+    main()
