@@ -137,7 +137,7 @@ COUNTING := $(COVERAGE)/venv/bin/python
 coverage: $(STAMPS)/test
 	rm -rf $(COVERAGE) .coverage .coverage.*
 	$(PY) -m venv --without-pip $(COVERAGE)/venv
-	$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+	$(PY) -c 'import sys; print(*[p for p in sys.path if p.endswith("site-packages")], sep="\n")' > \
 	  $$($(COUNTING) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth
 	$(PY) -m pip --python $(COUNTING) install -q --no-build-isolation --no-deps -e . -C build-dir=$(COVERAGE)/native \
 	  -C cmake.define.CMAKE_CXX_FLAGS="--coverage -fprofile-update=atomic"
