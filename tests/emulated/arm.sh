@@ -2,7 +2,7 @@
 # The native core on 64-bit ARM, under qemu-user (make test-arm). On Debian:
 #   apt-get install g++-aarch64-linux-gnu qemu-user
 # 1. Every walk on the same forests: NEON gives the bits of the plain lanes, and ARM the bits of this machine.
-# 2. Everything that tests/native/sanitize.cpp walks.
+# 2. Everything that tests/native/sanitize.cpp walks, under AddressSanitizer and UndefinedBehaviorSanitizer.
 # 3. With "count" as an argument, instructions of each walk on either machine (needs gcc, and valgrind for this one).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -29,5 +29,7 @@ if [ "${1:-}" = count ]; then
     for walk in avx2 portable; do echo "x86, $walk: $(($(on_this $walk) - empty)) instructions"; done
     exit
 fi
-arm sanitize
-qemu-aarch64 build/arm/sanitize
+# Linked to shared libraries, as AddressSanitizer must be, and without the search for leaks: qemu-user cannot trace a process.
+build arm-sanitized aarch64-linux-gnu-g++ sanitize \
+    "-DGIGRAD_NEON -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all" plain "" neon ""
+ASAN_OPTIONS=detect_leaks=0 qemu-aarch64 -L /usr/aarch64-linux-gnu build/arm-sanitized/sanitize
