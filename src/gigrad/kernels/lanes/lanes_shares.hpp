@@ -29,7 +29,7 @@ private:
     const LeafShares& job_;
     CornerLanes corner_;
     int32_t start_[N];
-    Numbers weight_;
+    Numbers weight_{};
     Numbers opened_[MAX_TURNS], closed_[MAX_TURNS], opening_mass_[MAX_TURNS], closing_mass_[MAX_TURNS];
     Truths opens_[MAX_TURNS], closes_[MAX_TURNS];
 
