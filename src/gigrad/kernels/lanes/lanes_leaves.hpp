@@ -1,6 +1,8 @@
 // The vector walk at a leaf, and its state on the path there; see lanes_walk.hpp.
 #pragma once
 
+#include <type_traits>
+
 #include "lanes/lanes.hpp"
 
 namespace gigrad {
@@ -28,6 +30,7 @@ public:
     uint8_t row_of_[MAX_VECTORS];
     uint16_t start_of_[MAX_VECTORS];       // first start of each vector
     double sign_[MAX_TURNS][MAX_VECTORS];  // of each row, where a turn opens (+) or closes (-) what is below it
+    uint32_t to_end_[MAX_VECTORS] = {};    // the turns that open, of each row, as bits
     // A split on the way, by depth, that some lanes cross at one half: bits of starts.
     static constexpr int WORD = 64 / LANES, WORDS = (MAX_VECTORS + WORD - 1) / WORD;  // vectors of a word
     struct Half {
@@ -40,6 +43,7 @@ public:
     // end has no value between. A row's result must not depend on the others.
     struct Jumping {
         uint32_t all, by_ends;
+        uint32_t at_once;  // of `all`, those at which no lane crosses at another time
     };
     Jumping jumping_[MAX_TURNS + 2];
     LaneSet unclear_[MAX_VECTORS + 1];
@@ -103,7 +107,7 @@ public:
 
     template <bool JOINED>
     void shared_leaf(const Frame& frame, const Node& leaf, int slot) {
-        const Jumping jumping = JOINED ? jumping_[frame.depth] : Jumping{0, 0};
+        const Jumping jumping = JOINED ? jumping_[frame.depth] : Jumping{0, 0, 0};
         if (JOINED) find_joint(jumping.all);
         size_t column[MAX_TURNS];
         find_columns(frame.depth, column);
@@ -121,7 +125,7 @@ public:
                 find_mass<Halves::ONE>(frame.depth, slot, mine, mass);
             } else {
                 find_mass<Halves::MANY>(frame.depth, slot, mine, mass);
-                share_halves(row, mass);
+                share_halves(row, jumping.at_once, mass);
             }
             double* credit = job_.credit + static_cast<size_t>(row) * job_.credit_step;
             if (job_.width == 1)
@@ -146,7 +150,9 @@ public:
     // The turns of a leaf's way at which some lane may cross at one half. A variable with two splits counts once.
     struct Joint {
         int n;
-        int bits;  // that numbers of them take
+        uint32_t turns;
+        bool twice;  // whether a variable has two splits
+        int bits;    // that numbers of them take
         int turn[MAX_TURNS];
         int place[MAX_TURNS];  // of the first that has the same variable
     };
@@ -162,10 +168,13 @@ public:
 
     void find_joint(uint32_t turns) {
         joint_.n = 0;
+        joint_.turns = turns;
+        joint_.twice = false;
         for (; turns; turns &= turns - 1) {
             const int n = joint_.n++, d = joint_.turn[n] = __builtin_ctz(turns);
             joint_.place[n] = 0;
             while (variable_at(joint_.turn[joint_.place[n]]) != variable_at(d)) ++joint_.place[n];
+            joint_.twice |= joint_.place[n] != n;
         }
         joint_.bits = joint_.n < 4 ? 2 : joint_.n < 8 ? 3 : 4;
     }
@@ -173,29 +182,23 @@ public:
 
     // Adds the credit of variables that open or close the leaf at one half. Bits of starts identify them, and their
     // counts determine the credit of each: no times are needed.
-    void share_halves(int row, double* mass) {
+    void share_halves(int row, uint32_t at_once, double* mass) {
         const int first = row * job_.row_vectors;
-        int opening[MAX_TURNS], closing[MAX_TURNS], n_opening = 0, n_closing = 0;
-        bool whole = true, twice = false;  // every start jumps at all of the turns; a variable has two splits
-        for (int i = 0; i < joint_.n; ++i) {
-            if (sign_[joint_.turn[i]][row] > 0.0)
-                opening[n_opening++] = joint_.turn[i];
-            else
-                closing[n_closing++] = joint_.turn[i];
-            whole &= halves_[joint_.turn[i]].rows >> first & 1;
-            twice |= joint_.place[i] != i;
-        }
+        const uint32_t opening = joint_.turns & to_end_[row], closing = joint_.turns & ~opening;
+        bool whole = !joint_.twice;  // every start jumps at all of the turns, and no variable has two of them
+        for (uint32_t rest = joint_.turns & ~at_once; rest; rest &= rest - 1)
+            whole &= halves_[__builtin_ctz(rest)].rows >> first & 1;
         const int words = (job_.row_vectors + WORD - 1) / WORD;
         for (int w = 0; w < words; w += 2) {
             const int next = w + 1 < words ? w + 1 : w;
-            const uint64_t lanes = halved_[w], others = next > w ? halved_[next] : 0;
+            const TwoWords at{{halved_[w], next > w ? halved_[next] : 0}, {w, next}};
             halved_[w] = halved_[next] = 0;
-            if ((lanes | others) == 0) continue;
-            if (whole && !twice) {
-                share_whole({{lanes, others}, {w, next}}, opening, n_opening, closing, n_closing, first, mass);
+            if ((at.lanes[0] | at.lanes[1]) == 0) continue;
+            if (whole) {
+                share_whole(at, opening, closing, first, mass);
             } else {
-                if (lanes) share_some(lanes, row, w, mass);
-                if (others) share_some(others, row, next, mass);
+                if (at.lanes[0]) share_some(at.lanes[0], row, w, mass);
+                if (at.lanes[1]) share_some(at.lanes[1], row, next, mass);
             }
         }
     }
@@ -208,32 +211,55 @@ public:
 
     // All turns are crossed at one half, those that close the leaf by all lanes that meet it, and all are of different
     // variables: only the number of those that open it differs.
-    void share_whole(const TwoWords& at, const int* opening, int n_opening, const int* closing, int n_closing,
-                     int first, double* mass) const {
+    void share_whole(const TwoWords& at, uint32_t opening, uint32_t closing, int first, double* mass) const {
+        switch (__builtin_popcount(opening)) {  // loops of known length are unrolled
+            case 0:
+                return share_opened(at, opening, Number<0>{}, closing, first, mass);
+            case 1:
+                return share_opened(at, opening, Number<1>{}, closing, first, mass);
+            case 2:
+                return share_opened(at, opening, Number<2>{}, closing, first, mass);
+            case 3:
+                return share_opened(at, opening, Number<3>{}, closing, first, mass);
+            default:
+                return share_opened(at, opening, __builtin_popcount(opening), closing, first, mass);
+        }
+    }
+
+    template <int N>
+    using Number = std::integral_constant<int, N>;
+
+    template <class Count>
+    void share_opened(const TwoWords& at, uint32_t opening, Count count, uint32_t closing, int first,
+                      double* mass) const {
+        const int n_opening = count, n_closing = __builtin_popcount(closing);
+        int turn[MAX_TURNS];
         uint64_t opens[MAX_TURNS][2], alike[MAX_TURNS + 1][2];  // alike[n]: starts for which n turns open the leaf
         for (int h = 0; h < 2; ++h) alike[0][h] = at.lanes[h];
-        for (int i = 0; i < n_opening; ++i) {
-            const Half& turn = halves_[opening[i]];
-            const uint64_t others = (turn.ends_left >> first & 1) - 1;
+        for (int i = 0; i < n_opening; ++i, opening &= opening - 1) {
+            turn[i] = __builtin_ctz(opening);
+            const Half& half = halves_[turn[i]];
+            const uint64_t others = (half.ends_left >> first & 1) - 1;
             for (int h = 0; h < 2; ++h) {
-                const uint64_t open = opens[i][h] = turn.right[at.word[h]] ^ others;
+                const uint64_t open = opens[i][h] = half.right[at.word[h]] ^ others;
                 alike[i + 1][h] = alike[i][h] & open;
                 for (int n = i; n > 0; --n) alike[n][h] = (alike[n][h] & ~open) | (alike[n - 1][h] & open);
                 alike[0][h] &= ~open;
             }
         }
+        const Shares* const shares = job_.shares + n_closing;
         double closed = 0.0;
-        for (int n = n_closing == 0; n <= n_opening; ++n) {
+        for (int n = 0; n <= n_opening; ++n) {
             const uint64_t a = alike[n][0], b = alike[n][1];
-            if ((a | b) == 0) continue;
-            const Shares& shares = job_.shares[(n > 0 && n_closing > 0) << 8 | n << 4 | n_closing];
+            if ((n == 0 && n_closing == 0) || (a | b) == 0) continue;
+            const Shares& share = shares[(n > 0 && n_closing > 0) << 8 | n << 4];
             const bool all = n == n_opening;  // then no turn is to be told from another
             const double weight = all || n_closing ? weight_of(at.word, a, b) : 0.0;
-            closed -= weight * shares.before;
+            closed -= weight * share.before;
             for (int i = 0; n && i < n_opening; ++i)
-                mass[opening[i]] += (all ? weight : weight_of(at.word, a & opens[i][0], b & opens[i][1])) * shares.past;
+                mass[turn[i]] += (all ? weight : weight_of(at.word, a & opens[i][0], b & opens[i][1])) * share.past;
         }
-        for (int i = 0; i < n_closing; ++i) mass[closing[i]] += closed;
+        for (; closing; closing &= closing - 1) mass[__builtin_ctz(closing)] += closed;
     }
 
     // Starts of word w that cross a turn of `joint_` at one half, of those that meet the leaf: all of them cross a turn

@@ -38,7 +38,7 @@ private:
     using Base::LANES, Base::HI, Base::SLOT, Base::job_, Base::doubt_, Base::n_vectors_, Base::row_mask_, Base::row_of_,
         Base::start_of_;
     using Base::note_unclear, Base::settle_unclear, Base::halves_, Base::jumping_;
-    using Base::sign_, Base::n_unclear_, Base::lo, Base::hi, Base::open, Base::first_bits, Base::lowest;
+    using Base::sign_, Base::to_end_, Base::n_unclear_, Base::lo, Base::hi, Base::open, Base::first_bits, Base::lowest;
     using typename Base::Frame;
     using typename Base::Mask;
     using typename Base::Vec;
@@ -52,7 +52,7 @@ private:
     // JOINED: all crossings at one half are one branch in the walk, and are separated at the leaf.
     template <bool SHARED, bool JOINED, auto LEAF>
     void all_trees() {
-        jumping_[0] = {0, 0};
+        jumping_[0] = {0, 0, 0};
         for (size_t t = 0; t < job_.n_trees; ++t) {
             job_.between_trees();
             const bool vector_leaves = job_.tree_output[t] < 0;
@@ -61,6 +61,10 @@ private:
             job_.tree = static_cast<int32_t>(t);
             walk<SHARED, JOINED, LEAF>(job_.roots[t]);
         }
+    }
+
+    static void set_bit(uint32_t& bits, int at, bool on) {
+        bits = (bits & ~(uint32_t{1} << at)) | static_cast<uint32_t>(on) << at;
     }
 
     template <bool SHARED, bool JOINED, auto LEAF>
@@ -76,8 +80,11 @@ private:
             if (frame.depth) {
                 job_.path[frame.depth - 1] = frame.turn;
                 if (SHARED)
-                    for (int r = 0; r < job_.n_rows; ++r)
-                        sign_[frame.depth - 1][r] = frame.to_end & row_mask_[r] ? 1.0 : -1.0;
+                    for (int r = 0; r < job_.n_rows; ++r) {
+                        const bool opens = frame.to_end & row_mask_[r];
+                        sign_[frame.depth - 1][r] = opens ? 1.0 : -1.0;
+                        if (JOINED) set_bit(to_end_[r], frame.depth - 1, opens);
+                    }
             }
             const Node& node = job_.nodes[frame.node];
             if (node.is_leaf()) {
@@ -147,9 +154,10 @@ private:
             if (some) set_half(halves_[frame.depth], start_rank, last_left, node.at_once ? nullptr : column.jumps);
             halves_[frame.depth].rows = node.at_once ? ~uint64_t{0} : ends_jump;
             halves_[frame.depth].ends_left = ends_left;
-            const auto [all, by_ends] = jumping_[frame.depth];
+            const auto [all, by_ends, at_once] = jumping_[frame.depth];
             jumping_[frame.depth + 1] = {all | static_cast<uint32_t>(by_starts) << frame.depth,
-                                         by_ends | static_cast<uint32_t>(some && !by_starts) << frame.depth};
+                                         by_ends | static_cast<uint32_t>(some && !by_starts) << frame.depth,
+                                         at_once | static_cast<uint32_t>(node.at_once) << frame.depth};
         }
         const auto go = [&](auto how) {
             constexpr Jumps JUMPS = decltype(how)::value;
