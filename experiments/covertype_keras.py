@@ -18,7 +18,7 @@ os.environ.setdefault("KERAS_BACKEND", "torch")
 import keras
 import numpy as np
 from common import Run, progress
-from covertype import claim_sums, credits, draw, forest, show_quality, show_sizes, splits
+from covertype import claim_sums, draw, explained, forest, show_quality, show_sizes, splits
 from keras import layers
 
 import gigrad as gig
@@ -114,10 +114,7 @@ def main() -> None:
     n_rows, n_reference = SAMPLE["quick" if run.quick else "full"]
     rows = test[rng.choice(len(test), n_rows, replace=False)]
     reference = parts["late"][0][rng.choice(len(parts["late"][0]), n_reference, replace=False)]
-    results = {
-        name: run.stage(f"credits {name}".replace(" ", "_"), lambda g=graph, n=name: credits(g, rows, reference, n))
-        for name, graph in found.items()
-    }
+    results = explained(run, found, rows, reference)
     show_quality(run, found, results, test, y_test, rows, reference)
     show_sizes(run, results)
     claim_sums(run, found["ETF"], results, rows, reference)

@@ -182,6 +182,22 @@ TRACED_WEIGHTS = 1 << 13
 """Layers of more weights than this, over two or more layers of units with kinks, are multiplied by NumPy's BLAS for all
 paths of a block at once: 128 x 128 takes 0.93 of the core's time there, 256 x 256 0.59."""
 
+SINGLE_TOL = 1e-9
+"""Below this tolerance wide layers are multiplied in float64 alone: on the paper's net the rounding of float32 is some
+1e-11 of the score."""
+
+SINGLE_WEIGHTS = 1 << 17
+"""Layers of fewer weights than this are multiplied in float64 alone."""
+
+SINGLE_ROWS = 64
+"""Fewer rows of a leg than this are multiplied in float64 alone."""
+
+ANCHOR_ROWS = 16
+"""The distance of rows that are multiplied in float64, beside float32 rests in between."""
+
+CHECKED_SUMS = 64
+"""The number of columns in the sums that measure the rounding of float32."""
+
 SAMPLED_UNITS = 24
 """With more than one interval for so many units with kinks, following every kink is cheaper: for 2,000 units 64
 intervals, with the 32 that they are compared with, take two thirds of that time."""

@@ -207,6 +207,21 @@ class Roles:
             self._transposed[node] = np.ascontiguousarray(node.weight.T)
         return self._transposed[node]
 
+    @cached_property
+    def smooth_over_lines(self) -> bool:
+        """Whether lines are read by smooth curves over inputs of about one alone, such as tanh."""
+        return not self.head_lines and all(c.bends_over_one for c in self.curves if set(c.parents) & set(self.lines))
+
+    @cached_property
+    def _single(self) -> dict[Node, NDArray[np.float32]]:
+        return {}
+
+    def single(self, node: Affine) -> NDArray[np.float32]:
+        """The same in float32."""
+        if node not in self._single:
+            self._single[node] = self.transposed(node).astype(np.float32)
+        return self._single[node]
+
     def evaluate(self, wanted: tuple[Node, ...], known: dict[Node, Array]) -> dict[Node, Array]:
         """As `graph.evaluate`; which nodes have to be computed is worked out once and kept."""
         key = (wanted, frozenset(known))

@@ -101,3 +101,38 @@ def late_products(
     return _native.late_products(
         slope, rows, kinks.first, kinks.unit, kinks.time, late, above.first, above.unit, above.time, late_above, step
     )
+
+
+def split_rows(rows: Array, anchor: Ints, used: Ints, probe: Array) -> tuple[Array, NDArray[np.float32], Array]:
+    """Rows (n, columns) as combinations of the anchors around them, and a small rest.
+
+    Returns
+    -------
+    share : (n, 2)
+        The coefficients of the anchors before and after each row, of `anchor`: numbers of rows in order.
+    rest : (n, len(used))
+        What is left of the columns `used`.
+    expected : (n,)
+        Its product with `probe` (len(used),), in float64.
+    """
+    return _native.split_rows(np.ascontiguousarray(rows), anchor, used, np.ascontiguousarray(probe))
+
+
+def join_rows(
+    product: Array,
+    anchor: Ints,
+    share: Array,
+    fine: NDArray[np.float32],
+    used: Ints,
+    checked: Ints,
+    sign: Array,
+    expected: Array,
+) -> tuple[Array, float]:
+    """The products of all rows with a matrix, (n, width), from those of the anchors, (anchors, width), and the rests.
+
+    `fine` (n, len(used)) has the columns `used` of the rests' products; the other columns are 0. Second, the sum of
+    squares of the differences of its columns `checked`, summed with `sign`, from what is `expected` (n,).
+    """
+    return _native.join_rows(
+        np.ascontiguousarray(product), anchor, share, np.ascontiguousarray(fine), used, checked, sign, expected
+    )

@@ -19,6 +19,7 @@ from .. import limits
 from ..paths import Block, Bools, Ints
 from ..roles import Roles
 from ..roots import passed, passed_along
+from . import slow_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,6 +143,12 @@ class Lines:
         The inputs of nodes in the middle of their pieces, where the pullback depends on them.
     hinges : dict
         The kinks of layers of units that a single layer reads.
+    single : bool
+        Whether wide layers may be multiplied in float32 between a few rows.
+    rounded : dict
+        Of layers that are: the rounding of a value, and the values in those rows.
+    rounding : list of float
+        What that adds to the error of a credit, one for each output that was pulled back.
     """
 
     roles: Roles
@@ -152,12 +159,17 @@ class Lines:
     values: dict[Node, Array] = field(default_factory=dict)
     middles: dict[Node, list[Array]] = field(default_factory=dict)
     hinges: dict[Node, LayerKinks] = field(default_factory=dict)
+    single: bool = False
+    rounded: dict[Node, tuple[float, Array]] = field(default_factory=dict)
+    rounding: list[float] = field(default_factory=list)
 
     @staticmethod
-    def trace(roles: Roles, block: Block, legs: Legs, nodes: tuple[Node, ...] | None = None) -> Lines:
+    def trace(
+        roles: Roles, block: Block, legs: Legs, nodes: tuple[Node, ...] | None = None, single: bool = False
+    ) -> Lines:
         """All lines of a model, or only the given ones, with everything below them."""
         n, ends = len(legs), np.stack([legs.low, legs.high], axis=1).ravel()
-        lines = Lines(roles, block, legs, [Grid(np.arange(0, 2 * n + 1, 2), ends, np.arange(2 * n), np.zeros(2 * n))])
+        lines = Lines(roles, block, legs, [Grid(np.arange(0, 2 * n + 1, 2), ends, np.arange(2 * n), np.zeros(2 * n))], single=single)
         for node in roles.lines if nodes is None else nodes:
             lines._trace(node)
         return lines
@@ -226,8 +238,14 @@ class Lines:
         """The values of a layer over units with kinks: computed on the coarser grid, and updated from kink to kink."""
         units = node.source
         grid = self.grids[hinges.level + 1]
-        coarse = node.forward(units.forward(self._lifted(units.parents[0], hinges.level)))
-        rows = self.roles.transposed(node)
+        rows, values = self.roles.transposed(node), units.forward(self._lifted(units.parents[0], hinges.level))
+        if self._singly(node, hinges):
+            found = slow_rows.forward(values, self.grids[hinges.level].offsets, rows, self.roles.single(node))
+            coarse = found.values
+            coarse += node.bias
+            self.rounded[node] = found.off / coarse.size**0.5, coarse[found.anchors]
+        else:
+            coarse = node.forward(values)
         return kernels.bend_rows(coarse, grid.at, grid.part, grid.time, hinges.point, hinges.bend, hinges.unit, rows)
 
     def _cut(self, level: int, piece: Ints, part: Array) -> int:
@@ -271,6 +289,7 @@ class Lines:
         derivative of the score by the node, (pieces, width).
         """
         level = len(self.grids) - 1
+        self.rounding.append(0.0)
         waiting = {n: (level, c) for n, c in cotangents.items()}
         for node in reversed(self.roles.lines):
             if node not in waiting:
@@ -302,7 +321,11 @@ class Lines:
         """
         fine = self.grids[hinges.level + 1]
         sums = kernels.sum_groups(cotangent, fine.first_pieces)
-        back = sums @ node.weight * hinges.slope
+        if self._singly(node, hinges):
+            back = self._slowly(node, hinges, sums)
+        else:
+            back = sums @ node.weight
+        back *= hinges.slope
         if len(hinges.point):
             number = np.cumsum(np.bincount(fine.left, minlength=len(fine.time))) - 1  # the piece that begins at a point
             begin = number[hinges.point]
@@ -311,6 +334,29 @@ class Lines:
             late = kernels.suffix_products(cotangent, begin, last[piece + 1], hinges.unit, self.roles.transposed(node))
             np.add.at(back, (piece, hinges.unit), hinges.step * late)
         return np.asarray(back)
+
+    def _slowly(self, node: Affine, hinges: LayerKinks, sums: Array) -> Array:
+        """Derivatives by a layer, (pieces, width), times its weights in float32; the rounding is added to `rounding`."""
+        grid, used = self.grids[hinges.level], np.nonzero(hinges.slope.any(axis=0))[0]
+        pieces = grid.offsets - np.arange(len(grid.offsets))
+        found = slow_rows.backward(sums, pieces, self.roles.transposed(node), self.roles.single(node), used)
+        # The error of a derivative changes credits by itself times the speed of what it is a derivative by.
+        read, left = self._lifted(node.source.parents[0], hinges.level), grid.left[found.anchors]
+        speed = np.abs(read[left + 1] - read[left]).max(axis=1) / (grid.time[left + 1] - grid.time[left])
+        # The error of a value changes the slope of a curve by no more than twice as much, relative to the slope.
+        off, values = self.rounded[node]
+        at = slow_rows.anchors(grid.offsets)
+        inner = np.nonzero(grid.leg[at[1:]] == grid.leg[at[:-1]])[0]
+        moves = np.diff(values, axis=0)[inner] / np.diff(grid.time[at])[inner, None]
+        parts = sums[at[inner] - grid.leg[at[inner]]] * moves
+        turned = 2.0 * off * float((limits.ANCHOR_ROWS * np.square(parts).sum()) ** 0.5)
+        self.rounding[-1] += limits.CAUTION * (found.off * float(speed.max()) + turned)
+        return found.values
+
+    def _singly(self, node: Affine, hinges: LayerKinks) -> bool:
+        """Whether a layer over units with kinks is multiplied in float32 but for a few rows."""
+        pieces = len(hinges.slope)
+        return self.single and node.weight.size >= limits.SINGLE_WEIGHTS and pieces >= limits.SINGLE_ROWS * len(self.legs)
 
     def pull_rows(self, leg: Ints, cotangents: dict[Node, Array]) -> Array:
         """Pull cotangents (n, width) back to the columns, times their moves, on legs (n,) without kinks: (n, p)."""

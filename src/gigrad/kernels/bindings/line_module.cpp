@@ -9,6 +9,7 @@
 #include "core/parallel.hpp"
 #include "smooth/interval_kinks.hpp"
 #include "smooth/line_net.hpp"
+#include "smooth/slow_rows.hpp"
 
 namespace gigrad {
 
@@ -222,6 +223,53 @@ Numpy<double> py_late_products(const Matrix& slope, const Matrix& rows, const Ve
     });
 }
 
+void check_columns(const Vector<int64_t>& used, size_t columns) {
+    for (size_t j = 0; j < used.size(); ++j)
+        if (used(j) < 0 || static_cast<size_t>(used(j)) >= columns) refuse("columns must lie within their rows.");
+}
+
+void check_anchors(const Vector<int64_t>& anchor, size_t rows) {
+    bool good = anchor.size() > 0 && rows > 0 && anchor(0) == 0;
+    for (size_t k = 0; good && k + 1 < anchor.size(); ++k) good = anchor(k) < anchor(k + 1);
+    if (!good || anchor(anchor.size() - 1) + 1 != static_cast<int64_t>(rows))
+        refuse("anchors must be rows in order, the first and the last among them.");
+}
+
+nb::tuple py_split_rows(const Matrix& rows, const Vector<int64_t>& anchor, const Vector<int64_t>& used,
+                        const Vector<double>& probe) {
+    const size_t n = rows.shape(0), count = used.size();
+    check_anchors(anchor, n);
+    check_columns(used, rows.shape(1));
+    if (probe.size() != count) refuse("a probe needs a number for each column that is used.");
+    double *share = nullptr, *expected = nullptr;
+    auto shares = make<double>({n, 2}, [&](double* out) { share = out; });
+    auto sums = make<double>({n}, [&](double* out) { expected = out; });
+    auto rest = make<float>({n, count}, [&](float* out) {
+        split_rows(rows.data(), n, rows.shape(1), anchor.data(), anchor.size(), used.data(), count, probe.data(),
+                   share, out, expected);
+    });
+    return nb::make_tuple(shares, rest, sums);
+}
+
+nb::tuple py_join_rows(const Matrix& product, const Vector<int64_t>& anchor, const Matrix& share,
+                       const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& fine,
+                       const Vector<int64_t>& used, const Vector<int64_t>& checked, const Vector<double>& sign,
+                       const Vector<double>& expected) {
+    const size_t n = fine.shape(0), count = used.size(), width = product.shape(1);
+    check_anchors(anchor, n);
+    check_columns(used, width);
+    check_columns(checked, count);
+    if (product.shape(0) != anchor.size() || share.shape(0) != n || share.shape(1) != 2 || fine.shape(1) != count ||
+        expected.size() != n || sign.size() != checked.size())
+        refuse("products of rows need a row for each anchor and each rest.");
+    double off = 0.0;
+    auto joined = make<double>({n, width}, [&](double* out) {
+        off = join_rows(product.data(), n, width, anchor.data(), anchor.size(), share.data(), fine.data(), used.data(),
+                        count, checked.data(), sign.data(), checked.size(), expected.data(), out);
+    });
+    return nb::make_tuple(joined, off);
+}
+
 }  // namespace
 
 void bind_lines(nb::module_& m) {
@@ -232,6 +280,8 @@ void bind_lines(nb::module_& m) {
     m.def("piece_corners", &py_piece_corners);
     m.def("interval_kinks", &py_interval_kinks);
     m.def("late_products", &py_late_products);
+    m.def("split_rows", &py_split_rows);
+    m.def("join_rows", &py_join_rows);
 }
 
 }  // namespace gigrad
