@@ -189,6 +189,9 @@ SINGLE_TOL = 1e-9
 SINGLE_WEIGHTS = 1 << 17
 """Layers of fewer weights than this are multiplied in float64 alone."""
 
+WIDE_UNITS = 128
+"""Layers of so many smooth units over lines with kinks are pulled back in one pass."""
+
 SINGLE_ROWS = 64
 """Fewer rows of a leg than this are multiplied in float64 alone."""
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from ..graph import (
     Affine,
     Array,
+    Elementwise,
     Input,
     Node,
     Smooth,
@@ -30,6 +31,7 @@ from ..graph import (
     topological,
 )
 from ..graph.node import Columns, union
+from . import limits
 from .roots import passed
 
 if TYPE_CHECKING:
@@ -75,6 +77,14 @@ def levels_of(user: Node) -> Levels | None:
     """The values of a node's source at which the node has kinks or jumps; None if there are none."""
     breaks = user.breaks_of_source
     return None if breaks is None else Levels(user.parents[0], user, breaks.values, breaks.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class WideUnits:
+    """A wide layer of smooth units over a line, and the sums that alone read it."""
+
+    units: Elementwise
+    sums: Affine
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +221,17 @@ class Roles:
     def smooth_over_lines(self) -> bool:
         """Whether lines are read by smooth curves over inputs of about one alone, such as tanh."""
         return not self.head_lines and all(c.bends_over_one for c in self.curves if set(c.parents) & set(self.lines))
+
+    @cached_property
+    def wide_units(self) -> WideUnits | None:
+        """The layer that reads the lines, if it is the only one: wide, of smooth units, below one layer of sums."""
+        first = [c for c in self.curves if set(c.parents) & set(self.lines)]
+        units = first[0] if len(first) == 1 else None
+        above = [c for c in self.curves if units in c.parents]
+        if not isinstance(units, Elementwise) or units.function.slope_of_value is None or len(above) != 1:
+            return None
+        sums, wide = above[0], units.width >= limits.WIDE_UNITS
+        return WideUnits(units, sums) if wide and isinstance(sums, Affine) and units not in self.curve_ends else None
 
     @cached_property
     def _single(self) -> dict[Node, NDArray[np.float32]]:

@@ -36,6 +36,7 @@ from .lines import interval_kinks as interval_kinks
 from .lines import join_rows as join_rows
 from .lines import late_products as late_products
 from .lines import piece_corners as piece_corners
+from .lines import pull_units as pull_units
 from .lines import split_rows as split_rows
 from .lines import trace_lines as trace_lines
 from .links import DEFAULT_TARGET as DEFAULT_TARGET

@@ -136,3 +136,37 @@ def join_rows(
     return _native.join_rows(
         np.ascontiguousarray(product), anchor, share, np.ascontiguousarray(fine), used, checked, sign, expected
     )
+
+
+def pull_units(
+    slope: Array,
+    cotangent: Array,
+    matrix: Array,
+    ends: Array,
+    left: Ints,
+    rate: Array,
+    weight: Array,
+    to_coefficients: Array,
+) -> tuple[Array, Array, Array]:
+    """A layer of smooth units on panels, pulled back: weighted sums of the score's derivatives by what units read.
+
+    Parameters
+    ----------
+    slope : (panels * nodes, units)
+        The slopes of the units.
+    cotangent : (panels * nodes, outputs)
+        The score's derivatives by the layer above, whose weights are `matrix` (outputs, units).
+    ends : (points, units)
+        What the units read: on panel p it goes from point left[p] to the next, in a time of 1 / rate[p].
+    weight : (k, panels, nodes)
+
+    Returns
+    -------
+    sums : (k, panels, units)
+    total, squares : (nodes, panels)
+        Sums over units of the Legendre coefficients of derivatives times speeds, and of their squares.
+    """
+    return _native.pull_units(
+        np.ascontiguousarray(slope), np.ascontiguousarray(cotangent), matrix, np.ascontiguousarray(ends), left, rate,
+        np.ascontiguousarray(weight), to_coefficients,
+    )  # fmt: skip

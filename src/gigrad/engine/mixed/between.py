@@ -187,7 +187,8 @@ def between_corners(
     for output in range(k):
         credit[:, :, output] = lines.pull_back({n: s[output] for n, s in totals.sums.items()})
     kernels.add_rows(totals.error, legs.path, _lost(inputs, totals, credit))
-    totals.error += lines.rounding
+    for output, off in enumerate(lines.rounding):
+        totals.error[:, output] += off
     return ContinuousCredit(legs, credit, sides, totals.error, totals.tallest)
 
 

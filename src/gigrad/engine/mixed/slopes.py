@@ -10,6 +10,7 @@ import numpy as np
 from ... import kernels
 from ...graph import Array, Node
 from .. import limits
+from ..roles import WideUnits, pull_back
 
 if TYPE_CHECKING:
     from .patch import PanelCurves
@@ -90,6 +91,9 @@ def pulled(patch: PanelCurves, curve: Node, column: int, weight: Array) -> tuple
         Weighted sums over the nodes of every panel.
     parts : SpeedParts
     """
+    units = patch.roles.wide_units
+    if units is not None and not patch.lines.straight:
+        return _pulled_at_once(patch, units, curve, column, weight)
     gradient = patch.gradient(curve, column)
     sums = {n: np.matmul(weight[:, :, None, :], slope[None])[:, :, 0, :] for n, slope in gradient.items()}
     return sums, _parts(patch, gradient)
@@ -109,3 +113,23 @@ def _parts(patch: PanelCurves, gradient: dict[Node, Array]) -> SpeedParts:
         total += values.sum(axis=2).T
         squares += np.einsum("pdw,pdw->dp", values, values)
     return SpeedParts.of(np.stack([total, np.sqrt(squares)], axis=2), total)
+
+
+def _pulled_at_once(
+    patch: PanelCurves, wide: WideUnits, curve: Node, column: int, weight: Array
+) -> tuple[dict[Node, Array], SpeedParts]:
+    """The same by the native core, where all curves are above one wide layer of units."""
+    cotangent = np.zeros_like(patch.values[curve])
+    cotangent[:, column] = 1.0
+    above = [c for c in patch.roles.curves if c is not wide.units and c is not wide.sums]
+    by_sums = pull_back(above, {curve: cotangent}, patch.values)[wide.sums]
+    slope = wide.units.function.slope_of_value
+    if slope is None:
+        raise TypeError(f"the slope of {wide.units.name} does not follow from its value.")
+    line, grid = wide.units.source, patch.lines.grid
+    left = grid.left[patch.panels.piece]
+    sums, total, squares = kernels.pull_units(
+        slope(patch.values[wide.units]), by_sums, wide.sums.weight, patch.lines.ends[line], left,
+        1.0 / (grid.time[left + 1] - grid.time[left]), weight, patch.rule.to_coefficients,
+    )  # fmt: skip
+    return {line: sums}, SpeedParts.of(np.stack([total, np.sqrt(squares)], axis=2), total)

@@ -10,6 +10,7 @@
 #include "smooth/interval_kinks.hpp"
 #include "smooth/line_net.hpp"
 #include "smooth/slow_rows.hpp"
+#include "smooth/unit_pulls.hpp"
 
 namespace gigrad {
 
@@ -270,6 +271,28 @@ nb::tuple py_join_rows(const Matrix& product, const Vector<int64_t>& anchor, con
     return nb::make_tuple(joined, off);
 }
 
+nb::tuple py_pull_units(const Matrix& slope, const Matrix& cotangent, const Matrix& matrix, const Matrix& ends,
+                        const Vector<int64_t>& left, const Vector<double>& rate,
+                        const nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>& weight,
+                        const Matrix& to_coefficients) {
+    const size_t panels = left.size(), nodes = to_coefficients.shape(0), units = slope.shape(1);
+    const size_t outputs = matrix.shape(0), weights = weight.shape(0);
+    if (nodes == 0 || outputs == 0 || to_coefficients.shape(1) != nodes || slope.shape(0) != panels * nodes ||
+        cotangent.shape(0) != panels * nodes || cotangent.shape(1) != outputs || matrix.shape(1) != units ||
+        ends.shape(1) != units || rate.size() != panels || weight.shape(1) != panels || weight.shape(2) != nodes)
+        refuse("a layer of units on panels needs arrays that go together.");
+    for (size_t p = 0; p < panels; ++p)
+        if (left(p) < 0 || static_cast<size_t>(left(p)) + 1 >= ends.shape(0))
+            refuse("a panel must lie between two points.");
+    const UnitPanels x{panels,          nodes,       outputs,     units,       weights,       slope.data(), cotangent.data(),
+                       matrix.data(), ends.data(), left.data(), rate.data(), weight.data(), to_coefficients.data()};
+    double *total = nullptr, *squares = nullptr;
+    auto totals = make<double>({nodes, panels}, [&](double* out) { total = out; });
+    auto all = make<double>({nodes, panels}, [&](double* out) { squares = out; });
+    auto sums = make<double>({weights, panels, units}, [&](double* out) { pull_units(x, out, total, squares); });
+    return nb::make_tuple(sums, totals, all);
+}
+
 }  // namespace
 
 void bind_lines(nb::module_& m) {
@@ -282,6 +305,7 @@ void bind_lines(nb::module_& m) {
     m.def("late_products", &py_late_products);
     m.def("split_rows", &py_split_rows);
     m.def("join_rows", &py_join_rows);
+    m.def("pull_units", &py_pull_units);
 }
 
 }  // namespace gigrad
