@@ -192,13 +192,11 @@ SINGLE_WEIGHTS = 1 << 17
 WIDE_UNITS = 128
 """Layers of so many smooth units over lines with kinks are pulled back in one pass."""
 
-SINGLE_ROWS = 64
-"""Fewer rows of a leg than this are multiplied in float64 alone."""
+SLOW_ROWS = 128
+"""Rows that are multiplied together, three of them in float64 and the rest in float32, by the units that are not at
+rest on all of them."""
 
-ANCHOR_ROWS = 16
-"""The distance of rows that are multiplied in float64, beside float32 rests in between."""
-
-CHECKED_SUMS = 64
+CHECKED_SUMS = 32
 """The number of columns in the sums that measure the rounding of float32."""
 
 SAMPLED_UNITS = 24

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .mixed.traced import LineProgram
 
 _Found = TypeVar("_Found")
+Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,18 @@ def levels_of(user: Node) -> Levels | None:
     """The values of a node's source at which the node has kinks or jumps; None if there are none."""
     breaks = user.breaks_of_source
     return None if breaks is None else Levels(user.parents[0], user, breaks.values, breaks.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class ByUnit:
+    """The weights of a layer by unit, (source width, width), in both precisions."""
+
+    double: Array
+    single: Singles
+
+    @property
+    def width(self) -> int:
+        return self.double.shape[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,14 +247,15 @@ class Roles:
         return WideUnits(units, sums) if wide and isinstance(sums, Affine) and units not in self.curve_ends else None
 
     @cached_property
-    def _single(self) -> dict[Node, NDArray[np.float32]]:
+    def _by_unit(self) -> dict[Node, ByUnit]:
         return {}
 
-    def single(self, node: Affine) -> NDArray[np.float32]:
-        """The same in float32."""
-        if node not in self._single:
-            self._single[node] = self.transposed(node).astype(np.float32)
-        return self._single[node]
+    def by_unit(self, node: Affine) -> ByUnit:
+        """The same, and in float32."""
+        if node not in self._by_unit:
+            rows = self.transposed(node)
+            self._by_unit[node] = ByUnit(rows, rows.astype(np.float32))
+        return self._by_unit[node]
 
     def evaluate(self, wanted: tuple[Node, ...], known: dict[Node, Array]) -> dict[Node, Array]:
         """As `graph.evaluate`; which nodes have to be computed is worked out once and kept."""

@@ -127,14 +127,15 @@ def join_rows(
     checked: Ints,
     sign: Array,
     expected: Array,
-) -> tuple[Array, float]:
-    """The products of all rows with a matrix, (n, width), from those of the anchors, (anchors, width), and the rests.
+    out: Array,
+) -> float:
+    """Write the products of all rows with a matrix, (n, width), from those of anchors, (anchors, width), and rests.
 
-    `fine` (n, len(used)) has the columns `used` of the rests' products; the other columns are 0. Second, the sum of
+    `fine` (n, len(used)) has the columns `used` of the rests' products; the other columns are 0. Gives the sum of
     squares of the differences of its columns `checked`, summed with `sign`, from what is `expected` (n,).
     """
     return _native.join_rows(
-        np.ascontiguousarray(product), anchor, share, np.ascontiguousarray(fine), used, checked, sign, expected
+        np.ascontiguousarray(product), anchor, share, np.ascontiguousarray(fine), used, checked, sign, expected, out
     )
 
 

@@ -146,7 +146,7 @@ class Lines:
     single : bool
         Whether wide layers may be multiplied in float32 between a few rows.
     rounded : dict
-        Of layers that are: the rounding of a value, and the values in those rows.
+        Of layers that are: the rounding of a value, and the values on the coarser grid of the units below.
     rounding : list of float
         What that adds to the error of a credit, one for each output that was pulled back.
     """
@@ -240,10 +240,10 @@ class Lines:
         grid = self.grids[hinges.level + 1]
         rows, values = self.roles.transposed(node), units.forward(self._lifted(units.parents[0], hinges.level))
         if self._singly(node, hinges):
-            found = slow_rows.forward(values, self.grids[hinges.level].offsets, rows, self.roles.single(node))
+            found = slow_rows.forward(values, self.roles.by_unit(node))
             coarse = found.values
             coarse += node.bias
-            self.rounded[node] = found.off / coarse.size**0.5, coarse[found.anchors]
+            self.rounded[node] = found.off / coarse.size**0.5, coarse
         else:
             coarse = node.forward(values)
         return kernels.bend_rows(coarse, grid.at, grid.part, grid.time, hinges.point, hinges.bend, hinges.unit, rows)
@@ -324,8 +324,7 @@ class Lines:
         if self._singly(node, hinges):
             back = self._slowly(node, hinges, sums)
         else:
-            back = sums @ node.weight
-        back *= hinges.slope
+            back = sums @ node.weight * hinges.slope
         if len(hinges.point):
             number = np.cumsum(np.bincount(fine.left, minlength=len(fine.time))) - 1  # the piece that begins at a point
             begin = number[hinges.point]
@@ -336,27 +335,28 @@ class Lines:
         return np.asarray(back)
 
     def _slowly(self, node: Affine, hinges: LayerKinks, sums: Array) -> Array:
-        """Derivatives by a layer, (pieces, width), times its weights in float32; the rounding is added to `rounding`."""
-        grid, used = self.grids[hinges.level], np.nonzero(hinges.slope.any(axis=0))[0]
-        pieces = grid.offsets - np.arange(len(grid.offsets))
-        found = slow_rows.backward(sums, pieces, self.roles.transposed(node), self.roles.single(node), used)
+        """Derivatives by a layer, (pieces, width), times its weights and the slopes of its units, mostly in float32.
+
+        What its rounding may change is added to `rounding`.
+        """
+        grid, source = self.grids[hinges.level], node.source.parents[0]
+        found = slow_rows.backward(sums, hinges.slope, self.roles.by_unit(node))
         # The error of a derivative changes credits by itself times the speed of what it is a derivative by.
-        read, left = self._lifted(node.source.parents[0], hinges.level), grid.left[found.anchors]
-        speed = np.abs(read[left + 1] - read[left]).max(axis=1) / (grid.time[left + 1] - grid.time[left])
+        few = slice(None, None, limits.SLOW_ROWS // 8)
+        left = grid.left[few]
+        length = (grid.time[left + 1] - grid.time[left])[:, None]
+        read = self._lifted(source, hinges.level)
+        speed = np.square((read[left + 1] - read[left]) / length).mean(axis=1).max() ** 0.5
         # The error of a value changes the slope of a curve by no more than twice as much, relative to the slope.
-        off, values = self.rounded[node]
-        at = slow_rows.anchors(grid.offsets)
-        inner = np.nonzero(grid.leg[at[1:]] == grid.leg[at[:-1]])[0]
-        moves = np.diff(values, axis=0)[inner] / np.diff(grid.time[at])[inner, None]
-        parts = sums[at[inner] - grid.leg[at[inner]]] * moves
-        turned = 2.0 * off * float((limits.ANCHOR_ROWS * np.square(parts).sum()) ** 0.5)
-        self.rounding[-1] += limits.CAUTION * (found.off * float(speed.max()) + turned)
+        rounding, values = self.rounded[node]
+        terms = sums[few] * (values[left + 1] - values[left]) / length
+        turned = 2.0 * rounding * float((limits.SLOW_ROWS // 8 * np.square(terms).sum()) ** 0.5)
+        self.rounding[-1] += limits.CAUTION * (found.off * float(speed) + turned)
         return found.values
 
     def _singly(self, node: Affine, hinges: LayerKinks) -> bool:
         """Whether a layer over units with kinks is multiplied in float32 but for a few rows."""
-        pieces = len(hinges.slope)
-        return self.single and node.weight.size >= limits.SINGLE_WEIGHTS and pieces >= limits.SINGLE_ROWS * len(self.legs)
+        return self.single and node.weight.size >= limits.SINGLE_WEIGHTS and len(hinges.slope) >= limits.SLOW_ROWS
 
     def pull_rows(self, leg: Ints, cotangents: dict[Node, Array]) -> Array:
         """Pull cotangents (n, width) back to the columns, times their moves, on legs (n,) without kinks: (n, p)."""

@@ -1,90 +1,99 @@
 """Products of a wide layer's matrix with rows that turn slowly along a path, mostly in float32.
 
 Neighbouring rows, such as the units of a layer at a path's kinks, are nearly alike. Every few rows one is an *anchor*,
-multiplied in float64; the others are combinations of the two anchors around them and a rest, a thousandth of their
-size, whose product in float32 is off by the rounding of float32 of that rest alone. How far, is measured: sums of
-some columns of the product are compared with the same sums in float64.
+multiplied in float64; the others are combinations of the two anchors around them and a rest, a hundredth of their
+size, whose product in float32 is off by the rounding of float32 of that rest alone. By how much is measured: sums of
+some columns of the product, with signs, are compared with the same sums in float64.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ... import kernels
 from ...graph import Array
 from .. import limits
 from ..paths import Ints
 
+if TYPE_CHECKING:
+    from ..roles import ByUnit, Singles
+
 
 @dataclass(frozen=True, eq=False)
 class RoundedProduct:
-    """Rows times a matrix, (n, width).
+    """Rows times a matrix.
 
     Attributes
     ----------
     values : (n, width)
-    anchors : (m,)
-        The rows that were multiplied in float64.
     off : float
-        The root of the sum of squares of the errors of all values, measured.
+        The root of the sum of squares of their errors, measured.
     """
 
     values: Array
-    anchors: Ints
     off: float
 
 
-def anchors(offsets: Ints) -> Ints:
-    """Every few rows of each leg, whose rows are offsets[i] .. offsets[i + 1] - 1, and its last."""
-    parts = [
-        np.append(np.arange(first, last - 1, limits.ANCHOR_ROWS), last - 1)
-        for first, last in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
-    ]
-    return np.concatenate(parts)
+def forward(rows: Array, weights: ByUnit) -> RoundedProduct:
+    """The values of units, (n, units), times a layer's weights: (n, width)."""
+    out = np.empty((len(rows), weights.width))
+    every, squares = np.arange(weights.width), 0.0
+    checked, sign = _checks(weights.width)
+    for some, at, product in _blocks(rows, weights.double):
+        used = np.nonzero(rows[some].any(axis=0))[0]  # units at rest on all of these rows cost nothing
+        probe = weights.double[np.ix_(used, checked)] @ sign
+        share, rest, expected = kernels.split_rows(rows[some], at, used, probe)
+        fine = rest @ weights.single[used]
+        squares += _join(product, at, share, fine, every, checked, sign, expected, out[some])
+    return RoundedProduct(out, squares**0.5)
 
 
-def forward(rows: Array, offsets: Ints, by_unit: Array, single: NDArray[np.float32]) -> RoundedProduct:
-    """Units `rows` (n, units) times the weights by unit, (units, width), and their float32 copy."""
-    used = np.nonzero(rows.any(axis=0))[0]
-    out, at = np.arange(by_unit.shape[1]), anchors(offsets)
-    checked, sign = _checks(len(out))
-    probe = by_unit[np.ix_(used, checked)] @ sign
-    share, rest, expected = kernels.split_rows(rows, at, used, probe)
-    fine = rest @ single[used]
-    return _joined(rows[at] @ by_unit, at, share, fine, out, checked, sign, expected)
+def backward(rows: Array, slopes: Array, weights: ByUnit) -> RoundedProduct:
+    """Derivatives by a layer, (n, width), times its weights and the slopes of its units, (n, units)."""
+    out = np.empty((len(rows), len(weights.double)))
+    every, squares = np.arange(weights.width), 0.0
+    for some, at, product in _blocks(rows, weights.double.T):
+        used = np.nonzero(slopes[some].any(axis=0))[0]
+        checked, sign = _checks(len(used))
+        probe = sign @ weights.double[used[checked]]
+        share, rest, expected = kernels.split_rows(rows[some], at, every, probe)
+        fine = rest @ weights.single[used].T
+        squares += _join(product, at, share, fine, used, checked, sign, expected, out[some])
+    out *= slopes
+    return RoundedProduct(out, squares**0.5)
 
 
-def backward(
-    rows: Array, offsets: Ints, by_unit: Array, single: NDArray[np.float32], used: Ints
-) -> RoundedProduct:
-    """Derivatives `rows` (n, width) by a layer, times its weights: those by the units `used`, 0 for the others."""
-    at = anchors(offsets)
-    checked, sign = _checks(len(used))
-    probe = sign @ by_unit[used[checked]]
-    share, rest, expected = kernels.split_rows(rows, at, np.arange(rows.shape[1]), probe)
-    fine = rest @ single[used].T
-    return _joined(rows[at] @ by_unit.T, at, share, fine, used, checked, sign, expected)
+def _blocks(rows: Array, matrix: Array) -> Iterator[tuple[slice, Ints, Array]]:
+    """Blocks of rows; for each its anchors, the first, the middle and the last of them, and their products."""
+    firsts = range(0, len(rows), limits.SLOW_ROWS)
+    blocks = [slice(first, min(first + limits.SLOW_ROWS, len(rows))) for first in firsts]
+    anchors = [np.unique([0, (b.stop - b.start) // 2, b.stop - b.start - 1]) for b in blocks]
+    every = np.concatenate([b.start + at for b, at in zip(blocks, anchors, strict=True)])
+    products = np.split(rows[every] @ matrix, np.cumsum([len(at) for at in anchors])[:-1])
+    return zip(blocks, anchors, products, strict=True)
 
 
 def _checks(columns: int) -> tuple[Ints, Array]:
     """Some columns whose sums are compared, and the signs that these have in them."""
     checked = np.arange(0, columns, max(columns // limits.CHECKED_SUMS, 1))
-    return checked, np.random.default_rng(0).choice([-1.0, 1.0], len(checked))
+    return checked, np.where(checked * 0.6180339887 % 1.0 < 0.5, 1.0, -1.0)
 
 
-def _joined(
+def _join(
     product: Array,
     at: Ints,
     share: Array,
-    fine: NDArray[np.float32],
+    fine: Singles,
     used: Ints,
     checked: Ints,
     sign: Array,
     expected: Array,
-) -> RoundedProduct:
-    """The products of all rows, from those of the anchors and of the rests."""
-    values, squares = kernels.join_rows(product, at, share, fine, used, checked, sign, expected)
-    return RoundedProduct(values, at, float((squares * len(used) / max(len(checked), 1)) ** 0.5))
+    out: Array,
+) -> float:
+    """Write the products of all rows, from those of the anchors and of the rests; gives their squared errors' sum."""
+    squares = kernels.join_rows(product, at, share, fine, used, checked, sign, expected, out)
+    return squares * len(used) / max(len(checked), 1)

@@ -252,23 +252,21 @@ nb::tuple py_split_rows(const Matrix& rows, const Vector<int64_t>& anchor, const
     return nb::make_tuple(shares, rest, sums);
 }
 
-nb::tuple py_join_rows(const Matrix& product, const Vector<int64_t>& anchor, const Matrix& share,
-                       const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& fine,
-                       const Vector<int64_t>& used, const Vector<int64_t>& checked, const Vector<double>& sign,
-                       const Vector<double>& expected) {
+double py_join_rows(const Matrix& product, const Vector<int64_t>& anchor, const Matrix& share,
+                    const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& fine,
+                    const Vector<int64_t>& used, const Vector<int64_t>& checked, const Vector<double>& sign,
+                    const Vector<double>& expected,
+                    const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out) {
     const size_t n = fine.shape(0), count = used.size(), width = product.shape(1);
     check_anchors(anchor, n);
     check_columns(used, width);
     check_columns(checked, count);
     if (product.shape(0) != anchor.size() || share.shape(0) != n || share.shape(1) != 2 || fine.shape(1) != count ||
-        expected.size() != n || sign.size() != checked.size())
+        expected.size() != n || sign.size() != checked.size() || out.shape(0) != n || out.shape(1) != width)
         refuse("products of rows need a row for each anchor and each rest.");
-    double off = 0.0;
-    auto joined = make<double>({n, width}, [&](double* out) {
-        off = join_rows(product.data(), n, width, anchor.data(), anchor.size(), share.data(), fine.data(), used.data(),
-                        count, checked.data(), sign.data(), checked.size(), expected.data(), out);
-    });
-    return nb::make_tuple(joined, off);
+    nb::gil_scoped_release released;
+    return join_rows(product.data(), n, width, anchor.data(), anchor.size(), share.data(), fine.data(), used.data(),
+                     count, checked.data(), sign.data(), checked.size(), expected.data(), out.data());
 }
 
 nb::tuple py_pull_units(const Matrix& slope, const Matrix& cotangent, const Matrix& matrix, const Matrix& ends,
