@@ -39,6 +39,7 @@ from .lines import piece_corners as piece_corners
 from .lines import pull_units as pull_units
 from .lines import split_rows as split_rows
 from .lines import trace_lines as trace_lines
+from .lines import units_between as units_between
 from .links import DEFAULT_TARGET as DEFAULT_TARGET
 from .links import LINK_FUNCTIONS as LINK_FUNCTIONS
 from .links import LINK_STAGES as LINK_STAGES

@@ -139,8 +139,14 @@ def join_rows(
     )
 
 
+def units_between(rows: Array, at: Ints, part: Array, sigmoid: bool) -> Array:
+    """The values of tanh or sigmoid units `part[i]` of the way from what they read at row at[i] to the next: (n, units)."""
+    return _native.units_between(np.ascontiguousarray(rows), at, part, sigmoid)
+
+
 def pull_units(
-    slope: Array,
+    values: Array,
+    slope: tuple[float, float, float],
     cotangent: Array,
     matrix: Array,
     ends: Array,
@@ -153,8 +159,8 @@ def pull_units(
 
     Parameters
     ----------
-    slope : (panels * nodes, units)
-        The slopes of the units.
+    values : (panels * nodes, units)
+        Those of the units, a multiple of eight; `slope` has the coefficients of their slopes as a quadratic in these.
     cotangent : (panels * nodes, outputs)
         The score's derivatives by the layer above, whose weights are `matrix` (outputs, units).
     ends : (points, units)
@@ -168,6 +174,6 @@ def pull_units(
         Sums over units of the Legendre coefficients of derivatives times speeds, and of their squares.
     """
     return _native.pull_units(
-        np.ascontiguousarray(slope), np.ascontiguousarray(cotangent), matrix, np.ascontiguousarray(ends), left, rate,
+        values, slope, np.ascontiguousarray(cotangent), matrix, np.ascontiguousarray(ends), left, rate,
         np.ascontiguousarray(weight), to_coefficients,
     )  # fmt: skip

@@ -61,7 +61,7 @@ class PanelCurves:
         owner = np.repeat(np.arange(len(panels)), order)
         values: dict[Node, Array] = {}
         if roles.curves:
-            values = roles.evaluate(roles.curves, bare.lines_at(owner, time.ravel()))
+            values = roles.evaluate(roles.curves, bare._below_curves(owner, time.ravel()))
         ends = [values[n].reshape(len(panels), order, n.width) for n in roles.curve_ends]
         table = np.concatenate([np.zeros((len(panels), order, 0)), *ends], axis=2)
         coefficients: Array = np.matmul(bare.rule.to_coefficients, table)
@@ -124,6 +124,15 @@ class PanelCurves:
         """The lines that curves read, at given times on given panels."""
         left, part = self._part(panel, time)
         return {n: kernels.between_rows(values, left, part) for n, values in self.lines.ends.items() if n in self.read}
+
+    def _below_curves(self, panel: Ints, time: Array) -> dict[Node, Array]:
+        """What all curves follow from, at given times on given panels: the lines, or a wide layer of units over one."""
+        wide = self.roles.wide_units
+        if wide is None:
+            return self.lines_at(panel, time)
+        left, part = self._part(panel, time)
+        line, sigmoid = wide.units.source, wide.units.name == "sigmoid"
+        return {wide.units: kernels.units_between(self.lines.ends[line], left, part, sigmoid)}
 
     def local(self, panel: Ints, time: Array) -> Array:
         """Times in the panels' own coordinate."""

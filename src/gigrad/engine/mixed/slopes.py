@@ -123,13 +123,10 @@ def _pulled_at_once(
     cotangent[:, column] = 1.0
     above = [c for c in patch.roles.curves if c is not wide.units and c is not wide.sums]
     by_sums = pull_back(above, {curve: cotangent}, patch.values)[wide.sums]
-    slope = wide.units.function.slope_of_value
-    if slope is None:
-        raise TypeError(f"the slope of {wide.units.name} does not follow from its value.")
     line, grid = wide.units.source, patch.lines.grid
     left = grid.left[patch.panels.piece]
     sums, total, squares = kernels.pull_units(
-        slope(patch.values[wide.units]), by_sums, wide.sums.weight, patch.lines.ends[line], left,
+        patch.values[wide.units], wide.slope, by_sums, wide.sums.weight, patch.lines.ends[line], left,
         1.0 / (grid.time[left + 1] - grid.time[left]), weight, patch.rule.to_coefficients,
     )  # fmt: skip
     return {line: sums}, SpeedParts.of(np.stack([total, np.sqrt(squares)], axis=2), total)

@@ -269,21 +269,35 @@ double py_join_rows(const Matrix& product, const Vector<int64_t>& anchor, const 
                      count, checked.data(), sign.data(), checked.size(), expected.data(), out.data());
 }
 
-nb::tuple py_pull_units(const Matrix& slope, const Matrix& cotangent, const Matrix& matrix, const Matrix& ends,
-                        const Vector<int64_t>& left, const Vector<double>& rate,
+Numpy<double> py_units_between(const Matrix& rows, const Vector<int64_t>& at, const Vector<double>& part,
+                               bool sigmoid) {
+    if (part.size() != at.size()) refuse("at and part must have the same number of points.");
+    for (size_t i = 0; i < at.size(); ++i)
+        if (at(i) < 0 || static_cast<size_t>(at(i)) + 1 >= rows.shape(0)) refuse("a point must lie between two rows.");
+    return make<double>({at.size(), rows.shape(1)}, [&](double* out) {
+        units_between(rows.data(), rows.shape(1), at.data(), part.data(), at.size(), sigmoid, out);
+    });
+}
+
+nb::tuple py_pull_units(const Matrix& values, const std::tuple<double, double, double>& c, const Matrix& cotangent,
+                        const Matrix& matrix, const Matrix& ends, const Vector<int64_t>& left,
+                        const Vector<double>& rate,
                         const nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>& weight,
                         const Matrix& to_coefficients) {
-    const size_t panels = left.size(), nodes = to_coefficients.shape(0), units = slope.shape(1);
+    const size_t panels = left.size(), nodes = to_coefficients.shape(0), units = values.shape(1);
     const size_t outputs = matrix.shape(0), weights = weight.shape(0);
-    if (nodes == 0 || outputs == 0 || to_coefficients.shape(1) != nodes || slope.shape(0) != panels * nodes ||
+    if (units % PULLED_UNITS || to_coefficients.shape(1) != nodes || values.shape(0) != panels * nodes ||
         cotangent.shape(0) != panels * nodes || cotangent.shape(1) != outputs || matrix.shape(1) != units ||
         ends.shape(1) != units || rate.size() != panels || weight.shape(1) != panels || weight.shape(2) != nodes)
         refuse("a layer of units on panels needs arrays that go together.");
     for (size_t p = 0; p < panels; ++p)
         if (left(p) < 0 || static_cast<size_t>(left(p)) + 1 >= ends.shape(0))
             refuse("a panel must lie between two points.");
-    const UnitPanels x{panels,          nodes,       outputs,     units,       weights,       slope.data(), cotangent.data(),
-                       matrix.data(), ends.data(), left.data(), rate.data(), weight.data(), to_coefficients.data()};
+    UnitPanels x{};
+    x.panels = panels, x.nodes = nodes, x.outputs = outputs, x.units = units, x.weights = weights;
+    x.values = values.data(), x.cotangent = cotangent.data(), x.matrix = matrix.data(), x.ends = ends.data();
+    x.left = left.data(), x.rate = rate.data(), x.weight = weight.data(), x.to_coefficients = to_coefficients.data();
+    std::tie(x.c[0], x.c[1], x.c[2]) = c;
     double *total = nullptr, *squares = nullptr;
     auto totals = make<double>({nodes, panels}, [&](double* out) { total = out; });
     auto all = make<double>({nodes, panels}, [&](double* out) { squares = out; });
@@ -303,6 +317,7 @@ void bind_lines(nb::module_& m) {
     m.def("late_products", &py_late_products);
     m.def("split_rows", &py_split_rows);
     m.def("join_rows", &py_join_rows);
+    m.def("units_between", &py_units_between);
     m.def("pull_units", &py_pull_units);
 }
 

@@ -2,19 +2,31 @@
 // over the nodes of every panel, and the sizes of their Legendre coefficients times the speeds of what is read.
 #pragma once
 
-#include <cmath>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "core/elementary.hpp"
 #include "core/wide.hpp"
 #include "smooth/rows.hpp"
 
 namespace gigrad {
 
+// to (n, units): the values of units, tanh or sigmoid, that read linear interpolations between rows at[i] and the next.
+inline void units_between(const double* rows, size_t units, const int64_t* at, const double* part, size_t n,
+                          bool sigmoid, double* to) {
+    for (size_t i = 0; i < n; ++i, to += units) {
+        const double* from = rows + static_cast<size_t>(at[i]) * units;
+        mix_row(from, from + units, part[i], units, to);
+        sigmoid ? sigmoid_each(to, units, to) : tanh_each(to, units, to);
+    }
+}
+
 struct UnitPanels {
     size_t panels, nodes, outputs, units, weights;
-    const double* slope;            // (panels, nodes, units): of the units
+    const double* values;           // (panels, nodes, units): of the units; their slopes are c[0] + y (c[1] + y c[2])
+    double c[3];
     const double* cotangent;        // (panels, nodes, outputs): by the outputs of the layer above
     const double* matrix;           // (outputs, units): its weights
     const double* ends;             // (points, units): what the units read
@@ -24,52 +36,59 @@ struct UnitPanels {
     const double* to_coefficients;  // (nodes, nodes)
 };
 
-// to = factor row
-GIGRAD_WIDE inline void scaled_row(double* __restrict to, double factor, const double* __restrict row, size_t columns) {
-    for (size_t j = 0; j < columns; ++j) to[j] = factor * row[j];
-}
+constexpr size_t PULLED_UNITS = 8;  // two vectors of AVX2
 
-// to *= row
-GIGRAD_WIDE inline void multiply_row(double* __restrict to, const double* __restrict row, size_t columns) {
-    for (size_t j = 0; j < columns; ++j) to[j] *= row[j];
-}
-
-// to = rate (next - from)
-GIGRAD_WIDE inline void speed_row(const double* __restrict from, const double* __restrict next, double rate,
-                                  size_t columns, double* __restrict to) {
-    for (size_t j = 0; j < columns; ++j) to[j] = rate * (next[j] - from[j]);
+// The units first .. first + PULLED_UNITS - 1 of panel p: their part of `sums`, and what they add to total[d] and
+// squares[d], (nodes, PULLED_UNITS) each. `row` has room for (nodes, PULLED_UNITS).
+GIGRAD_WIDE inline void pull_some(const UnitPanels& x, size_t p, size_t first, double* __restrict row,
+                                  double* __restrict total, double* __restrict squares, double* __restrict sums) {
+    const size_t nodes = x.nodes, units = x.units;
+    for (size_t q = 0; q < nodes; ++q) {
+        const size_t at = p * nodes + q;
+        const double *y = x.values + at * units + first, *by = x.cotangent + at * x.outputs;
+        double above[PULLED_UNITS] = {};
+        for (size_t o = 0; o < x.outputs; ++o)
+            for (size_t j = 0; j < PULLED_UNITS; ++j) above[j] += by[o] * x.matrix[o * units + first + j];
+        for (size_t j = 0; j < PULLED_UNITS; ++j)
+            row[q * PULLED_UNITS + j] = above[j] * (x.c[0] + y[j] * (x.c[1] + y[j] * x.c[2]));
+    }
+    for (size_t k = 0; k < x.weights; ++k) {
+        const double* weight = x.weight + (k * x.panels + p) * nodes;
+        double sum[PULLED_UNITS] = {};
+        for (size_t q = 0; q < nodes; ++q)
+            for (size_t j = 0; j < PULLED_UNITS; ++j) sum[j] += weight[q] * row[q * PULLED_UNITS + j];
+        for (size_t j = 0; j < PULLED_UNITS; ++j) sums[(k * x.panels + p) * units + first + j] = sum[j];
+    }
+    const double* from = x.ends + static_cast<size_t>(x.left[p]) * units + first;
+    double speed[PULLED_UNITS];
+    for (size_t j = 0; j < PULLED_UNITS; ++j) speed[j] = x.rate[p] * (from[units + j] - from[j]);
+    for (size_t d = 0; d < nodes; ++d) {
+        double part[PULLED_UNITS] = {};
+        for (size_t q = 0; q < nodes; ++q)
+            for (size_t j = 0; j < PULLED_UNITS; ++j)
+                part[j] += x.to_coefficients[d * nodes + q] * row[q * PULLED_UNITS + j];
+        for (size_t j = 0; j < PULLED_UNITS; ++j) {
+            const double moved = part[j] * speed[j];
+            total[d * PULLED_UNITS + j] += moved;
+            squares[d * PULLED_UNITS + j] += moved * moved;
+        }
+    }
 }
 
 // sums[k, p, unit]: the derivatives by what units read, at the nodes of panel p, times weight[k, p, node]. For the
 // Legendre coefficients of these derivatives, times the speed of what is read: total[d, p] is the sum over all units,
-// squares[d, p] that of their squares.
+// squares[d, p] that of their squares. The number of units must be a multiple of PULLED_UNITS.
 inline void pull_units(const UnitPanels& x, double* sums, double* total, double* squares) {
-    const size_t nodes = x.nodes, units = x.units;
-    std::vector<double> rows(nodes * units), speed(units), part(units);
+    const size_t size = x.nodes * PULLED_UNITS;
+    std::vector<double> row(size), totals(size), all(size);
     for (size_t p = 0; p < x.panels; ++p) {
-        for (size_t q = 0; q < nodes; ++q) {
-            const size_t at = p * nodes + q;
-            double* row = &rows[q * units];
-            scaled_row(row, x.cotangent[at * x.outputs], x.matrix, units);
-            for (size_t o = 1; o < x.outputs; ++o)
-                add_row(row, x.cotangent[at * x.outputs + o], x.matrix + o * units, units);
-            multiply_row(row, x.slope + at * units, units);
-        }
-        for (size_t k = 0; k < x.weights; ++k) {
-            const double* weight = x.weight + (k * x.panels + p) * nodes;
-            double* to = sums + (k * x.panels + p) * units;
-            scaled_row(to, weight[0], rows.data(), units);
-            for (size_t q = 1; q < nodes; ++q) add_row(to, weight[q], &rows[q * units], units);
-        }
-        const double* from = x.ends + static_cast<size_t>(x.left[p]) * units;
-        speed_row(from, from + units, x.rate[p], units, speed.data());
-        for (size_t d = 0; d < nodes; ++d) {
-            const double* factor = x.to_coefficients + d * nodes;
-            scaled_row(part.data(), factor[0], rows.data(), units);
-            for (size_t q = 1; q < nodes; ++q) add_row(part.data(), factor[q], &rows[q * units], units);
-            total[d * x.panels + p] = row_product(part.data(), speed.data(), units);
-            multiply_row(part.data(), speed.data(), units);
-            squares[d * x.panels + p] = row_product(part.data(), part.data(), units);
+        std::fill(totals.begin(), totals.end(), 0.0), std::fill(all.begin(), all.end(), 0.0);
+        for (size_t first = 0; first < x.units; first += PULLED_UNITS)
+            pull_some(x, p, first, row.data(), totals.data(), all.data(), sums);
+        for (size_t d = 0; d < x.nodes; ++d) {
+            double &sum = total[d * x.panels + p], &square = squares[d * x.panels + p];
+            sum = square = 0.0;
+            for (size_t j = d * PULLED_UNITS; j < (d + 1) * PULLED_UNITS; ++j) sum += totals[j], square += all[j];
         }
     }
 }
