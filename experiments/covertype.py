@@ -156,12 +156,12 @@ def models(run: Run, parts: dict[str, tuple[np.ndarray, np.ndarray]]) -> dict[st
 
 
 def explained(
-    run: Run, found: dict[str, gig.Graph], rows: np.ndarray, reference: np.ndarray
+    run: Run, found: dict[str, gig.Graph], rows: np.ndarray, reference: np.ndarray, tol: float = TOL
 ) -> dict[str, dict[str, np.ndarray]]:
     """The credits of every model, stage by stage of some rows each."""
     results = {}
     for name, graph in found.items():
-        explainer = gig.Explainer(graph, reference, tol=TOL)
+        explainer = gig.Explainer(graph, reference, tol=tol)
         parts = [
             run.stage(
                 f"credits {name} {first}".replace(" ", "_"),

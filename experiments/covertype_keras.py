@@ -114,7 +114,7 @@ def main() -> None:
     n_rows, n_reference = SAMPLE["quick" if run.quick else "full"]
     rows = test[rng.choice(len(test), n_rows, replace=False)]
     reference = parts["late"][0][rng.choice(len(parts["late"][0]), n_reference, replace=False)]
-    results = explained(run, found, rows, reference)
+    results = explained(run, found, rows, reference, tol=1e-6)
     show_quality(run, found, results, test, y_test, rows, reference)
     show_sizes(run, results)
     claim_sums(run, found["ETF"], results, rows, reference)

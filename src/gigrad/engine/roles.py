@@ -90,7 +90,7 @@ class ByUnit:
 
     @property
     def width(self) -> int:
-        return self.double.shape[1]
+        return int(self.double.shape[1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -242,6 +242,40 @@ def late_products(
     arg10: NDArray[numpy.float64],
     /,
 ) -> NDArray[numpy.float64]: ...
+def split_rows(
+    arg0: NDArray[numpy.float64],
+    arg1: NDArray[numpy.int64],
+    arg2: NDArray[numpy.int64],
+    arg3: NDArray[numpy.float64],
+    /,
+) -> tuple[Any, ...]: ...
+def join_rows(
+    arg0: NDArray[numpy.float64],
+    arg1: NDArray[numpy.int64],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float32],
+    arg4: NDArray[numpy.int64],
+    arg5: NDArray[numpy.int64],
+    arg6: NDArray[numpy.float64],
+    arg7: NDArray[numpy.float64],
+    arg8: NDArray[numpy.float64],
+    /,
+) -> float: ...
+def units_between(
+    arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], arg2: NDArray[numpy.float64], arg3: bool, /
+) -> NDArray[numpy.float64]: ...
+def pull_units(
+    arg0: NDArray[numpy.float64],
+    arg1: tuple[float, float, float],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.float64],
+    arg5: NDArray[numpy.int64],
+    arg6: NDArray[numpy.float64],
+    arg7: NDArray[numpy.float64],
+    arg8: NDArray[numpy.float64],
+    /,
+) -> tuple[Any, ...]: ...
 def predict(arg0: Forest, arg1: NDArray[numpy.float64], /) -> NDArray[numpy.float64]: ...
 def credits(
     arg0: Forest, arg1: NDArray[numpy.float64], arg2: NDArray[numpy.float64], arg3: NDArray[numpy.float64], arg4: int, /

@@ -140,7 +140,7 @@ def join_rows(
 
 
 def units_between(rows: Array, at: Ints, part: Array, sigmoid: bool) -> Array:
-    """The values of tanh or sigmoid units `part[i]` of the way from what they read at row at[i] to the next: (n, units)."""
+    """Values of tanh or sigmoid units, (n, units): they read rows, `part[i]` of the way from row at[i] to the next."""
     return _native.units_between(np.ascontiguousarray(rows), at, part, sigmoid)
 
 

@@ -169,7 +169,13 @@ class Lines:
     ) -> Lines:
         """All lines of a model, or only the given ones, with everything below them."""
         n, ends = len(legs), np.stack([legs.low, legs.high], axis=1).ravel()
-        lines = Lines(roles, block, legs, [Grid(np.arange(0, 2 * n + 1, 2), ends, np.arange(2 * n), np.zeros(2 * n))], single=single)
+        lines = Lines(
+            roles,
+            block,
+            legs,
+            [Grid(np.arange(0, 2 * n + 1, 2), ends, np.arange(2 * n), np.zeros(2 * n))],
+            single=single,
+        )
         for node in roles.lines if nodes is None else nodes:
             lines._trace(node)
         return lines
@@ -321,10 +327,8 @@ class Lines:
         """
         fine = self.grids[hinges.level + 1]
         sums = kernels.sum_groups(cotangent, fine.first_pieces)
-        if self._singly(node, hinges):
-            back = self._slowly(node, hinges, sums)
-        else:
-            back = sums @ node.weight * hinges.slope
+        single = self._singly(node, hinges)
+        back = self._slowly(node, hinges, sums) if single else sums @ node.weight * hinges.slope
         if len(hinges.point):
             number = np.cumsum(np.bincount(fine.left, minlength=len(fine.time))) - 1  # the piece that begins at a point
             begin = number[hinges.point]

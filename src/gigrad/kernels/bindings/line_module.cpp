@@ -246,8 +246,8 @@ nb::tuple py_split_rows(const Matrix& rows, const Vector<int64_t>& anchor, const
     auto shares = make<double>({n, 2}, [&](double* out) { share = out; });
     auto sums = make<double>({n}, [&](double* out) { expected = out; });
     auto rest = make<float>({n, count}, [&](float* out) {
-        split_rows(rows.data(), n, rows.shape(1), anchor.data(), anchor.size(), used.data(), count, probe.data(),
-                   share, out, expected);
+        split_rows(rows.data(), n, rows.shape(1), anchor.data(), anchor.size(), used.data(), count, probe.data(), share,
+                   out, expected);
     });
     return nb::make_tuple(shares, rest, sums);
 }

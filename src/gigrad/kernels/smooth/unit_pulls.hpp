@@ -25,7 +25,7 @@ inline void units_between(const double* rows, size_t units, const int64_t* at, c
 
 struct UnitPanels {
     size_t panels, nodes, outputs, units, weights;
-    const double* values;           // (panels, nodes, units): of the units; their slopes are c[0] + y (c[1] + y c[2])
+    const double* values;  // (panels, nodes, units): of the units; their slopes are c[0] + y (c[1] + y c[2])
     double c[3];
     const double* cotangent;        // (panels, nodes, outputs): by the outputs of the layer above
     const double* matrix;           // (outputs, units): its weights
