@@ -12,6 +12,8 @@
 #include "smooth/interval_kinks.hpp"
 #include "smooth/line_net.hpp"
 #include "smooth/rows.hpp"
+#include "smooth/slow_rows.hpp"
+#include "smooth/unit_pulls.hpp"
 
 #include "forests.hpp"
 #include "heads.hpp"
@@ -304,6 +306,48 @@ void follow_layers() {
          "levels passed");
 }
 
+// A layer whose rows turn slowly: split into anchors and rests, and joined again; by its rests alone, of the columns that
+// are used, the products differ from nothing. Then smooth units over it on panels, pulled back.
+void multiply_slowly() {
+    const size_t n = 3 + static_cast<size_t>(below(9)), width = PULLED_UNITS * (1 + static_cast<size_t>(below(3)));
+    const std::vector<double> rows = some_values(n * width), probe(width / 2, 0.0), sign{1.0};
+    const std::vector<int64_t> anchor{0, static_cast<int64_t>(n / 2), static_cast<int64_t>(n - 1)}, checked{0};
+    std::vector<int64_t> used;
+    for (size_t j = 0; j < width / 2; ++j) used.push_back(static_cast<int64_t>(2 * j));
+    std::vector<double> share(2 * n), expected(n), product, joined(n * width);
+    std::vector<float> rest(n * used.size());
+    split_rows(rows.data(), n, width, anchor.data(), 3, used.data(), used.size(), probe.data(), share.data(),
+               rest.data(), expected.data());
+    for (const int64_t k : anchor)
+        product.insert(product.end(), rows.begin() + k * static_cast<int64_t>(width),
+                       rows.begin() + (k + 1) * static_cast<int64_t>(width));
+    join_rows(product.data(), n, width, anchor.data(), 3, share.data(), rest.data(), used.data(), used.size(),
+              checked.data(), sign.data(), 1, expected.data(), joined.data());
+    for (size_t i = 0; i < n; ++i)
+        for (size_t j = 0; j < width; j += 2)
+            must(std::fabs(joined[i * width + j] - rows[i * width + j]) < 1e-5, "rows split and joined");
+
+    const size_t nodes = 1 + static_cast<size_t>(below(4)), panels = n - 1, weights = 2, outputs = 2;
+    std::vector<int64_t> left(panels), at;
+    std::vector<double> part;
+    for (size_t p = 0; p < panels; ++p) {
+        left[p] = static_cast<int64_t>(p);
+        for (size_t q = 0; q < nodes; ++q)
+            at.push_back(left[p]), part.push_back((static_cast<double>(q) + 0.5) / static_cast<double>(nodes));
+    }
+    std::vector<double> values(at.size() * width), sums(weights * panels * width), total(nodes * panels),
+        squares(nodes * panels);
+    units_between(rows.data(), width, at.data(), part.data(), at.size(), below(2) == 1, values.data());
+    const std::vector<double> cotangent = some_values(at.size() * outputs), matrix = some_values(outputs * width),
+                              weight = some_values(weights * panels * nodes), rate(panels, 1.0),
+                              to_coefficients = some_values(nodes * nodes);
+    const UnitPanels x{
+        panels,           nodes,         outputs,     width,       weights,     values.data(), {1.0, 0.0, -1.0},
+        cotangent.data(), matrix.data(), rows.data(), left.data(), rate.data(), weight.data(), to_coefficients.data()};
+    pull_units(x, sums.data(), total.data(), squares.data());
+    for (const double square : squares) must(square >= 0.0, "squares");
+}
+
 // A net of units with kinks over straight columns: two layers, one of which something else reads too, joined with what is
 // straight; traced along legs and pulled back.
 void trace_net() {
@@ -358,6 +402,7 @@ int main() {
         walk_linked(a.forest());
         for (int c = 0; c < 6; ++c) refused += corrupt(a);
         follow_layers();
+        multiply_slowly();
         find_interval_kinks();
         trace_net();
         integrate_head([](size_t n) { return some_values(n); }, below);

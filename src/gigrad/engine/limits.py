@@ -182,7 +182,7 @@ TRACED_WEIGHTS = 1 << 13
 """Layers of more weights than this, over two or more layers of units with kinks, are multiplied by NumPy's BLAS for all
 paths of a block at once: 128 x 128 takes 0.93 of the core's time there, 256 x 256 0.59."""
 
-SINGLE_TOL = 1e-9
+SINGLE_TOL = 1e-8
 """Below this tolerance wide layers are multiplied in float64 alone: on the paper's net the measured bound on what
 float32 changes is 4e-10 of the score, and the change 6e-12."""
 
@@ -190,10 +190,12 @@ SINGLE_WEIGHTS = 1 << 17
 """Layers of fewer weights than this are multiplied in float64 alone: their products are a small part of the time."""
 
 SLOW_ROWS = 128
-"""Rows that are multiplied together, three of them in float64 and the rest in float32, by the units that are not at
-rest on all of them. On the paper's net the rests are 1.5 % of the rows, and values are off by 5e-9; with anchors every
-16 rows by 5e-10, at 1.2 times the time of the product. Of 128 rows 56 to 60 % of the units are used, of 256 more
-than 60 %, of all 500 of a path 71 %."""
+"""Rows that are multiplied together, by the units that are not at rest on all of them: 56 to 60 % of the units of the
+paper's net, 71 % of all 500 rows of a path."""
+
+ANCHOR_ROWS = 16
+"""Of these every so many are multiplied in float64. The values of the paper's net are then off by 5e-10, with 64 by
+5e-9 in 0.95 of the time, which for nets of 400 units is too much at tol 1e-8."""
 
 CHECKED_SUMS = 32
 """The number of columns in the sums that measure the rounding of float32; their estimate is within a tenth."""

@@ -68,10 +68,11 @@ def backward(rows: Array, slopes: Array, weights: ByUnit) -> RoundedProduct:
 
 
 def _blocks(rows: Array, matrix: Array) -> Iterator[tuple[slice, Ints, Array]]:
-    """Blocks of rows; for each its anchors, the first, the middle and the last of them, and their products."""
+    """Blocks of rows; for each its anchors, every few rows and the last of them, and the anchors' products."""
     firsts = range(0, len(rows), limits.SLOW_ROWS)
     blocks = [slice(first, min(first + limits.SLOW_ROWS, len(rows))) for first in firsts]
-    anchors = [np.unique([0, (b.stop - b.start) // 2, b.stop - b.start - 1]) for b in blocks]
+    step = limits.ANCHOR_ROWS
+    anchors = [np.append(np.arange(0, b.stop - b.start - 1, step), b.stop - b.start - 1) for b in blocks]
     every = np.concatenate([b.start + at for b, at in zip(blocks, anchors, strict=True)])
     products = np.split(rows[every] @ matrix, np.cumsum([len(at) for at in anchors])[:-1])
     return zip(blocks, anchors, products, strict=True)
