@@ -249,7 +249,7 @@ class Roles:
         above = [c for c in self.curves if units in c.parents]
         if not isinstance(units, Elementwise) or units.name not in QUADRATIC_SLOPES or len(above) != 1:
             return None
-        sums, wide = above[0], units.width >= limits.WIDE_UNITS and units.width % 8 == 0
+        sums, wide = above[0], units.width >= limits.WIDE_UNITS and units.width % limits.PULLED_UNITS == 0
         return WideUnits(units, sums) if wide and isinstance(sums, Affine) and units not in self.curve_ends else None
 
     @cached_property

@@ -121,6 +121,8 @@ constexpr size_t POINTS = 64;
 // Units with kinks that are checked together for a change of sign, on the pieces of a path and in rows of numbers.
 constexpr size_t CHECKED_UNITS = 16;
 constexpr size_t CHECKED_COLUMNS = 64;
+// Units of a layer that are pulled back together in registers: two vectors of AVX2. Wide layers have a multiple of it.
+constexpr size_t PULLED_UNITS = 8;
 
 // ---- Which walk (`policy.hpp`)
 

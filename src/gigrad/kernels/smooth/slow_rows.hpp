@@ -9,6 +9,7 @@
 
 #include "core/wide.hpp"
 #include "smooth/rows.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
 

@@ -10,6 +10,7 @@
 #include "core/elementary.hpp"
 #include "core/wide.hpp"
 #include "smooth/rows.hpp"
+#include "limits.hpp"
 
 namespace gigrad {
 
@@ -35,8 +36,6 @@ struct UnitPanels {
     const double* weight;           // (weights, panels, nodes)
     const double* to_coefficients;  // (nodes, nodes)
 };
-
-constexpr size_t PULLED_UNITS = 8;  // two vectors of AVX2
 
 // The units first .. first + PULLED_UNITS - 1 of panel p: their part of `sums`, and what they add to total[d] and
 // squares[d], (nodes, PULLED_UNITS) each. `row` has room for (nodes, PULLED_UNITS).
