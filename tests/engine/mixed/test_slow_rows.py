@@ -11,7 +11,7 @@ from gigrad.engine import limits
 from gigrad.engine.mixed import slow_rows
 from gigrad.engine.mixed.lines import Lines
 from gigrad.engine.roles import QUADRATIC_SLOPES, ByUnit
-from gigrad.graph import Affine, Column, Elementwise, Graph, Input
+from gigrad.graph import Affine, Column, Elementwise, Graph, Input, Node
 from gigrad.kernels import tanh
 
 
@@ -77,7 +77,8 @@ def test_units_on_panels_are_what_numpy_gives(name: str, nodes: int) -> None:
 
 def deep_net(columns: int, width: int) -> Graph:
     rng = np.random.default_rng(4)
-    source = node = Input(columns)
+    source = Input(columns)
+    node: Node = source
     for name in ("relu", "relu", "tanh"):
         weight = rng.normal(size=(width, node.width)) * np.sqrt(2.0 / node.width)
         if node is source:  # two columns against each other: the parts of the speed are larger than the speed
