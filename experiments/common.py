@@ -38,6 +38,7 @@ class Run:
     name: str
     quick: bool
     folder: Path
+    rows: int | None = None  # how many of the first rows of the sample to explain, where not all
     claims: list[Claim] = field(default_factory=list)
     tables: dict[str, Any] = field(default_factory=dict)
     began: float = field(default_factory=time.process_time)
@@ -49,10 +50,11 @@ class Run:
         parser = argparse.ArgumentParser(description=description)
         parser.add_argument("--quick", action="store_true", help="fewer rows, in seconds; results go to results/quick")
         parser.add_argument("--folder", type=Path, help="where results go instead")
+        parser.add_argument("--rows", type=int, help="explain only so many of the sample's first rows")
         found = parser.parse_args()
         quick, folder = found.quick, found.folder or (HERE / "results" / "quick" if found.quick else HERE / "results")
         folder.mkdir(parents=True, exist_ok=True)
-        return cls(name, quick, folder)
+        return cls(name, quick, folder, found.rows)
 
     def claim(self, name: str, paper: str, ours: str, holds: bool | None, must: bool = True) -> None:
         mark = {True: "holds", False: "DOES NOT HOLD", None: "reported"}[holds]

@@ -160,18 +160,14 @@ def explained(
     run: Run, found: dict[str, gig.Graph], rows: np.ndarray, reference: np.ndarray, tol: float = TOL
 ) -> dict[str, dict[str, np.ndarray]]:
     """The credits of every model, stage by stage of some rows each."""
-    results = {}
-    for name, graph in found.items():
-        explainer = gig.Explainer(graph, reference, tol=tol)
-        parts = [
-            run.stage(
-                f"credits {name} {first}".replace(" ", "_"),
-                lambda e=explainer, some=rows[first : first + STAGE_ROWS]: credits(e, some),
-            )
-            for first in range(0, len(rows), STAGE_ROWS)
-        ]
-        results[name] = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    return results
+    explainers = {name: gig.Explainer(graph, reference, tol=tol) for name, graph in found.items()}
+    parts: dict[str, list[dict[str, np.ndarray]]] = {name: [] for name in found}
+    for first in range(0, len(rows), STAGE_ROWS):  # the first rows of all models first
+        for name, explainer in explainers.items():
+            stage = f"credits {name} {first}".replace(" ", "_")
+            some = rows[first : first + STAGE_ROWS]
+            parts[name].append(run.stage(stage, lambda e=explainer, r=some: credits(e, r)))
+    return {name: {key: np.concatenate([p[key] for p in of]) for key in of[0]} for name, of in parts.items()}
 
 
 def credits(explainer: gig.Explainer, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -243,9 +239,11 @@ def main() -> None:
     draw(run, found, test[:2_000])
     rng = np.random.default_rng(0)
     n_rows, n_reference = SAMPLE["quick" if run.quick else "full"]
-    rows = test[rng.choice(len(test), n_rows, replace=False)]
+    rows = test[rng.choice(len(test), n_rows, replace=False)][: run.rows]
     reference = parts["late"][0][rng.choice(len(parts["late"][0]), n_reference, replace=False)]
     results = explained(run, found, rows, reference)
+    sample = f"{len(rows)} rows against {len(reference)} reference rows, all pairs, each credit at tol {TOL:.0e}"
+    run.claim("sample", "", sample, None)
     show_quality(run, found, results, test, y_test, rows, reference)
     show_sizes(run, results)
     claim_sums(run, found["ETF"], results, rows, reference)

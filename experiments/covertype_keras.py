@@ -112,7 +112,7 @@ def main() -> None:
     draw(run, found, test[:2_000])
     rng = np.random.default_rng(0)
     n_rows, n_reference = SAMPLE["quick" if run.quick else "full"]
-    rows = test[rng.choice(len(test), n_rows, replace=False)]
+    rows = test[rng.choice(len(test), n_rows, replace=False)][: run.rows]
     reference = parts["late"][0][rng.choice(len(parts["late"][0]), n_reference, replace=False)]
     results = explained(run, found, rows, reference, tol=1e-6)
     show_quality(run, found, results, test, y_test, rows, reference)
