@@ -248,8 +248,9 @@ private:
 
     void run_along_line(size_t begin, size_t end, SharedJoints& shared);
     void along_line(const Segment* some, size_t n, double fastest, SharedJoints& shared);
-    bool add_chords(const Segment& s, double from, double to, const double* first, const double* last, double fastest);
     void add_slopes(const size_t* some, size_t n);
+
+    std::vector<double> chord_, noise_, low_score_, high_score_;
 
     // ------------------------------------------------------------ moments
 

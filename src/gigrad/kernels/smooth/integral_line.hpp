@@ -29,49 +29,55 @@ inline void HeadIntegral::run_along_line(size_t begin, size_t end, SharedJoints&
         add_slopes(&doubtful[at], std::min(POINTS, doubtful.size() - at));
 }
 
-// Adds n consecutive segments by difference quotients; those of which they are doubtful go to the list.
+// The difference quotients of n segments, and their rounding errors. Where the line is slow, contributions of columns
+// cancel, each about as large as the line's largest speed, and rounding errors are larger by the same factor.
+GIGRAD_WIDE inline void chords(const double* __restrict from, const double* __restrict to,
+                               const double* __restrict first, const double* __restrict last,
+                               const double* __restrict length, double fastest, size_t n, double* __restrict chord,
+                               double* __restrict noise) {
+    for (size_t i = 0; i < n; ++i) {
+        const double way = to[i] - from[i], a = std::fabs(from[i]), b = std::fabs(to[i]), size = a < b ? b : a;
+        const double ratio = fastest * length[i] / std::fabs(way), share = ratio > 1.0 ? ratio : 1.0;
+        chord[i] = (last[i] - first[i]) / way;
+        noise[i] = 0.25 * ROUNDING * share * (std::fabs(first[i]) + std::fabs(last[i]) + std::fabs(chord[i]) * size);
+    }
+}
+
+// Adds n consecutive segments by difference quotients, whose rounding error is counted as error; those for which it is
+// too large go to the list.
 inline void HeadIntegral::along_line(const Segment* some, size_t n, double fastest, SharedJoints& shared) {
     points_.load_along_line(some, n);
     points_.forward(2 * n);
     const double* joint = points_.machine().value(0);
-    std::array<double, 2> pair;
-    std::vector<double> many(k_ > 1 ? 2 * k_ : 0);
-    double *first = k_ > 1 ? many.data() : pair.data(), *last = first + k_;
-    for (size_t i = 0; i < n; ++i) {
-        for (size_t o = 0; o < k_; ++o) {
-            const double* score = points_.machine().value(program_.output + o);
-            first[o] = score[i], last[o] = score[n + i];
+    const size_t half = POINTS / 2;
+    chord_.resize(k_ * half), noise_.resize(k_ * half), low_score_.resize(n * k_), high_score_.resize(n * k_);
+    std::array<double, POINTS / 2> length;
+    std::array<bool, POINTS / 2> good;
+    for (size_t i = 0; i < n; ++i) length[i] = some[i].length(), good[i] = true;
+    for (size_t o = 0; o < k_; ++o) {
+        const double* score = points_.machine().value(program_.output + o);
+        chords(joint, joint + n, score, score + n, length.data(), fastest, n, &chord_[o * half], &noise_[o * half]);
+        for (size_t i = 0; i < n; ++i) {
             double& tall = out_.tallest[some[i].panel * k_ + o];
-            tall = std::max(tall, std::max(std::fabs(first[o]), std::fabs(last[o])));
+            tall = std::max(tall, std::max(std::fabs(score[i]), std::fabs(score[n + i])));
+            low_score_[i * k_ + o] = score[i], high_score_[i * k_ + o] = score[n + i];
+            const double limit = SEEN_NOISE * view_.allowed[some[i].panel * k_ + o] * std::max(length[i], 1.0 / 4096.0);
+            good[i] = good[i] && noise_[o * half + i] <= limit;
         }
+    }
+    for (size_t i = 0; i < n; ++i) {
+        const double *first = &low_score_[i * k_], *last = &high_score_[i * k_];
         write_corners(some[i], first, last, &joint[n + i], shared);
-        if (add_chords(some[i], joint[i], joint[n + i], first, last, fastest)) continue;
-        list_.push_back(some[i]), from_.push_back(joint[i]), to_.push_back(joint[n + i]);
-        first_.insert(first_.end(), first, first + k_), last_.insert(last_.end(), last, last + k_);
+        if (!good[i]) {
+            list_.push_back(some[i]), from_.push_back(joint[i]), to_.push_back(joint[n + i]);
+            first_.insert(first_.end(), first, first + k_), last_.insert(last_.end(), last, last + k_);
+            continue;
+        }
+        for (size_t o = 0; o < k_; ++o) {
+            out_.lines[some[i].panel * k_ + o] += chord_[o * half + i] * length[i];
+            out_.lost[some[i].panel * k_ + o] += noise_[o * half + i];
+        }
     }
-}
-
-// Adds the difference quotients of a segment, unless their rounding error is too large; it is counted as error.
-// Where the line is slow, contributions of columns cancel, each about as large as the line's largest speed, and
-// rounding errors are larger by the same factor.
-inline bool HeadIntegral::add_chords(const Segment& s, double from, double to, const double* first, const double* last,
-                                     double fastest) {
-    const double way = to - from, size = std::max(std::fabs(from), std::fabs(to));
-    const double share = std::max(1.0, fastest * s.length() / std::fabs(way));
-    const auto noise = [&](size_t o, double chord) {
-        return 0.25 * ROUNDING * share * (std::fabs(first[o]) + std::fabs(last[o]) + std::fabs(chord) * size);
-    };
-    for (size_t o = 0; o < k_; ++o) {
-        const double chord = (last[o] - first[o]) / way;
-        const double limit = SEEN_NOISE * view_.allowed[s.panel * k_ + o] * std::max(s.length(), 1.0 / 4096.0);
-        if (!(noise(o, chord) <= limit)) return false;
-    }
-    for (size_t o = 0; o < k_; ++o) {
-        const double chord = (last[o] - first[o]) / way;
-        out_.lines[s.panel * k_ + o] += chord * s.length();
-        out_.lost[s.panel * k_ + o] += noise(o, chord);
-    }
-    return true;
 }
 
 // Adds n segments whose lines may hardly move: by the slope in the middle, where it agrees with the difference

@@ -45,10 +45,16 @@ public:
         return c;
     }
 
-    // Whether v lies between two neighbouring knots, of which the first `cell` are at most v: as for the previous
-    // value, often.
-    bool holds(double v, int32_t cell) const {
-        return cell > 0 && cell < static_cast<int32_t>(x_.size()) && x_[cell - 1] <= v && v < x_[cell];
+    // The function at n values, and how many knots are at most each: neighbouring values often share a cell.
+    void values(const double* v, size_t n, int32_t* cells, double* out) const {
+        const double *x = x_.data(), *y = y_.data(), *slope = slope_.data();
+        const auto last = static_cast<int32_t>(x_.size());
+        int32_t c = 0;
+        for (size_t i = 0; i < n; ++i) {
+            if (!(c > 0 && c < last && x[c - 1] <= v[i] && v[i] < x[c])) c = cell(v[i]);
+            cells[i] = c;
+            out[i] = c > 0 && c < last ? slope[c] * (v[i] - x[c - 1]) + y[c - 1] : value(v[i], c);
+        }
     }
 
     double value(double v, int32_t cell) const {
@@ -182,15 +188,9 @@ private:
                     function_values(step.function, step.parameter, value(step.in[0] + r), n, value(step.out + r));
                 break;
             case Operation::knots:
-                for (size_t r = 0; r < step.width; ++r) {
-                    const double* x = value(step.in[0] + r);
-                    double* to = value(step.out + r);
-                    int32_t* cell = cells_[number].data() + r * POINTS;
-                    for (size_t i = 0; i < n; ++i) {
-                        cell[i] = i > 0 && step.knots.holds(x[i], cell[i - 1]) ? cell[i - 1] : step.knots.cell(x[i]);
-                        to[i] = step.knots.value(x[i], cell[i]);
-                    }
-                }
+                for (size_t r = 0; r < step.width; ++r)
+                    step.knots.values(value(step.in[0] + r), n, cells_[number].data() + r * POINTS,
+                                      value(step.out + r));
                 break;
             case Operation::softmax:
             case Operation::log_softmax:
