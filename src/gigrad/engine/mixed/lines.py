@@ -169,13 +169,8 @@ class Lines:
     ) -> Lines:
         """All lines of a model, or only the given ones, with everything below them."""
         n, ends = len(legs), np.stack([legs.low, legs.high], axis=1).ravel()
-        lines = Lines(
-            roles,
-            block,
-            legs,
-            [Grid(np.arange(0, 2 * n + 1, 2), ends, np.arange(2 * n), np.zeros(2 * n))],
-            single=single,
-        )
+        grid = Grid(np.arange(0, 2 * n + 1, 2), ends, np.arange(2 * n), np.zeros(2 * n))
+        lines = Lines(roles, block, legs, [grid], single=single)
         for node in roles.lines if nodes is None else nodes:
             lines._trace(node)
         return lines

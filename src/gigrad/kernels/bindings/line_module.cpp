@@ -226,7 +226,8 @@ Numpy<double> py_late_products(const Matrix& slope, const Matrix& rows, const Ve
 
 void check_columns(const Vector<int64_t>& used, size_t columns) {
     for (size_t j = 0; j < used.size(); ++j)
-        if (used(j) < 0 || static_cast<size_t>(used(j)) >= columns) refuse("columns must lie within their rows.");
+        if (used(j) < 0 || static_cast<size_t>(used(j)) >= columns || (j > 0 && used(j) <= used(j - 1)))
+            refuse("columns must lie within their rows, in order.");
 }
 
 void check_anchors(const Vector<int64_t>& anchor, size_t rows) {
