@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from common import HERE
+from covertype import SAMPLE
 from covertype_keras import EPOCHS, HEAD_EPOCHS, TRAIN_ROWS
 from covertype_keras import SAMPLE as KERAS_SAMPLE
 
@@ -29,9 +30,10 @@ Where the paper leaves something open, this is what was done. The moons are scal
 apart. Covertype's target is lodgepole pine against the rest; the nets are trained with Adam with Nesterov momentum
 at a rate of 0.001 and batches of 500, in one pass over the training part; their input scaling is folded into their
 first layer; heads and ECDFs are fitted on 10,000 rows of the second part; the net heads have tanh units, and the
-linear heads are least squares. How many rows are explained, and at which tolerance, is the first line of the section;
-the tables show means over those rows, whose errors are smaller than those of single rows, and the section says by how
-much some of them differ from credits at a tight tolerance.
+linear heads are least squares. How many rows are explained, and at which tolerance, is the first line of the section:
+the first rows of a sample of {rows}, against {reference} reference rows each (`covertype.py` goes on with the next rows
+where it stopped; `--rows` says where to stop). The tables show means over those rows, whose errors are smaller than
+those of single rows; the section also says by how much some of them differ from credits at a tight tolerance.
 The section with Keras nets has the paper's own kind of net, trained as the paper says: Keras, Adam with Nesterov
 momentum at a rate of 0.01, batches of 100 and an L2 penalty of 0.001, and linear heads that are trained, too.
 It differs in that the net sees {train} rows of the training part in {epochs} passes (the paper does not say how many),
@@ -77,6 +79,8 @@ def main() -> None:
     records = {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
     parts = [
         INTRODUCTION.strip().format(
+            rows=SAMPLE["full"][0],
+            reference=SAMPLE["full"][1],
             train=f"{TRAIN_ROWS['full']:,}",
             epochs=EPOCHS,
             heads=HEAD_EPOCHS,
