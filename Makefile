@@ -158,7 +158,8 @@ docs: $(STAMPS)/docs
 	$(PY) docs/offline.py docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-# The paper's experiments, in full: under an hour. A run that was cut off goes on where it stopped.
+# The paper's experiments, in full: about an hour, most of it 200 rows of Covertype. A run that was cut off goes on where it
+# stopped.
 paper: $(STAMPS)/test
 	cd experiments && for name in figures moons ovals covertype covertype_keras comparison page; do ../$(PY) $$name.py || exit 1; done
 

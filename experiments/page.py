@@ -44,7 +44,7 @@ still has a negative weight in it. Nothing was done about it, for the credits of
 The comparison explains 2 rows of Covertype against 6 reference rows, and 10 rows of moons and ovals against 50, with
 one thread; its times are processor time, the better of two runs. KernelExplainer draws 2,048 samples for Covertype, 512
 for the others.
-These numbers are small so that the whole of it ends well within an hour on two cores, see the last section.
+These numbers are small so that all but Covertype's 200 rows end within half an hour, see the last section.
 """
 
 
