@@ -134,6 +134,9 @@ sbom: $(STAMPS)/venv
 # The native core is built once more, to count its lines, in an environment that takes everything else from .venv.
 COVERAGE := build/coverage
 COUNTING := $(COVERAGE)/venv/bin/python
+# The native core writes its counts when a process ends. pytest-xdist kills workers that have not ended after ten seconds, which
+# they take on a busy machine with every library loaded: their counts were lost.
+PATIENTLY := 'import sys, pytest, xdist.workermanage as x; x.NodeManager.EXIT_TIMEOUT = 600; sys.exit(pytest.main())'
 coverage: $(STAMPS)/test
 	rm -rf $(COVERAGE) .coverage .coverage.*
 	$(PY) -m venv --without-pip $(COVERAGE)/venv
@@ -141,7 +144,7 @@ coverage: $(STAMPS)/test
 	  $$($(COUNTING) -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/shared.pth
 	$(PY) -m pip --python $(COUNTING) install -q --no-build-isolation --no-deps -e . -C build-dir=$(COVERAGE)/native \
 	  -C cmake.define.CMAKE_CXX_FLAGS="--coverage -fprofile-update=atomic"
-	$(COUNTING) -m pytest -q -n 2 --dist worksteal --cov=gigrad --cov-report=html:$(COVERAGE)/html
+	$(COUNTING) -c $(PATIENTLY) -q -n 2 --dist worksteal --cov=gigrad --cov-report=html:$(COVERAGE)/html
 	$(COUNTING) tests/project/measure_coverage.py $(COVERAGE)/native
 
 # What is supported, written into the README and the documentation from the table that drives the conformance tests.
