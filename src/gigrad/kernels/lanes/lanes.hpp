@@ -63,12 +63,12 @@ struct LaneCalls {
     void (*category)(LaneWalkJob&, const Node& node, int16_t* start_sides, int16_t* end_sides);
     // Lanes that reach a leaf, or a node not to be walked here, ambiguously by codes; vectors ascend.
     void (*exact)(LaneWalkJob&, int32_t node, int depth, const LaneSet* sets, int n_sets);
-    // Grows the list of visits of a lane.
+    // Grow the list of visits of a lane, and that of its corners.
     void (*grow)(LaneWalkJob&, size_t lane);
-    // A leaf with the numbers from `value` on, which several variables of a lane open or close at one half: `members`,
-    // first those past, then those before.
-    void (*corner)(LaneWalkJob&, size_t lane, int32_t value, const int32_t* members, uint32_t n_past,
-                   uint32_t n_before);
+    void (*grow_corners)(LaneWalkJob&, size_t lane);
+    // The number of a leaf with the values from `value` on, which several variables open or close at one half:
+    // `members`, first those past, then those before. For as many lanes as do so.
+    uint32_t (*corner)(LaneWalkJob&, int32_t value, const int32_t* members, uint32_t n_past, uint32_t n_before);
 };
 
 // Where a leaf's numbers begin, and its tree; where every leaf has one number for the only output, that number: the
@@ -87,8 +87,12 @@ struct Visit {
     VisitValue gives;
 };
 
+// The lists of one pair while they grow: its visits, and the numbers of the leaves that it passes at corners.
 struct Visits {
     Visit *next, *end;
+};
+struct CornerNumbers {
+    uint32_t *next, *end;
 };
 
 struct LaneWalkJob {
@@ -120,8 +124,9 @@ struct LaneWalkJob {
     bool at_once;          // whether any pair of the block may cross a split at one half
     const Shares* shares;  // (2, 16, 16): at one corner or not; variables that open; variables that close
 
-    // The lists of visits, where jumps are needed: one for each lane, in any order.
+    // The lists of visits and of corners, where jumps are needed: one for each lane, in any order.
     Visits* visits;
+    CornerNumbers* corners;
     const int32_t* split_ids;  // by node
     int32_t no_split;
     int32_t tree;  // the present one

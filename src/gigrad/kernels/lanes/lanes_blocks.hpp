@@ -23,7 +23,7 @@ public:
           state_((MAX_TURNS + 2) * SLOT_CODES * lanes()),
           first_code_(capacity()),
           unclear_starts_(capacity()) {
-        job_.calls = {&ask_column, &ask_category, &ask_exact, &ask_grow, &ask_corner};
+        job_.calls = {&ask_column, &ask_category, &ask_exact, &ask_grow, &ask_grow_corners, &ask_corner};
         job_.owner = this;
         job_.nodes = forest.nodes.data();
         job_.columns = columns_.data();
@@ -127,6 +127,7 @@ private:
         trace.clear(n);
         trace_ = &trace;
         job_.visits = trace.cursors();
+        job_.corners = trace.corner_cursors();
         job_.split_ids = splits.of_node.data();
         job_.no_split = splits.none();
         splits_ = &splits;
@@ -185,11 +186,13 @@ private:
                 CreditSink{me.forest_, job.outputs, job.width, job.first, job.credit, job.credit_step, me.weights_});
     }
     static void ask_grow(LaneWalkJob& job, size_t lane) { self(job).trace_->grow(lane); }
-    static void ask_corner(LaneWalkJob& job, size_t lane, int32_t value, const int32_t* members, uint32_t n_past,
-                           uint32_t n_before) {
+    static void ask_grow_corners(LaneWalkJob& job, size_t lane) { self(job).trace_->grow_corners(lane); }
+    static uint32_t ask_corner(LaneWalkJob& job, int32_t value, const int32_t* members, uint32_t n_past,
+                               uint32_t n_before) {
         Trace& trace = *self(job).trace_;
-        trace.add_corner(lane, 0.5, value, job.tree, n_past, n_before);
-        trace.add_members(lane, members, members + n_past + n_before);
+        const uint32_t number = trace.new_corner(0.5, value, job.tree, n_past, n_before);
+        trace.add_members(members, members + n_past + n_before);
+        return number;
     }
 
     template <class Sink>

@@ -102,16 +102,22 @@ public:
             halved_[w] = 0;
             if (lanes == 0) continue;
             for (int i = 0; i < joint_.n; ++i) crossed[i] = crossed_at_half(i, row, w);
-            for (; lanes; lanes &= lanes - 1) visit_half(slot, row, w, lowest(lanes), crossed, visited);
+            while (lanes) {
+                const int first = lowest(lanes);
+                uint64_t alike = lanes;  // lanes that cross at one half where the first does
+                for (int i = 0; i < joint_.n; ++i) alike &= crossed[i] >> first & 1 ? crossed[i] : ~crossed[i];
+                lanes &= ~alike;
+                visit_alike(slot, row, w, alike, crossed, visited);
+            }
         }
     }
 
-    void visit_half(int slot, int row, int w, int bit, const uint64_t* crossed, const Visited& visited) {
+    void visit_alike(int slot, int row, int w, uint64_t lanes, const uint64_t* crossed, const Visited& visited) {
         int32_t opening[2 * MAX_TURNS], closing[MAX_TURNS];
         uint32_t opened = 0, closed = 0, n_past = 0, n_before = 0;  // the first two: bits of places
         int32_t opens = job_.no_split, closes = job_.no_split;      // where a single variable does
         for (int i = 0; i < joint_.n; ++i) {
-            if (!(crossed[i] >> bit & 1)) continue;
+            if (!(crossed[i] & lanes)) continue;
             const int d = joint_.turn[i];
             const uint32_t mine = uint32_t{1} << joint_.place[i];
             const bool to_end = sign_[d][row] > 0.0;
@@ -122,18 +128,31 @@ public:
             split = (to_end ? n_past : n_before) == 1 ? visited.split[d] : job_.no_split;
         }
         if (opened & closed) return;  // no variable is both past and before
-        const size_t at = static_cast<size_t>(row * job_.row_vectors * LANES + w * 64 + bit);
-        const int16_t low = lo(slot)[at], high = hi(slot)[at];
-        if (low == high) {
-            std::copy_n(closing, n_before, opening + n_past);
-            job_.calls.corner(job_, at, visited.value, opening, n_past, n_before);
-            return;
+        std::copy_n(closing, n_before, opening + n_past);
+        uint32_t both = NO_CORNER, past = NO_CORNER, before = NO_CORNER;  // numbers of the leaf
+        for (; lanes; lanes &= lanes - 1) {
+            const size_t at = static_cast<size_t>(row * job_.row_vectors * LANES + w * 64 + lowest(lanes));
+            const int16_t low = lo(slot)[at], high = hi(slot)[at];
+            if (low == high) {
+                add_corner(at, both, visited.value, opening, n_past, n_before);
+                continue;
+            }
+            const int32_t closes_here = low != CODE_AT_ONCE ? visited.split[low & TURN_MASK] : closes;
+            const int32_t opens_here = high != CODE_AT_ONCE ? visited.split[high & TURN_MASK] : opens;
+            if (opens_here != closes_here) add_visit(at, opens_here, closes_here, visited.gives);
+            if (n_past > 1) add_corner(at, past, visited.value, opening, n_past, 0);
+            if (n_before > 1) add_corner(at, before, visited.value, closing, 0, n_before);
         }
-        if (low != CODE_AT_ONCE) closes = visited.split[low & TURN_MASK];
-        if (high != CODE_AT_ONCE) opens = visited.split[high & TURN_MASK];
-        if (opens != closes) add_visit(at, opens, closes, visited.gives);
-        if (n_past > 1) job_.calls.corner(job_, at, visited.value, opening, n_past, 0);
-        if (n_before > 1) job_.calls.corner(job_, at, visited.value, closing, 0, n_before);
+    }
+
+    // A leaf at a corner, which has a number from its first lane on.
+    static constexpr uint32_t NO_CORNER = ~uint32_t{0};
+    void add_corner(size_t lane, uint32_t& number, int32_t value, const int32_t* members, uint32_t n_past,
+                    uint32_t n_before) {
+        if (number == NO_CORNER) number = job_.calls.corner(job_, value, members, n_past, n_before);
+        CornerNumbers& corners = job_.corners[lane];
+        if (corners.next == corners.end) job_.calls.grow_corners(job_, lane);
+        *corners.next++ = number;
     }
 };
 

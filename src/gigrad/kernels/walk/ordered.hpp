@@ -33,11 +33,12 @@ public:
         const auto& [trace, place, swept] = pair;
         clear();
         start_ = start, end_ = end, swept_ = swept;
-        corners_ = trace.corners(place).data();
-        members_ = trace.members(place);
+        corners_ = trace.corners();
+        numbers_ = trace.begin_corners(place);
+        members_ = trace.members();
         sum_jumps(trace, place);
         if (swept) swept->add_split_jumps(delta_.data());
-        const size_t n_corners = n_corners_ = trace.corners(place).size();
+        const size_t n_corners = n_corners_ = trace.n_corners(place);
         by_keys_ = swept && swept->splits_have_codes() && k_ == 1 && n_corners == 0 &&
                    keys_.set(*swept, delta_.data(), [&](int32_t split) { return time_of(split); });
         if (by_keys_) return;
@@ -53,7 +54,7 @@ public:
     bool apart() const { return by_keys_ || apart_; }
     // The change of all trees at a split, (outputs,).
     const double* delta(int32_t split) const { return delta_.data() + static_cast<size_t>(split) * k_; }
-    const CornerVisit& corner(int32_t index) const { return corners_[~index]; }
+    const CornerVisit& corner(int32_t index) const { return corners_[numbers_[~index]]; }
     const int32_t* members(const CornerVisit& corner) const { return members_ + corner.members; }
 
     // Adds the changes of the trees by single variables, (variables, outputs), and calls corner(visit) for every leaf
@@ -70,7 +71,7 @@ public:
                 for (size_t o = 0; o < k_; ++o)
                     change[static_cast<size_t>(splits_.variable[ids_[i]]) * k_ + o] += delta(ids_[i])[o];
         }
-        for (size_t i = 0; i < n_corners_; ++i) corner(corners_[i]);
+        for (size_t i = 0; i < n_corners_; ++i) corner(corners_[numbers_[i]]);
     }
 
     // The variable that all entries of a corner belong to, or -1.
@@ -82,7 +83,7 @@ public:
             if (index >= 0) {
                 mine = splits_.variable[index];
             } else {
-                const CornerVisit& c = corners_[~index];
+                const CornerVisit& c = corner(index);
                 if (c.n_past + c.n_before > 1) return -1;
                 mine = members_[c.members];
             }
@@ -110,7 +111,8 @@ private:
     bool apart_ = true;
     std::vector<uint32_t> buckets_;
     const double *start_ = nullptr, *end_ = nullptr;  // the present pair
-    const CornerVisit* corners_ = nullptr;
+    const CornerVisit* corners_ = nullptr;            // by number
+    const uint32_t* numbers_ = nullptr;               // of the pair's
     const int32_t* members_ = nullptr;
     const Sweeper* swept_ = nullptr;
     size_t n_corners_ = 0;
@@ -202,7 +204,8 @@ private:
     void sort_entries(size_t n_corners) {
         entries_.resize(n_ids_ + n_corners);
         for (size_t i = 0; i < n_ids_; ++i) entries_[i] = {time_of(ids_[i]), ids_[i]};
-        for (size_t i = 0; i < n_corners; ++i) entries_[n_ids_ + i] = {corners_[i].time, ~static_cast<int32_t>(i)};
+        for (size_t i = 0; i < n_corners; ++i)
+            entries_[n_ids_ + i] = {corners_[numbers_[i]].time, ~static_cast<int32_t>(i)};
         const size_t n = entries_.size();
         const double scale = static_cast<double>(n);
         const auto bucket = [&](double time) { return static_cast<size_t>(static_cast<int64_t>(time * scale)); };

@@ -10,10 +10,11 @@ namespace gigrad {
 struct CornerVisit {
     double time;
     int32_t value, tree;
-    uint32_t members, n_past, n_before;  // where its variables begin: first those past, then those before
+    size_t members;             // where its variables begin: first those past, then those before
+    uint32_t n_past, n_before;  // how many
 };
 
-// The leaves that each pair of a block passes.
+// The leaves that each pair of a block passes. Those at corners are numbered: pairs that pass a leaf alike share one.
 class Trace {
 public:
     // Room for `n` pairs, all empty.
@@ -21,51 +22,71 @@ public:
         if (pairs_.size() < n) {
             pairs_.resize(n);
             cursors_.resize(n);
+            corner_cursors_.resize(n);
         }
         for (size_t i = 0; i < n; ++i) {
-            cursors_[i] = {pairs_[i].visits.data(), pairs_[i].visits.data() + pairs_[i].visits.size()};
-            pairs_[i].corners.clear();
-            pairs_[i].members.clear();
+            set_end(pairs_[i].visits, 0, cursors_[i]);
+            set_end(pairs_[i].corners, 0, corner_cursors_[i]);
         }
+        corners_.clear();
+        members_.clear();
     }
 
     Visits* cursors() { return cursors_.data(); }
+    CornerNumbers* corner_cursors() { return corner_cursors_.data(); }
 
-    void grow(size_t pair) {
-        std::vector<Visit>& visits = pairs_[pair].visits;
-        const size_t n = static_cast<size_t>(cursors_[pair].next - visits.data());
-        visits.resize(std::max<size_t>(64, 2 * visits.size()));
-        cursors_[pair] = {visits.data() + n, visits.data() + visits.size()};
-    }
+    void grow(size_t pair) { grow(pairs_[pair].visits, cursors_[pair]); }
+    void grow_corners(size_t pair) { grow(pairs_[pair].corners, corner_cursors_[pair]); }
 
     void add(size_t pair, const Visit& visit) {
         if (cursors_[pair].next == cursors_[pair].end) grow(pair);
         *cursors_[pair].next++ = visit;
     }
 
-    // Its variables follow, by add_members: first those past, then those before.
-    void add_corner(size_t pair, double time, int32_t value, int32_t tree, size_t n_past, size_t n_before) {
-        PairTrace& to = pairs_[pair];
-        to.corners.push_back({time, value, tree, static_cast<uint32_t>(to.members.size()),
-                              static_cast<uint32_t>(n_past), static_cast<uint32_t>(n_before)});
+    // The number of a leaf. Its variables follow, by add_members: first those past, then those before.
+    uint32_t new_corner(double time, int32_t value, int32_t tree, size_t n_past, size_t n_before) {
+        corners_.push_back(
+            {time, value, tree, members_.size(), static_cast<uint32_t>(n_past), static_cast<uint32_t>(n_before)});
+        return static_cast<uint32_t>(corners_.size() - 1);
     }
-    void add_members(size_t pair, const int32_t* begin, const int32_t* end) {
-        pairs_[pair].members.insert(pairs_[pair].members.end(), begin, end);
+    void add_members(const int32_t* begin, const int32_t* end) { members_.insert(members_.end(), begin, end); }
+    void add_corner(size_t pair, uint32_t number) {
+        if (corner_cursors_[pair].next == corner_cursors_[pair].end) grow_corners(pair);
+        *corner_cursors_[pair].next++ = number;
     }
 
     const Visit* begin(size_t pair) const { return pairs_[pair].visits.data(); }
     const Visit* end(size_t pair) const { return cursors_[pair].next; }
-    const std::vector<CornerVisit>& corners(size_t pair) const { return pairs_[pair].corners; }
-    const int32_t* members(size_t pair) const { return pairs_[pair].members.data(); }
+    // The numbers of a pair's leaves at corners.
+    const uint32_t* begin_corners(size_t pair) const { return pairs_[pair].corners.data(); }
+    size_t n_corners(size_t pair) const {
+        return static_cast<size_t>(corner_cursors_[pair].next - begin_corners(pair));
+    }
+    // By number.
+    const CornerVisit* corners() const { return corners_.data(); }
+    const int32_t* members() const { return members_.data(); }
 
 private:
     struct PairTrace {
         std::vector<Visit> visits;
-        std::vector<CornerVisit> corners;
-        std::vector<int32_t> members;
+        std::vector<uint32_t> corners;
     };
     std::vector<PairTrace> pairs_;
     std::vector<Visits> cursors_;
+    std::vector<CornerNumbers> corner_cursors_;
+    std::vector<CornerVisit> corners_;
+    std::vector<int32_t> members_;
+
+    template <class Of, class Cursor>
+    static void set_end(std::vector<Of>& list, size_t n, Cursor& cursor) {
+        cursor = {list.data() + n, list.data() + list.size()};
+    }
+    template <class Of, class Cursor>
+    static void grow(std::vector<Of>& list, Cursor& cursor) {
+        const size_t n = static_cast<size_t>(cursor.next - list.data());
+        list.resize(std::max<size_t>(64, 2 * list.size()));
+        set_end(list, n, cursor);
+    }
 };
 
 // Records the results of the exact walk. A pair has the index start + end * step.
@@ -95,9 +116,9 @@ struct TraceSink {
     void corner(Pair pair, const LeafCorner& c, const Node& leaf) const {
         const size_t at = place(pair);
         if (!c.past.empty() && !c.before.empty() && c.entered == c.left) {
-            trace.add_corner(at, c.entered, leaf.value, tree, c.past.size(), c.before.size());
-            trace.add_members(at, c.past.begin(), c.past.end());
-            trace.add_members(at, c.before.begin(), c.before.end());
+            trace.add_corner(at, trace.new_corner(c.entered, leaf.value, tree, c.past.size(), c.before.size()));
+            trace.add_members(c.past.begin(), c.past.end());
+            trace.add_members(c.before.begin(), c.before.end());
             return;
         }
         Visit alone{splits.none(), splits.none(), gives(leaf)};
@@ -105,12 +126,12 @@ struct TraceSink {
         if (c.before.size() == 1) alone.closes = splits.of_node[c.left_by];
         if (alone.opens != alone.closes) trace.add(at, alone);
         if (c.past.size() > 1) {
-            trace.add_corner(at, c.entered, leaf.value, tree, c.past.size(), 0);
-            trace.add_members(at, c.past.begin(), c.past.end());
+            trace.add_corner(at, trace.new_corner(c.entered, leaf.value, tree, c.past.size(), 0));
+            trace.add_members(c.past.begin(), c.past.end());
         }
         if (c.before.size() > 1) {
-            trace.add_corner(at, c.left, leaf.value, tree, 0, c.before.size());
-            trace.add_members(at, c.before.begin(), c.before.end());
+            trace.add_corner(at, trace.new_corner(c.left, leaf.value, tree, 0, c.before.size()));
+            trace.add_members(c.before.begin(), c.before.end());
         }
     }
 };
