@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 _Found = TypeVar("_Found")
 Singles = NDArray[np.float32]
-QUADRATIC_SLOPES = {"tanh": (1.0, 0.0, -1.0), "sigmoid": (0.0, 1.0, -1.0)}
 
 
 @dataclass(frozen=True)
@@ -95,15 +94,14 @@ class ByUnit:
 
 @dataclass(frozen=True, eq=False)
 class WideUnits:
-    """A wide layer of tanh or sigmoid units over a line, and the sums that alone read it."""
+    """A wide layer of tanh or sigmoid units over a line, and the sums that alone read it.
+
+    `slope` has the coefficients of a unit's slope as a quadratic polynomial in its value.
+    """
 
     units: Elementwise
     sums: Affine
-
-    @property
-    def slope(self) -> tuple[float, float, float]:
-        """The coefficients of a unit's slope as a quadratic in its value."""
-        return QUADRATIC_SLOPES[self.units.name]
+    slope: tuple[float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,10 +245,11 @@ class Roles:
         first = [c for c in self.curves if set(c.parents) & set(self.lines)]
         units = first[0] if len(first) == 1 else None
         above = [c for c in self.curves if units in c.parents]
-        if not isinstance(units, Elementwise) or units.name not in QUADRATIC_SLOPES or len(above) != 1:
+        slope = units.function.quadratic_slope if isinstance(units, Elementwise) else None
+        if not isinstance(units, Elementwise) or slope is None or len(above) != 1 or units in self.curve_ends:
             return None
         sums, wide = above[0], units.width >= limits.WIDE_UNITS and units.width % limits.PULLED_UNITS == 0
-        return WideUnits(units, sums) if wide and isinstance(sums, Affine) and units not in self.curve_ends else None
+        return WideUnits(units, sums, slope) if wide and isinstance(sums, Affine) else None
 
     @cached_property
     def _by_unit(self) -> dict[Node, ByUnit]:

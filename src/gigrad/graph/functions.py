@@ -41,6 +41,8 @@ class Function:
         number of quadrature nodes.
     slope_of_value : callable, optional
         The slope from the value, where that saves computing the function again.
+    quadratic_slope : tuple of three floats, optional
+        The coefficients of the slope as a polynomial in the value, from the constant one on.
     monotone : callable
         Whether the function never falls, given its parameter.
     least : float
@@ -53,6 +55,7 @@ class Function:
     piecewise_linear: bool = False
     bends_over_one: bool = False
     slope_of_value: Callable[[Array], Array] | None = None
+    quadratic_slope: tuple[float, float, float] | None = None
     monotone: Callable[[float], bool] = _never
     least: float = -np.inf
 
@@ -153,6 +156,7 @@ FUNCTIONS: dict[str, Function] = {
         lambda x, _: 1.0 - kernels.tanh(x) ** 2,
         bends_over_one=True,
         slope_of_value=_tanh_slope,
+        quadratic_slope=(1.0, 0.0, -1.0),
         monotone=_always,
     ),
     "sigmoid": Function(
@@ -160,6 +164,7 @@ FUNCTIONS: dict[str, Function] = {
         lambda x, _: sigmoid(x) * sigmoid(-x),
         bends_over_one=True,
         slope_of_value=lambda y: y * (1.0 - y),
+        quadratic_slope=(0.0, 1.0, -1.0),
         monotone=_always,
         least=POSITIVE,
     ),

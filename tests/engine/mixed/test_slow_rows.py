@@ -10,8 +10,9 @@ from gigrad import kernels
 from gigrad.engine import limits
 from gigrad.engine.mixed import slow_rows
 from gigrad.engine.mixed.lines import Lines
-from gigrad.engine.roles import QUADRATIC_SLOPES, ByUnit
+from gigrad.engine.roles import ByUnit
 from gigrad.graph import Affine, Column, Elementwise, Graph, Input, Node
+from gigrad.graph.functions import FUNCTIONS
 from gigrad.kernels import tanh
 
 
@@ -65,9 +66,11 @@ def test_units_on_panels_are_what_numpy_gives(name: str, nodes: int) -> None:
     cotangent, matrix = rng.normal(size=(panels * nodes, outputs)), rng.normal(size=(outputs, units))
     rate, weight = rng.uniform(1.0, 2.0, panels), rng.normal(size=(2, panels, nodes))
     to_coefficients = rng.normal(size=(nodes, nodes))
-    slope = np.polynomial.Polynomial(QUADRATIC_SLOPES[name])(values)
+    quadratic = FUNCTIONS[name].quadratic_slope
+    assert quadratic is not None
+    slope = FUNCTIONS[name].slope(inputs, 0.0)
     sums, total, squares = kernels.pull_units(
-        values, QUADRATIC_SLOPES[name], cotangent, matrix, ends, left, rate, weight, to_coefficients
+        values, quadratic, cotangent, matrix, ends, left, rate, weight, to_coefficients
     )
     back = (cotangent @ matrix * slope).reshape(panels, nodes, units)
     speed = rate[:, None] * np.diff(ends, axis=0)
