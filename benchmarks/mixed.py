@@ -40,13 +40,13 @@ LIMITS = (
     "the rest. The whole ensemble needs more nodes than the net and a head on each of 400 segments more. The goal "
     "of three times is missed. What would be next: products of the units that change sign alone, from one matrix "
     "of the row, which only a row with many references has; one tanh instead of two between kinks. At looser "
-    "tolerances layers are multiplied in float32 at a few times of a path (16 to 64 where `tol` is 1e-3), while "
-    "the kinks of both ReLU layers are still found; the error then falls with the square of the number of times, "
-    "where that of plain steps falls with the number itself on a single path. A row against many references needs "
-    "fewer than a pair of its own, since errors of paths have either sign and `error` is about the row: the second"
-    " goal is reached there, and missed for single pairs. Explainers are made before the clock starts, as Captum's"
-    " is; a call also compares the model with its own predictions, 50 ms for the forest alone whatever the number "
-    "of references, and each call of `explain_pairs` imports the model."
+    "tolerances layers are evaluated at a few times of a path (16 to 64 where `tol` is 1e-3), while the kinks of "
+    "both ReLU layers are still found; the error then falls with the square of the number of times, where that of "
+    "plain steps falls with the number itself on a single path. A row against many references needs fewer than a "
+    "pair of its own, since errors of paths have either sign and `error` is about the row: the second goal is "
+    "reached there, and missed for single pairs. Explainers are made before the clock starts, as Captum's is; a "
+    "call also compares the model with its own predictions, 50 ms for the forest alone whatever the number of "
+    "references, and each call of `explain_pairs` imports the model."
 )
 
 ENSEMBLES = (

@@ -189,7 +189,7 @@ SINGLE_TOL = 1e-8
 SINGLE_WEIGHTS = 9 << 15
 """Layers of fewer weights than this are multiplied in float64 alone: their products are a small part of the time. Paths
 through larger ones are computed alone (`ALONE_NUMBERS`), so that no other row of a call changes a bit. In float64 the
-paper's net takes 1.35 times as long at tol 1e-8, 1.36 at 1e-4 and 1.26 at 1e-2."""
+paper's net takes 1.35 times as long at tol 1e-8."""
 
 SLOW_ROWS = 128
 """Rows that are multiplied together, by the units that are not at rest on all of them: 56 to 60 % of the units of the

@@ -20,7 +20,7 @@ from ... import kernels
 from ...graph import Affine, Array, Node
 from .. import limits
 from ..paths import Block, Ints
-from ..roles import Roles, Singles
+from ..roles import Roles
 from .lines import Grid, Legs, Lines
 
 EACH, PARTS = limits.SAMPLED_EACH, 2 * limits.SAMPLED_EACH
@@ -226,7 +226,7 @@ class SampledLines(Lines):
         above: tuple[UnitSlopes, KinkWeights, Array, Array] | None = None
         for (_, layer), passed in zip(reversed(self.chain.layers), reversed(self.passed), strict=True):
             kinks, interval, measure = passed.kinks, passed.interval, self._measure(passed, weight)
-            mean = _product(sums, layer.weight, self.roles.by_unit(layer).single.T)
+            mean = sums @ layer.weight
             turn = self._turn(mean)
             if above is None:
                 at = interval, kinks.unit
@@ -303,18 +303,8 @@ def _evaluated(below: Lines, chain: LayerChain, points: Grid) -> tuple[list[Arra
         # Kinks two layers below bend the sums too, but each would cost a product with a matrix.
         exact = depth + 1 < limits.SAMPLED_LAYERS
         lower = (kinks, found.step * kinks.rate, below.roles.transposed(sums)) if exact else None
-        by_unit = below.roles.by_unit(sums)
-        values = _product(units.forward(values), by_unit.double, by_unit.single)
-        values += sums.bias
+        values = sums.forward(units.forward(values))
     return read, passed, values
-
-
-def _product(rows: Array, matrix: Array, single: Singles) -> Array:
-    """Rows times a matrix, in float32 if it is large: its rounding is far below any tolerance at which layers are
-    sampled, and shows in the gap."""
-    if matrix.size < limits.SINGLE_WEIGHTS:
-        return rows @ matrix
-    return np.asarray(rows.astype(np.float32) @ single, np.float64)
 
 
 def _unit_slopes(units: Node, values: Array, points: Grid, below: Below | None) -> tuple[UnitSlopes, Kinks]:
