@@ -118,3 +118,12 @@ def test_credits_in_both_precisions_are_within_their_error(monkeypatch: pytest.M
     np.testing.assert_array_equal(found.values, gig.explain_pairs(graph, starts, ends, tol=1e-8, n_threads=2).values)
     alone = gig.explain_pairs(graph, starts[4:], ends[4:], tol=1e-8)
     np.testing.assert_array_equal(found.values[4:], alone.values)  # no other row changes a bit
+
+
+def test_at_loose_tolerances_no_other_row_changes_a_credit_either() -> None:
+    graph, rng = deep_net(6, 560), np.random.default_rng(6)
+    rows = rng.normal(size=(3, 6))
+    explainer = gig.Explainer(graph, rng.normal(size=(8, 6)), tol=1e-2)
+    alone = np.concatenate([explainer(rows[i : i + 1]).values for i in range(3)])
+    together = explainer(rows).values
+    assert np.abs(together - alone).max() < 1e-14 * np.abs(alone).max()
