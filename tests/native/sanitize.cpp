@@ -13,7 +13,7 @@
 #include "smooth/line_net.hpp"
 #include "smooth/rows.hpp"
 #include "smooth/slow_rows.hpp"
-#include "smooth/unit_pulls.hpp"
+#include "smooth/unit_ends.hpp"
 
 #include "forests.hpp"
 #include "heads.hpp"
@@ -329,25 +329,20 @@ void multiply_slowly() {
         for (size_t j = 0; j < width; j += 2)
             must(std::fabs(joined[i * width + j] - rows[i * width + j]) < 1e-6, "rows split and joined");
 
-    const size_t nodes = 1 + static_cast<size_t>(below(4)), panels = n - 1, weights = 2, outputs = 2;
-    std::vector<int64_t> left(panels), at;
-    std::vector<double> part;
-    for (size_t p = 0; p < panels; ++p) {
-        left[p] = static_cast<int64_t>(p);
-        for (size_t q = 0; q < nodes; ++q)
-            at.push_back(left[p]), part.push_back((static_cast<double>(q) + 0.5) / static_cast<double>(nodes));
-    }
-    std::vector<double> values(at.size() * width), sums(weights * panels * width), total(nodes * panels),
-        squares(nodes * panels);
-    units_between(rows.data(), width, at.data(), part.data(), at.size(), below(2) == 1, values.data());
-    const std::vector<double> cotangent = some_values(at.size() * outputs), matrix = some_values(outputs * width),
-                              weight = some_values(weights * panels * nodes), rate(panels, 1.0),
-                              to_coefficients = some_values(nodes * nodes);
-    const UnitPanels x{
-        panels,           nodes,         outputs,     width,       weights,     values.data(), {1.0, 0.0, -1.0},
-        cotangent.data(), matrix.data(), rows.data(), left.data(), rate.data(), weight.data(), to_coefficients.data()};
-    pull_units(x, sums.data(), total.data(), squares.data());
-    for (const double square : squares) must(!(square < 0.0), "squares");
+    const size_t panels = n - 1, weights = 2, outputs = 2;
+    std::vector<int64_t> left(panels), high(panels), at(n);
+    for (size_t p = 0; p < n; ++p) at[p] = static_cast<int64_t>(p);
+    for (size_t p = 0; p < panels; ++p) left[p] = at[p], high[p] = at[p + 1];
+    std::vector<double> values(n * width), sums(weights * panels * width), speeds(panels * outputs * END_DATA),
+        sizes(speeds.size());
+    units_between(rows.data(), width, at.data(), std::vector<double>(n, 0.0).data(), n, below(2) == 1, values.data());
+    const std::vector<double> matrix = some_values(outputs * width), half(panels, 0.5), square = some_values(9),
+                              weight = some_values(weights * panels * outputs * END_DATA);
+    const UnitEnds x{panels,      outputs,     width,       values.data(), {1.0, 0.0, -1.0}, matrix.data(),
+                     left.data(), high.data(), rows.data(), left.data(),   half.data()};
+    unit_speeds(x, square.data(), square.data(), speeds.data(), sizes.data());
+    pull_unit_ends(x, weight.data(), weights, sums.data());
+    for (const double size : sizes) must(!(size < 0.0), "sizes");
 }
 
 // A net of units with kinks over straight columns: two layers, one of which something else reads too, joined with what is

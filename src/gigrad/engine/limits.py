@@ -195,6 +195,12 @@ SLOW_ROWS = 128
 """Rows that are multiplied together, by the units that are not at rest on all of them: 56 to 60 % of the units of the
 paper's net, 71 % of all 500 rows of a path."""
 
+ROW_PRODUCT_PATHS = 8
+"""Two layers are multiplied into one for a row that so many paths lead to."""
+
+KEPT_PRODUCTS = 2
+"""The number of rows for which such products are kept: threads may be at neighbouring rows."""
+
 ANCHOR_ROWS = 16
 """Of these every so many are multiplied in float64. The values of the paper's net are then off by 5e-10, with 64 by
 5e-9 in 0.95 of the time, which for nets of 400 units is too much at tol 1e-8."""

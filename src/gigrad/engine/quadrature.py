@@ -7,7 +7,7 @@ needs to be known at a few nodes only. This is product integration.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -28,6 +28,8 @@ class Rule:
         transpose turns moments into weights of the nodes.
     derivative : (size, size)
         Takes coefficients to those of the derivative.
+    alias : (size, size + 1)
+        The size of the coefficient of degree d, for a Legendre polynomial of degree size + l known at the nodes alone.
     """
 
     size: int
@@ -35,6 +37,7 @@ class Rule:
     weights: Array
     to_coefficients: Array
     derivative: Array
+    alias: Array
 
 
 @cache
@@ -46,9 +49,58 @@ def gauss(size: int) -> Rule:
     derivative = np.zeros((size, size))
     for high in range(1, size):
         derivative[high - 1 :: -2, high] = 2 * degree[high - 1 :: -2] + 1
-    for table in (nodes, weights, derivative):
+    alias = np.eye(size, size + 1, 1)[::-1]
+    for table in (nodes, weights, derivative, alias):
         table.setflags(write=False)
-    return Rule(size, nodes, weights, (degree[:, None] + 0.5) * (basis * weights[:, None]).T, derivative)
+    return Rule(size, nodes, weights, (degree[:, None] + 0.5) * (basis * weights[:, None]).T, derivative, alias)
+
+
+@dataclass(frozen=True, eq=False)
+class EndRule:
+    """A polynomial of degree 5 from values, first and second derivatives at -1 and 1, in the order of these.
+
+    Attributes
+    ----------
+    rule : Rule
+        Gauss's rule for such polynomials, with the aliases of what is known at both ends.
+    to_nodes : (6, 6)
+        Takes the six to values at the nodes of the rule.
+    even, odd : (3, 3)
+        Coefficients of degrees 0, 2, 4 and 1, 3, 5, from sums and differences of the values at both ends, from
+        differences and sums of the first derivatives, and from sums and differences of the second ones.
+    products : (6, 6, 6)
+        `products[i, j]` are the coefficients of the product of polynomials of degrees i and j, up to degree 5.
+    """
+
+    rule: Rule
+    to_nodes: Array
+    even: Array
+    odd: Array
+    products: Array
+
+
+@cache
+def by_ends() -> EndRule:
+    """The rule for functions that are known at both ends of a panel, with two derivatives."""
+    rule = gauss(6)
+    known = np.array([_at_ends(degree) for degree in range(13)]).T  # of the polynomials of degree 0 .. 12
+    to_coefficients = np.linalg.inv(known[:, :6])
+    fine = gauss(8)
+    basis = np.polynomial.legendre.legvander(fine.nodes, 5)
+    products = np.einsum("dq,qi,qj->ijd", fine.to_coefficients[:6], basis, basis)
+    return EndRule(
+        replace(rule, alias=np.abs(to_coefficients @ known[:, 6:])),
+        np.asarray(np.polynomial.legendre.legvander(rule.nodes, 5) @ to_coefficients),
+        to_coefficients[0::2, 1::2],
+        to_coefficients[1::2, 1::2],
+        products,
+    )
+
+
+def _at_ends(degree: int) -> Array:
+    """The values, first and second derivatives of a Legendre polynomial at -1 and 1."""
+    basis, ends = np.polynomial.legendre.Legendre.basis(degree), np.array([-1.0, 1.0])
+    return np.concatenate([(basis.deriv(order) if order else basis)(ends) for order in range(3)])
 
 
 def legendre(u: Array, size: int) -> Array:

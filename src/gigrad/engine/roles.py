@@ -36,6 +36,7 @@ from .roots import passed
 
 if TYPE_CHECKING:
     from .mixed.program import HeadProgram
+    from .mixed.row_products import KeptProducts
     from .mixed.sampled import LayerChain
     from .mixed.traced import LineProgram
 
@@ -252,6 +253,12 @@ class Roles:
         return WideUnits(units, sums, slope) if wide and isinstance(sums, Affine) else None
 
     @cached_property
+    def above_wide(self) -> tuple[Node, ...]:
+        """The curves above the sums over a wide layer of units."""
+        wide = self.wide_units
+        return () if wide is None else tuple(c for c in self.curves if c not in (wide.units, wide.sums))
+
+    @cached_property
     def _by_unit(self) -> dict[Node, ByUnit]:
         return {}
 
@@ -261,6 +268,13 @@ class Roles:
             rows = self.transposed(node)
             self._by_unit[node] = ByUnit(rows, rows.astype(np.float32))
         return self._by_unit[node]
+
+    @cached_property
+    def row_products(self) -> KeptProducts:
+        """Products of neighbouring wide layers for the latest rows."""
+        from .mixed.row_products import KeptProducts
+
+        return KeptProducts()
 
     def evaluate(self, wanted: tuple[Node, ...], known: dict[Node, Array]) -> dict[Node, Array]:
         """As `graph.evaluate`; which nodes have to be computed is worked out once and kept."""

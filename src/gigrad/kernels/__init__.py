@@ -32,11 +32,11 @@ from .heads import linear_credits as linear_credits
 from .lines import IntervalKinks as IntervalKinks
 from .lines import LineNet as LineNet
 from .lines import TracedLegs as TracedLegs
+from .lines import UnitLayer as UnitLayer
 from .lines import interval_kinks as interval_kinks
 from .lines import join_rows as join_rows
 from .lines import late_products as late_products
 from .lines import piece_corners as piece_corners
-from .lines import pull_units as pull_units
 from .lines import split_rows as split_rows
 from .lines import trace_lines as trace_lines
 from .lines import units_between as units_between

@@ -264,18 +264,31 @@ def join_rows(
 def units_between(
     arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], arg2: NDArray[numpy.float64], arg3: bool, /
 ) -> NDArray[numpy.float64]: ...
-def pull_units(
+def unit_speeds(
     arg0: NDArray[numpy.float64],
     arg1: tuple[float, float, float],
     arg2: NDArray[numpy.float64],
-    arg3: NDArray[numpy.float64],
-    arg4: NDArray[numpy.float64],
-    arg5: NDArray[numpy.int64],
-    arg6: NDArray[numpy.float64],
+    arg3: NDArray[numpy.int64],
+    arg4: NDArray[numpy.int64],
+    arg5: NDArray[numpy.float64],
+    arg6: NDArray[numpy.int64],
+    arg7: NDArray[numpy.float64],
+    arg8: NDArray[numpy.float64],
+    arg9: NDArray[numpy.float64],
+    /,
+) -> tuple[Any, ...]: ...
+def pull_unit_ends(
+    arg0: NDArray[numpy.float64],
+    arg1: tuple[float, float, float],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.int64],
+    arg4: NDArray[numpy.int64],
+    arg5: NDArray[numpy.float64],
+    arg6: NDArray[numpy.int64],
     arg7: NDArray[numpy.float64],
     arg8: NDArray[numpy.float64],
     /,
-) -> tuple[Any, ...]: ...
+) -> NDArray[numpy.float64]: ...
 def predict(arg0: Forest, arg1: NDArray[numpy.float64], /) -> NDArray[numpy.float64]: ...
 def credits(
     arg0: Forest, arg1: NDArray[numpy.float64], arg2: NDArray[numpy.float64], arg3: NDArray[numpy.float64], arg4: int, /

@@ -144,36 +144,48 @@ def units_between(rows: Array, at: Ints, part: Array, sigmoid: bool) -> Array:
     return _native.units_between(np.ascontiguousarray(rows), at, part, sigmoid)
 
 
-def pull_units(
-    values: Array,
-    slope: tuple[float, float, float],
-    cotangent: Array,
-    matrix: Array,
-    ends: Array,
-    left: Ints,
-    rate: Array,
-    weight: Array,
-    to_coefficients: Array,
-) -> tuple[Array, Array, Array]:
-    """A layer of smooth units on panels, pulled back: weighted sums of the score's derivatives by what units read.
+@dataclass(frozen=True, eq=False)
+class UnitLayer:
+    """A layer of smooth units, and the layer of sums over it, at the ends of panels.
 
-    Parameters
+    Attributes
     ----------
-    values : (panels * nodes, units)
+    values : (rows, units)
         Those of the units, a multiple of eight; `slope` has the coefficients of their slopes as a quadratic in these.
-    cotangent : (panels * nodes, outputs)
-        The score's derivatives by the layer above, whose weights are `matrix` (outputs, units).
-    ends : (points, units)
-        What the units read: on panel p it goes from point left[p] to the next, in a time of 1 / rate[p].
-    weight : (k, panels, nodes)
-
-    Returns
-    -------
-    sums : (k, panels, units)
-    total, squares : (nodes, panels)
-        Sums over units of the Legendre coefficients of derivatives times speeds, and of their squares.
+    matrix : (outputs, units)
+        The weights of the sums.
+    low, high : (panels,)
+        The rows of `values` at both ends of each panel.
+    lines : (points, units)
+        What the units read: it goes from point left[p] to the next on the piece of panel p.
+    part : (panels,)
+        Half of a panel's length, as a part of that of its piece.
     """
-    return _native.pull_units(
-        values, slope, np.ascontiguousarray(cotangent), matrix, np.ascontiguousarray(ends), left, rate,
-        np.ascontiguousarray(weight), to_coefficients,
-    )  # fmt: skip
+
+    values: Array
+    slope: tuple[float, float, float]
+    matrix: Array
+    low: Ints
+    high: Ints
+    lines: Array
+    left: Ints
+    part: Array
+
+    def _arguments(self) -> tuple[Array, tuple[float, float, float], Array, Ints, Ints, Array, Ints, Array]:
+        return (self.values, self.slope, self.matrix, self.low, self.high, self.lines, self.left, self.part)
+
+    def speeds(self, even: Array, odd: Array) -> tuple[Array, Array]:
+        """The derivatives of the sums by their panels' own coordinate, (panels, outputs, 6), and sizes of their parts.
+
+        The first are values at the two ends, then first derivatives, then second ones. The sizes (panels, outputs, 6)
+        are, for each degree, the root of the sum of squares of Legendre coefficients of the parts by single units:
+        `even` and `odd` (3, 3) give those of degrees 0, 2, 4 and 1, 3, 5 from sums and differences of the six.
+        """
+        return _native.unit_speeds(*self._arguments(), np.ascontiguousarray(even), np.ascontiguousarray(odd))
+
+    def pull_back(self, weight: Array) -> Array:
+        """The slopes of units at both ends and their derivatives, weighted and summed over outputs: (k, panels, units).
+
+        `weight` is (k, panels, outputs, 6).
+        """
+        return _native.pull_unit_ends(*self._arguments(), np.ascontiguousarray(weight))

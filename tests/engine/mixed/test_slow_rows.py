@@ -1,4 +1,4 @@
-"""Wide layers multiplied in float32 between a few rows in float64, and wide layers of smooth units in one pass."""
+"""Wide layers multiplied in float32 between a few rows in float64."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import numpy as np
 import pytest
 
 import gigrad as gig
-from gigrad import kernels
 from gigrad.engine import limits
 from gigrad.engine.mixed import slow_rows
 from gigrad.engine.mixed.lines import Lines
 from gigrad.engine.roles import ByUnit
 from gigrad.graph import Affine, Column, Elementwise, Graph, Input, Node
-from gigrad.graph.functions import FUNCTIONS
-from gigrad.kernels import tanh
 
 
 def turning(n: int, width: int) -> np.ndarray:
@@ -51,33 +48,6 @@ def test_rows_between_parallel_anchors_and_rows_of_zeros() -> None:
     found = slow_rows.forward(rows, weights)
     np.testing.assert_allclose(found.values, rows @ matrix, rtol=1e-6, atol=1e-12)
     assert not slow_rows.forward(np.zeros((5, 20)), weights).values.any()
-
-
-@pytest.mark.parametrize("name", ["tanh", "sigmoid"])
-@pytest.mark.parametrize("nodes", [1, 2, 5])
-def test_units_on_panels_are_what_numpy_gives(name: str, nodes: int) -> None:
-    rng = np.random.default_rng(3)
-    panels, units, outputs = 7, 16, 3
-    ends, left = rng.normal(size=(panels + 1, units)), np.arange(panels)
-    part = rng.uniform(size=panels * nodes)
-    values = kernels.units_between(ends, np.repeat(left, nodes), part, name == "sigmoid")
-    inputs = kernels.between_rows(ends, np.repeat(left, nodes), part)
-    np.testing.assert_allclose(values, tanh(inputs) if name == "tanh" else kernels.sigmoid(inputs), rtol=1e-14)
-    cotangent, matrix = rng.normal(size=(panels * nodes, outputs)), rng.normal(size=(outputs, units))
-    rate, weight = rng.uniform(1.0, 2.0, panels), rng.normal(size=(2, panels, nodes))
-    to_coefficients = rng.normal(size=(nodes, nodes))
-    quadratic = FUNCTIONS[name].quadratic_slope
-    assert quadratic is not None
-    slope = FUNCTIONS[name].slope(inputs, 0.0)
-    sums, total, squares = kernels.pull_units(
-        values, quadratic, cotangent, matrix, ends, left, rate, weight, to_coefficients
-    )
-    back = (cotangent @ matrix * slope).reshape(panels, nodes, units)
-    speed = rate[:, None] * np.diff(ends, axis=0)
-    parts = np.einsum("dq,pqu,pu->dpu", to_coefficients, back, speed)
-    np.testing.assert_allclose(sums, np.einsum("kpq,pqu->kpu", weight, back), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(total, parts.sum(axis=2), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(squares, np.square(parts).sum(axis=2), rtol=1e-12, atol=1e-12)
 
 
 def deep_net(columns: int, width: int) -> Graph:

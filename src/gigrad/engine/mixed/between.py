@@ -14,6 +14,7 @@ from ...graph import Array, Node, Opaque
 from ...kernels.stopping import check_stopped
 from .. import limits
 from ..paths import Block, Bools, Ints
+from ..quadrature import by_ends
 from ..roles import Roles
 from .breaks import find_breaks
 from .bumps import bumps
@@ -28,6 +29,7 @@ from .panels import Panels, first_orders, first_panels
 from .patch import PanelCurves
 from .slopes import opposed
 from .traced import lines_of
+from .unit_ends import shares_ends
 
 if TYPE_CHECKING:
     from .walk import Plan
@@ -92,6 +94,11 @@ class Inputs:
     def rough(self) -> bool:
         """Whether a curve is an opaque function, known only by its values and gradients."""
         return any(isinstance(n, Opaque) for n in self.roles.curves)
+
+    @property
+    def most_nodes(self) -> int:
+        """Panels that need more nodes than this are halved."""
+        return by_ends().rule.size if shares_ends(self.roles, self.lines) else limits.PANEL_NODES
 
     @property
     def least_rate(self) -> float:
@@ -237,7 +244,7 @@ def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: 
     if inputs.rough and order >= limits.NODES_BETWEEN_KINKS and bad.any():
         parts_, bad = _broken(inputs, totals, patch, bad, allowed)
         again.append(parts_)
-    again.append(panels[bad].finer(corners, legs) if bad.any() else panels[:0])
+    again.append(panels[bad].finer(corners, legs, inputs.most_nodes) if bad.any() else panels[:0])
     return Panels.joined(again)
 
 
@@ -250,7 +257,7 @@ def _first(inputs: Inputs) -> Panels:
     cut, time = bumps(roles, lines, panels)
     if len(cut):
         panels = Panels.joined([panels[_all_but(cut, len(panels))], panels.cut(cut, time, corners, legs)])
-    parts, order = first_orders(roles, lines, panels, inputs.plan.settings.tol)
+    parts, order = first_orders(roles, lines, panels, inputs.plan.settings.tol, inputs.most_nodes)
     cut = np.repeat(np.arange(len(panels)), parts - 1)
     step = np.arange(len(cut)) - np.searchsorted(cut, cut) + 1
     time = panels.low[cut] + panels.length[cut] * step / parts[cut]
@@ -277,6 +284,8 @@ def _numbers(inputs: Inputs, panels: Panels, order: int, narrow: bool) -> Array:
     roles, table = inputs.roles, inputs.plan.table
     head = table.part.above if narrow and table is not None else roles.head
     on_nodes = order * sum(n.width for n in (*roles.curves, *roles.line_ends))
+    if roles.wide_units is not None and shares_ends(roles, inputs.lines):
+        on_nodes = 2 * roles.wide_units.units.width
     on_segments = 4 * sum(n.width for n in (*head, *roles.joints, *roles.step_ends))
     return np.asarray(on_nodes + on_segments * (panels.end - panels.begin + 1.0))
 

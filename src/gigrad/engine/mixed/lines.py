@@ -19,7 +19,8 @@ from .. import limits
 from ..paths import Block, Bools, Ints
 from ..roles import Roles
 from ..roots import passed, passed_along
-from . import slow_rows
+from .row_products import RowProduct, row_product
+from .slow_rows import backward, forward
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +146,8 @@ class Lines:
         The kinks of layers of units that a single layer reads.
     single : bool
         Whether wide layers may be multiplied in float32 between a few rows.
+    products : dict
+        Of such layers, their products with the layer below for the slopes of units at the row.
     rounded : dict
         Of layers that are: the rounding of a value, and the values on the coarser grid of the units below.
     rounding : list of float
@@ -160,6 +163,7 @@ class Lines:
     middles: dict[Node, list[Array]] = field(default_factory=dict)
     hinges: dict[Node, LayerKinks] = field(default_factory=dict)
     single: bool = False
+    products: dict[Node, RowProduct] = field(default_factory=dict)
     rounded: dict[Node, tuple[float, Array]] = field(default_factory=dict)
     rounding: list[float] = field(default_factory=list)
 
@@ -238,16 +242,39 @@ class Lines:
     def _bent(self, node: Affine, hinges: LayerKinks) -> Array:
         """The values of a layer over units with kinks: computed on the coarser grid, and updated from kink to kink."""
         units = node.source
-        grid = self.grids[hinges.level + 1]
-        rows, values = self.roles.transposed(node), units.forward(self._lifted(units.parents[0], hinges.level))
+        read = self._lifted(units.parents[0], hinges.level)
+        values = units.forward(read)
         if self._singly(node, hinges):
-            found = slow_rows.forward(values, self.roles.by_unit(node))
-            coarse = found.values
-            coarse += node.bias
-            self.rounded[node] = found.off / coarse.size**0.5, coarse
+            coarse = self._slow_values(node, hinges, read, values)
         else:
             coarse = node.forward(values)
-        return kernels.bend_rows(coarse, grid.at, grid.part, grid.time, hinges.point, hinges.bend, hinges.unit, rows)
+        return self._from_kink_to_kink(coarse, hinges, self.roles.transposed(node))
+
+    def _from_kink_to_kink(self, coarse: Array, hinges: LayerKinks, weights: Array) -> Array:
+        """The values of a layer on the grid with the kinks below it; `weights` are by unit, (units, width)."""
+        grid = self.grids[hinges.level + 1]
+        return kernels.bend_rows(coarse, grid.at, grid.part, grid.time, hinges.point, hinges.bend, hinges.unit, weights)
+
+    def _slow_values(self, node: Affine, hinges: LayerKinks, read: Array, values: Array) -> Array:
+        """The values of a wide layer on the coarser grid, from those of its units and what these read; mostly in float32.
+
+        Units count here by how they differ from what they would be with the slopes that they have at the row.
+        """
+        slopes = node.source.unit_slopes
+        product = None if slopes is None else row_product(self, node, hinges, _slope(slopes, read[-1]))
+        constant: Array = node.bias
+        if product is not None:
+            self.products[node] = product
+            values = values - product.slope * read
+            under = product.below.source
+            first = self._lifted(under.parents[0], self.hinges[under].level)
+            constant = under.forward(first) @ product.by_unit + product.bias
+            constant = self._from_kink_to_kink(constant, self.hinges[under], product.by_unit)
+        found = forward(values, self.roles.by_unit(node))
+        coarse = found.values
+        coarse += constant
+        self.rounded[node] = found.off / coarse.size**0.5, coarse
+        return coarse
 
     def _cut(self, level: int, piece: Ints, part: Array) -> int:
         """Cut pieces of a level at `part` of each; returns the number of the new, finest level."""
@@ -301,8 +328,7 @@ class Lines:
             own = self.level[node]
             cotangent = self._coarser(cotangent, level, own)
             if isinstance(node, Affine) and node.source in self.hinges:
-                hinges = self.hinges[node.source]
-                back = [(node.source.parents[0], hinges.level, self._unbent(node, hinges, cotangent))]
+                back = self._unbent(node, self.hinges[node.source], cotangent)
             else:
                 parts = zip(node.parents, self._back(node, cotangent), strict=True)
                 back = [(parent, own, part) for parent, part in parts]
@@ -315,23 +341,40 @@ class Lines:
                     waiting[parent] = (at, part)
         return np.zeros((len(self.legs), self.roles.source.width))
 
-    def _unbent(self, node: Affine, hinges: LayerKinks, cotangent: Array) -> Array:
+    def _unbent(self, node: Affine, hinges: LayerKinks, cotangent: Array) -> list[tuple[Node, int, Array]]:
         """Pull a layer's cotangent back through the units with kinks below it, to what they read, on its grid.
+
+        With a product of two layers, also through the units below both. Gives nodes, their levels, and cotangents.
+        """
+        sums = kernels.sum_groups(cotangent, self.grids[hinges.level + 1].first_pieces)
+        single = self._singly(node, hinges)
+        back = self._slowly(node, hinges, sums) if single else sums @ node.weight * hinges.slope
+        self._add_kinks(back, cotangent, hinges, self.roles.transposed(node))
+        found = [(node.source.parents[0], hinges.level, back)]
+        product = self.products.get(node)
+        if product is not None:
+            units = product.below.source
+            under = self.hinges[units]
+            total = kernels.sum_groups(sums, self.grids[under.level + 1].first_pieces)
+            back = total @ product.by_unit.T * under.slope
+            self._add_kinks(back, sums, under, product.by_unit)
+            found.append((units.parents[0], under.level, back))
+        return found
+
+    def _add_kinks(self, back: Array, cotangent: Array, hinges: LayerKinks, weights: Array) -> None:
+        """Add to `back`, (coarse pieces, units), how the slopes of units change inside of pieces.
 
         A unit without a kink passes the sum over a whole coarse piece; one with a kink, separate sums on each side.
         """
+        if not len(hinges.point):
+            return
         fine = self.grids[hinges.level + 1]
-        sums = kernels.sum_groups(cotangent, fine.first_pieces)
-        single = self._singly(node, hinges)
-        back = self._slowly(node, hinges, sums) if single else sums @ node.weight * hinges.slope
-        if len(hinges.point):
-            number = np.cumsum(np.bincount(fine.left, minlength=len(fine.time))) - 1  # the piece that begins at a point
-            begin = number[hinges.point]
-            last = np.append(fine.first_pieces, len(fine.left))
-            piece = np.searchsorted(fine.first_pieces, begin, side="right") - 1
-            late = kernels.suffix_products(cotangent, begin, last[piece + 1], hinges.unit, self.roles.transposed(node))
-            np.add.at(back, (piece, hinges.unit), hinges.step * late)
-        return np.asarray(back)
+        number = np.cumsum(np.bincount(fine.left, minlength=len(fine.time))) - 1  # the piece that begins at a point
+        begin = number[hinges.point]
+        last = np.append(fine.first_pieces, len(fine.left))
+        piece = np.searchsorted(fine.first_pieces, begin, side="right") - 1
+        late = kernels.suffix_products(cotangent, begin, last[piece + 1], hinges.unit, weights)
+        np.add.at(back, (piece, hinges.unit), hinges.step * late)
 
     def _slowly(self, node: Affine, hinges: LayerKinks, sums: Array) -> Array:
         """Derivatives by a layer, (pieces, width), times its weights and the slopes of its units, mostly in float32.
@@ -339,7 +382,9 @@ class Lines:
         What its rounding may change is added to `rounding`.
         """
         grid, source = self.grids[hinges.level], node.source.parents[0]
-        found = slow_rows.backward(sums, hinges.slope, self.roles.by_unit(node))
+        product = self.products.get(node)
+        slope = hinges.slope if product is None else hinges.slope - product.slope
+        found = backward(sums, slope, self.roles.by_unit(node))
         # The error of a derivative changes credits by itself times the speed of what it is a derivative by.
         few = slice(None, None, limits.SLOW_ROWS // 8)
         left = grid.left[few]

@@ -96,7 +96,7 @@ def _from_moments(
             losses.add_curve(moment, rates)
             off += np.einsum("opk,op->pk", moments.off[:, :, column], rates.largest_seen)
             tail = tails(rates.last, order, patch.least_rate)  # degrees order .. 2 order
-            error += _interpolation_error(tail, np.abs(moment))
+            error += _interpolation_error(tail, np.abs(moment), patch.rule.alias)
             # An error of the curve moves the times of the head's kinks, by that error over the curve's speed.
             error += (patch.doubt[:, column] * rates.opposed)[:, None] * np.sqrt(moments.sway[:, column])
             error += (patch.astray[:, column] / patch.panels.length)[:, None] * np.abs(moment[:, :, 0]).T
@@ -105,15 +105,15 @@ def _from_moments(
     return sums, error, losses
 
 
-def _interpolation_error(tail: Array, moments: Array) -> Array:
+def _interpolation_error(tail: Array, moments: Array, alias: Array) -> Array:
     """The error of one column's credit from interpolating derivatives, (panels, k).
 
     `tail` (order + 1, panels, columns) are coefficients of degrees order .. 2 order. One of degree l >= order is
-    missing from the sum over all degrees, and is aliased to degree 2 order - l.
+    missing from the sum over all degrees, and mistaken for lower ones: at Gauss's nodes for degree 2 order - l.
     """
     order = len(tail) - 1
     missing = np.einsum("lpc,kpl->pck", tail[:2], moments[:, :, order : order + 2])
-    mistaken = np.einsum("lpc,kpl->pck", tail[order:0:-1], moments[:, :, :order])
+    mistaken = np.einsum("lpc,kpl->pck", np.tensordot(alias, tail, axes=1), moments[:, :, :order])
     return np.asarray((missing + mistaken).max(axis=1))
 
 
@@ -134,7 +134,8 @@ def credit_alone(patch: PanelCurves, line_parts: LineParts, check: bool) -> Pane
             parts, speed = pulled(patch, output, j, 0.5 * rule.weights * panels.length[None, :, None])
             for line, part in parts.items():
                 sums[line][j] = part[0]
-            tail = tails(speed.last, rule.size, patch.least_rate)[-1]  # of degree 2 order
+            # What is mistaken for a constant: at Gauss's nodes that of degree 2 order.
+            tail = np.tensordot(rule.alias[0], tails(speed.last, rule.size, patch.least_rate), axes=1)
             error[:, j] = tail.max(axis=1) * panels.length
             if ends is not None:
                 first, last = (values[output][:, j] for values in ends)

@@ -73,12 +73,12 @@ class Panels:
         """The same panels with another number of nodes."""
         return replace(self, order=order)
 
-    def finer(self, corners: Corners, legs: Legs) -> Panels:
-        """The refined panels: with more nodes, or halved if there are many already."""
-        more = self.order < limits.PANEL_NODES
+    def finer(self, corners: Corners, legs: Legs, most: int) -> Panels:
+        """The refined panels: with more nodes, or halved if there are as many already as there may be."""
+        more = self.order < most
         halves = np.nonzero(~more)[0]
         time = 0.5 * (self.low + self.high)[halves]
-        raised = self[more].with_order(np.minimum(2 * self.order[more], limits.PANEL_NODES))
+        raised = self[more].with_order(np.minimum(2 * self.order[more], most))
         return Panels.joined([raised, self.cut(halves, time, corners, legs)])
 
     def cut(self, panel: Ints, time: Array, corners: Corners, legs: Legs) -> Panels:
@@ -117,8 +117,8 @@ def first_panels(lines: Lines, corners: Corners) -> Panels:
     return Panels(grid.leg[grid.left], np.arange(pieces), low, high, first, last, np.ones(pieces, np.int64))
 
 
-def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tuple[Ints, Ints]:
-    """The initial number of parts of each panel, and of nodes of each part; too few are refined later."""
+def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float, most: int) -> tuple[Ints, Ints]:
+    """The initial number of parts of each panel, and of nodes of each part, at most `most`; too few are refined."""
     read = {p for c in roles.curves for p in c.parents} & set(roles.line_ends)
     first = [c for c in roles.curves if set(c.parents) & read]
     known = all(c.bends_over_one for c in first)
@@ -127,7 +127,7 @@ def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tupl
         lengths, orders = zip(*limits.FIRST_NODES, strict=True)
         # An opaque function may have kinks, which only many nodes show.
         rough = any(isinstance(c, Opaque) for c in roles.curves)
-        most = limits.PANEL_NODES if rough else max(6, math.ceil(limits.NODES_PER_DIGIT * math.log10(10.0 / tol)))
+        most = most if rough else max(6, math.ceil(limits.NODES_PER_DIGIT * math.log10(10.0 / tol)))
         # by the length relative to the path or, for a narrow kernel, to its own width
         length = np.maximum(panels.length, 0.1 * kernel_lengths(roles, lines, panels)) / parts
         return parts, np.minimum(np.array(orders)[np.searchsorted(lengths, length)], most)
@@ -146,7 +146,7 @@ def first_orders(roles: Roles, lines: Lines, panels: Panels, tol: float) -> tupl
         return np.asarray(np.ceil(digits / np.log(reach + np.sqrt(1.0 + reach**2))))
 
     parts = np.ones(len(panels), np.int64)
-    while (more := order(way / parts) > limits.PANEL_NODES).any() and parts.max() < 64:
+    while (more := order(way / parts) > most).any() and parts.max() < 64:
         parts[more] += 1
-    sizes = np.array([2, 3, 4, 6, 8, 10, limits.PANEL_NODES])  # few, since panels of one size are processed together
+    sizes = np.array([2, 3, 4, 6, 8, 10, most] if most > 10 else [most])  # few: panels of one size are done together
     return parts, sizes[np.minimum(np.searchsorted(sizes, order(way / parts)), len(sizes) - 1)]

@@ -10,10 +10,11 @@ import numpy as np
 from ... import kernels
 from ...graph import Array, Node
 from ..paths import Bools, Ints
-from ..quadrature import Rule, gauss, tails
+from ..quadrature import Rule, by_ends, gauss, tails
 from ..roles import Roles, pull_back
 from .lines import Lines
 from .panels import Panels
+from .unit_ends import UnitEnds, shares_ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +24,13 @@ class PanelCurves:
     Attributes
     ----------
     rule : Rule
-        The Gauss rule at whose nodes the curves were evaluated.
+        The Gauss rule at whose nodes the curves are known.
     least_rate : float
         The fastest decay of their coefficients that is trusted, see `quadrature.tails`.
     values : dict of (panels * nodes, width)
-        The curves at the nodes.
+        The curves at the nodes, and what they read; not a layer that is evaluated at the ends of panels.
+    ends : UnitEnds, optional
+        That layer, from which all other curves follow.
     coefficients : (panels, nodes, columns of all curve ends)
         Legendre coefficients of the curves that the head reads.
     doubt : (panels, columns)
@@ -44,6 +47,7 @@ class PanelCurves:
     rule: Rule
     least_rate: float
     values: dict[Node, Array]
+    ends: UnitEnds | None
     coefficients: Array
     doubt: Array
     astray: Array
@@ -56,14 +60,18 @@ class PanelCurves:
         """The patch with curves evaluated at `order` nodes of every panel; with `careful` set, also at both ends."""
         empty = np.zeros((len(panels), 0))
         nowhere = np.zeros(len(panels), np.bool_)
-        bare = cls(roles, lines, panels, gauss(order), least_rate, {}, empty, empty, empty, nowhere)
-        time = bare.middle[:, None] + bare.half[:, None] * bare.rule.nodes
-        owner = np.repeat(np.arange(len(panels)), order)
+        bare = cls(roles, lines, panels, gauss(order), least_rate, {}, None, empty, empty, empty, nowhere)
         values: dict[Node, Array] = {}
-        if roles.curves:
+        if roles.wide_units is not None and shares_ends(roles, lines):
+            ends = UnitEnds.of(roles.wide_units, lines, panels)
+            bare = replace(bare, rule=by_ends().rule, ends=ends)
+            values = roles.evaluate(roles.above_wide, {roles.wide_units.sums: ends.sums})
+        elif roles.curves:
+            time = bare.middle[:, None] + bare.half[:, None] * bare.rule.nodes
+            owner = np.repeat(np.arange(len(panels)), order)
             values = roles.evaluate(roles.curves, bare._below_curves(owner, time.ravel()))
-        ends = [values[n].reshape(len(panels), order, n.width) for n in roles.curve_ends]
-        table = np.concatenate([np.zeros((len(panels), order, 0)), *ends], axis=2)
+        each = [values[n].reshape(len(panels), order, n.width) for n in roles.curve_ends]
+        table = np.concatenate([np.zeros((len(panels), order, 0)), *each], axis=2)
         coefficients: Array = np.matmul(bare.rule.to_coefficients, table)
         last = np.abs(coefficients[:, -4:]).transpose(1, 0, 2)
         doubt: Array = tails(last, order, least_rate)[:2].sum(axis=0)
@@ -78,6 +86,7 @@ class PanelCurves:
             self,
             panels=self.panels[index],
             values={n: v[nodes] for n, v in self.values.items()},
+            ends=None if self.ends is None else self.ends.part(index),
             coefficients=self.coefficients[index],
             doubt=self.doubt[index],
             astray=self.astray[index],
@@ -180,6 +189,9 @@ class PanelCurves:
         out = np.zeros_like(self.coefficients)
         places = [(curve, column) for curve in self.roles.curve_ends for column in range(curve.width)]
         for place, (curve, column) in enumerate(places):
+            if self.ends is not None:
+                out[:, :, place] = self.ends.speeds(self.by_sums(curve, column)) * self.scale[:, None]
+                continue
             for line, slope in self.gradient(curve, column).items():
                 out[:, :, place] += np.einsum("pow,pw->po", slope, speed[line])
         return np.asarray(np.matmul(self.rule.to_coefficients, out))
@@ -212,6 +224,15 @@ class PanelCurves:
         cotangent[:, column] = 1.0
         found = pull_back(self.roles.curves, {curve: cotangent}, self.values)
         return {n: v.reshape(len(self.panels), self.rule.size, -1) for n, v in found.items()}
+
+    def by_sums(self, curve: Node, column: int) -> Array:
+        """Derivatives of one column of a curve end by the sums over a wide layer, (panels, nodes, sums)."""
+        wide = self.roles.wide_units
+        assert wide is not None
+        cotangent = np.zeros_like(self.values[curve])
+        cotangent[:, column] = 1.0
+        found = pull_back(self.roles.above_wide, {curve: cotangent}, self.values)[wide.sums]
+        return found.reshape(len(self.panels), self.rule.size, -1)
 
     @cached_property
     def pieces(self) -> tuple[Ints, Array]:

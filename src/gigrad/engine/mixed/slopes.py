@@ -10,10 +10,10 @@ import numpy as np
 from ... import kernels
 from ...graph import Array, Node
 from .. import limits
-from ..roles import WideUnits, pull_back
 
 if TYPE_CHECKING:
     from .patch import PanelCurves
+    from .unit_ends import UnitEnds
 
 
 _TINY = float(np.finfo(np.float64).tiny)
@@ -91,9 +91,8 @@ def pulled(patch: PanelCurves, curve: Node, column: int, weight: Array) -> tuple
         Weighted sums over the nodes of every panel.
     parts : SpeedParts
     """
-    units = patch.roles.wide_units
-    if units is not None and not patch.lines.straight:
-        return _pulled_at_once(patch, units, curve, column, weight)
+    if patch.ends is not None:
+        return _pulled_from_ends(patch, patch.ends, curve, column, weight)
     gradient = patch.gradient(curve, column)
     sums = {n: np.matmul(weight[:, :, None, :], slope[None])[:, :, 0, :] for n, slope in gradient.items()}
     return sums, _parts(patch, gradient)
@@ -115,18 +114,10 @@ def _parts(patch: PanelCurves, gradient: dict[Node, Array]) -> SpeedParts:
     return SpeedParts.of(np.stack([total, np.sqrt(squares)], axis=2), total)
 
 
-def _pulled_at_once(
-    patch: PanelCurves, wide: WideUnits, curve: Node, column: int, weight: Array
+def _pulled_from_ends(
+    patch: PanelCurves, ends: UnitEnds, curve: Node, column: int, weight: Array
 ) -> tuple[dict[Node, Array], SpeedParts]:
-    """The same by the native core, where all curves are above one wide layer of units."""
-    cotangent = np.zeros_like(patch.values[curve])
-    cotangent[:, column] = 1.0
-    above = [c for c in patch.roles.curves if c is not wide.units and c is not wide.sums]
-    by_sums = pull_back(above, {curve: cotangent}, patch.values)[wide.sums]
-    line, grid = wide.units.source, patch.lines.grid
-    left = grid.left[patch.panels.piece]
-    sums, total, squares = kernels.pull_units(
-        patch.values[wide.units], wide.slope, by_sums, wide.sums.weight, patch.lines.ends[line], left,
-        1.0 / (grid.time[left + 1] - grid.time[left]), weight, patch.rule.to_coefficients,
-    )  # fmt: skip
-    return {line: sums}, SpeedParts.of(np.stack([total, np.sqrt(squares)], axis=2), total)
+    """The same where all curves are above a layer of units that is known at the ends of panels."""
+    sums, total, root = ends.pulled(patch.by_sums(curve, column), weight)
+    total, root = total * patch.scale, root * patch.scale
+    return {ends.line: sums}, SpeedParts.of(np.stack([total, root], axis=2), total)

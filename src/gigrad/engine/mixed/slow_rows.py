@@ -43,28 +43,42 @@ def forward(rows: Array, weights: ByUnit) -> RoundedProduct:
     out = np.empty((len(rows), weights.width))
     every, squares = np.arange(weights.width), 0.0
     checked, sign = _checks(weights.width)
-    for some, at, product in _blocks(rows, weights.double):
-        used = np.nonzero(rows[some].any(axis=0))[0]  # units at rest on all of these rows cost nothing
-        probe = weights.double[np.ix_(used, checked)] @ sign
+    columns, until = _by_last_use(rows)
+    rows, double, single = rows[:, columns], weights.double[columns], weights.single[columns]
+    for some, at, product in _blocks(rows, double):
+        used = np.arange(until[some.start])  # units at rest on all of these rows and later ones cost nothing
+        probe = double[: len(used), checked] @ sign
         share, rest, expected = kernels.split_rows(rows[some], at, used, probe)
-        fine = rest @ weights.single[used]
+        fine = rest @ single[: len(used)]
         squares += _join(product, at, share, fine, every, checked, sign, expected, out[some])
     return RoundedProduct(out, squares**0.5)
 
 
 def backward(rows: Array, slopes: Array, weights: ByUnit) -> RoundedProduct:
     """Derivatives by a layer, (n, width), times its weights and the slopes of its units, (n, units)."""
-    out = np.empty((len(rows), len(weights.double)))
     every, squares = np.arange(weights.width), 0.0
-    for some, at, product in _blocks(rows, weights.double.T):
-        used = np.nonzero(slopes[some].any(axis=0))[0]
+    columns, until = _by_last_use(slopes)
+    double, single = weights.double[columns], weights.single[columns]
+    found = np.empty((len(rows), len(columns)))
+    for some, at, product in _blocks(rows, double.T):
+        used = np.arange(until[some.start])
         checked, sign = _checks(len(used))
-        probe = sign @ weights.double[used[checked]]
+        probe = sign @ double[checked]
         share, rest, expected = kernels.split_rows(rows[some], at, every, probe)
-        fine = rest @ weights.single[used].T
-        squares += _join(product, at, share, fine, used, checked, sign, expected, out[some])
-    out *= slopes
+        fine = rest @ single[: len(used)].T
+        squares += _join(product, at, share, fine, used, checked, sign, expected, found[some])
+    out = np.zeros((len(rows), len(weights.double)))
+    out[:, columns] = found * slopes[:, columns]
     return RoundedProduct(out, squares**0.5)
+
+
+def _by_last_use(rows: Array) -> tuple[Ints, Ints]:
+    """The columns that are not 0 everywhere, those used longest first; and how many are used from each row on."""
+    used = rows != 0.0
+    last = len(rows) - 1 - used[::-1].argmax(axis=0)
+    columns = np.nonzero(used.any(axis=0))[0]
+    columns = columns[np.argsort(-last[columns], kind="stable")]
+    return columns, np.searchsorted(-last[columns], -np.arange(len(rows)), side="right")
 
 
 def _blocks(rows: Array, matrix: Array) -> Iterator[tuple[slice, Ints, Array]]:

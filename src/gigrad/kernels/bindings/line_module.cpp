@@ -10,7 +10,7 @@
 #include "smooth/interval_kinks.hpp"
 #include "smooth/line_net.hpp"
 #include "smooth/slow_rows.hpp"
-#include "smooth/unit_pulls.hpp"
+#include "smooth/unit_ends.hpp"
 
 namespace gigrad {
 
@@ -274,36 +274,57 @@ Numpy<double> py_units_between(const Matrix& rows, const Vector<int64_t>& at, co
                                bool sigmoid) {
     if (part.size() != at.size()) refuse("at and part must have the same number of points.");
     for (size_t i = 0; i < at.size(); ++i)
-        if (at(i) < 0 || static_cast<size_t>(at(i)) + 1 >= rows.shape(0)) refuse("a point must lie between two rows.");
+        if (at(i) < 0 || static_cast<size_t>(at(i)) + (part(i) != 0.0) >= rows.shape(0))
+            refuse("a point must lie between two rows.");
     return make<double>({at.size(), rows.shape(1)}, [&](double* out) {
         units_between(rows.data(), rows.shape(1), at.data(), part.data(), at.size(), sigmoid, out);
     });
 }
 
-nb::tuple py_pull_units(const Matrix& values, const std::tuple<double, double, double>& c, const Matrix& cotangent,
-                        const Matrix& matrix, const Matrix& ends, const Vector<int64_t>& left,
-                        const Vector<double>& rate,
-                        const nb::ndarray<const double, nb::ndim<3>, nb::c_contig, nb::device::cpu>& weight,
-                        const Matrix& to_coefficients) {
-    const size_t panels = left.size(), nodes = to_coefficients.shape(0), units = values.shape(1);
-    const size_t outputs = matrix.shape(0), weights = weight.shape(0);
-    if (units % PULLED_UNITS || to_coefficients.shape(1) != nodes || values.shape(0) != panels * nodes ||
-        cotangent.shape(0) != panels * nodes || cotangent.shape(1) != outputs || matrix.shape(1) != units ||
-        ends.shape(1) != units || rate.size() != panels || weight.shape(1) != panels || weight.shape(2) != nodes)
+// The layer of units that both functions below take, checked.
+UnitEnds unit_ends(const Matrix& values, const std::tuple<double, double, double>& c, const Matrix& matrix,
+                   const Vector<int64_t>& low, const Vector<int64_t>& high, const Matrix& lines,
+                   const Vector<int64_t>& left, const Vector<double>& part) {
+    const size_t panels = left.size(), units = values.shape(1);
+    if (units % PULLED_UNITS || matrix.shape(1) != units || lines.shape(1) != units || low.size() != panels ||
+        high.size() != panels || part.size() != panels)
         refuse("a layer of units on panels needs arrays that go together.");
-    for (size_t p = 0; p < panels; ++p)
-        if (left(p) < 0 || static_cast<size_t>(left(p)) + 1 >= ends.shape(0))
+    for (size_t p = 0; p < panels; ++p) {
+        if (left(p) < 0 || static_cast<size_t>(left(p)) + 1 >= lines.shape(0))
             refuse("a panel must lie between two points.");
-    UnitPanels x{};
-    x.panels = panels, x.nodes = nodes, x.outputs = outputs, x.units = units, x.weights = weights;
-    x.values = values.data(), x.cotangent = cotangent.data(), x.matrix = matrix.data(), x.ends = ends.data();
-    x.left = left.data(), x.rate = rate.data(), x.weight = weight.data(), x.to_coefficients = to_coefficients.data();
+        if (std::min(low(p), high(p)) < 0 || static_cast<size_t>(std::max(low(p), high(p))) >= values.shape(0))
+            refuse("a panel needs values of the units at both ends.");
+    }
+    UnitEnds x{};
+    x.panels = panels, x.outputs = matrix.shape(0), x.units = units;
+    x.values = values.data(), x.matrix = matrix.data(), x.low_value = low.data(), x.high_value = high.data();
+    x.lines = lines.data(), x.left = left.data(), x.part = part.data();
     std::tie(x.c[0], x.c[1], x.c[2]) = c;
-    double *total = nullptr, *squares = nullptr;
-    auto totals = make<double>({nodes, panels}, [&](double* out) { total = out; });
-    auto all = make<double>({nodes, panels}, [&](double* out) { squares = out; });
-    auto sums = make<double>({weights, panels, units}, [&](double* out) { pull_units(x, out, total, squares); });
-    return nb::make_tuple(sums, totals, all);
+    return x;
+}
+
+nb::tuple py_unit_speeds(const Matrix& values, const std::tuple<double, double, double>& c, const Matrix& matrix,
+                         const Vector<int64_t>& low, const Vector<int64_t>& high, const Matrix& lines,
+                         const Vector<int64_t>& left, const Vector<double>& part, const Matrix& even,
+                         const Matrix& odd) {
+    const UnitEnds x = unit_ends(values, c, matrix, low, high, lines, left, part);
+    if (even.size() != 9 || odd.size() != 9) refuse("even and odd must be matrices of three rows and columns.");
+    double* speed = nullptr;
+    auto speeds = make<double>({x.panels, x.outputs, END_DATA}, [&](double* out) { speed = out; });
+    auto sizes = make<double>({x.panels, x.outputs, END_DATA},
+                              [&](double* out) { unit_speeds(x, even.data(), odd.data(), speed, out); });
+    return nb::make_tuple(speeds, sizes);
+}
+
+Numpy<double> py_pull_unit_ends(const Matrix& values, const std::tuple<double, double, double>& c, const Matrix& matrix,
+                                const Vector<int64_t>& low, const Vector<int64_t>& high, const Matrix& lines,
+                                const Vector<int64_t>& left, const Vector<double>& part,
+                                const nb::ndarray<const double, nb::ndim<4>, nb::c_contig, nb::device::cpu>& weight) {
+    const UnitEnds x = unit_ends(values, c, matrix, low, high, lines, left, part);
+    if (weight.shape(1) != x.panels || weight.shape(2) != x.outputs || weight.shape(3) != END_DATA)
+        refuse("weights must be given for each panel, output, and what is known of units at ends.");
+    const size_t count = weight.shape(0);
+    return make<double>({count, x.panels, x.units}, [&](double* out) { pull_unit_ends(x, weight.data(), count, out); });
 }
 
 }  // namespace
@@ -319,7 +340,8 @@ void bind_lines(nb::module_& m) {
     m.def("split_rows", &py_split_rows);
     m.def("join_rows", &py_join_rows);
     m.def("units_between", &py_units_between);
-    m.def("pull_units", &py_pull_units);
+    m.def("unit_speeds", &py_unit_speeds);
+    m.def("pull_unit_ends", &py_pull_unit_ends);
 }
 
 }  // namespace gigrad

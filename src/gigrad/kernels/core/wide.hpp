@@ -6,6 +6,8 @@
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
 #define GIGRAD_WIDE __attribute__((target_clones("avx2", "default")))
+#define GIGRAD_WIDEST __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define GIGRAD_WIDE
+#define GIGRAD_WIDEST
 #endif
