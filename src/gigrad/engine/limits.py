@@ -316,10 +316,6 @@ SCORED_NUMBERS = 1 << 22
 BATCH_NUMBERS = 1 << 21
 """How many numbers a batch of panels may hold at once, roughly."""
 
-WIDE_BATCH_NUMBERS = 1 << 19
-"""The same where a wide layer of units is evaluated at all nodes: the paper's net at tol 1e-8 takes 42 ms a pair with
-2^20, 48 with 2^21, on a machine whose caches others use too, and 37 with 2^19."""
-
 # ------------------------------------------------------------
 # Work: how often something is tried before its loss is counted in `error`.
 

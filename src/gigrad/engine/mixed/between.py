@@ -272,9 +272,8 @@ def _all_but(some: Ints, count: int) -> Bools:
 
 
 def _batches(inputs: Inputs, panels: Panels, order: int, narrow: bool) -> Iterator[Panels]:
-    """Batches of consecutive panels that fit in memory, or in the caches below a wide layer of units."""
-    numbers = limits.BATCH_NUMBERS if inputs.roles.wide_units is None else limits.WIDE_BATCH_NUMBERS
-    batch = np.cumsum(_numbers(inputs, panels, order, narrow)) // numbers
+    """Batches of consecutive panels that fit in memory."""
+    batch = np.cumsum(_numbers(inputs, panels, order, narrow)) // limits.BATCH_NUMBERS
     edges = np.concatenate([[0], np.nonzero(np.diff(batch))[0] + 1, [len(panels)]])
     return (panels[a:b] for a, b in pairwise(edges.tolist()) if b > a)
 
