@@ -36,7 +36,7 @@ inline double exp_negative(double x) {
     return x > -708.0 ? value : (x == x ? 0.0 : x);
 }
 
-GIGRAD_WIDE inline void tanh_each(const double* x, size_t n, double* out) {
+GIGRAD_WIDEST inline void tanh_each(const double* x, size_t n, double* out) {
     for (size_t i = 0; i < n; ++i) {
         const double a = std::fabs(x[i]), z = x[i] * x[i];
         const double t = exp_negative(-2.0 * a);
@@ -54,11 +54,11 @@ inline double sigmoid_of(double x) {
     return (x < 0.0 ? t : 1.0) / (1.0 + t);
 }
 
-GIGRAD_WIDE inline void sigmoid_each(const double* x, size_t n, double* out) {
+GIGRAD_WIDEST inline void sigmoid_each(const double* x, size_t n, double* out) {
     for (size_t i = 0; i < n; ++i) out[i] = sigmoid_of(x[i]);
 }
 
-GIGRAD_WIDE inline void sigmoid_in_place(double* x, size_t n) {
+GIGRAD_WIDEST inline void sigmoid_in_place(double* x, size_t n) {
     for (size_t i = 0; i < n; ++i) x[i] = sigmoid_of(x[i]);
 }
 
