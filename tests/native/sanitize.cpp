@@ -12,7 +12,6 @@
 #include "smooth/interval_kinks.hpp"
 #include "smooth/line_net.hpp"
 #include "smooth/rows.hpp"
-#include "smooth/slow_rows.hpp"
 #include "smooth/unit_ends.hpp"
 
 #include "forests.hpp"
@@ -299,6 +298,15 @@ void follow_layers() {
     suffix_products(bent.data(), columns, kink.data(), end.data(), unit.data(), kink.size(), matrix.data(),
                     late.data());
     sum_groups(bent.data(), fine - 1, columns, first.data(), first.size(), sums.data());
+    // Kinks on two legs: what is added after the first and before the end of its leg, and in the whole.
+    const auto half = static_cast<int64_t>(fine / 2), all = static_cast<int64_t>(fine);
+    const std::vector<int64_t> legs{0, half, all}, early{0, half}, later{0, half - 1, all - 1}, rows{0, 1, 2};
+    const std::vector<double> factor = some_values(3);
+    std::vector<double> added(2), whole(2 * columns), slopes(columns);
+    later_rows(early.data(), std::vector<int64_t>(2, 0).data(), 2, later.data(), rows.data(), factor.data(), 3,
+               legs.data(), 2, matrix.data(), columns, added.data(), whole.data());
+    middle_slope(bent.data(), bent.data() + columns, 0.0, 0.5, 1.0, columns, slopes.data());
+    must(slopes[0] == 0.0 || slopes[0] == 0.5 || slopes[0] == 1.0, "slopes half-way");
     add_rows(sums.data(), first.data(), bent.data(), 1, columns);
     std::vector<int64_t> piece, column;
     passed_rows(bent.data(), columns, first.data(), first.size(), 1.0, piece, column);
@@ -306,29 +314,11 @@ void follow_layers() {
          "levels passed");
 }
 
-// A layer whose rows turn slowly: split into anchors and rests, and joined again; by its rests alone, of the columns that
-// are used, the products differ from nothing. Then smooth units over it on panels, pulled back.
-void multiply_slowly() {
+// Smooth units over the lines of some points, known at both ends of the panels in between, and pulled back.
+void pull_units() {
     const size_t n = 3 + static_cast<size_t>(below(9)), width = PULLED_UNITS * (1 + static_cast<size_t>(below(3)));
     std::vector<double> rows(n * width);
     for (double& x : rows) x = static_cast<double>(below(2001)) / 1000.0 - 1.0;
-    const std::vector<double> probe(width / 2, 0.0), sign{1.0};
-    const std::vector<int64_t> anchor{0, static_cast<int64_t>(n / 2), static_cast<int64_t>(n - 1)}, checked{0};
-    std::vector<int64_t> used;
-    for (size_t j = 0; j < width / 2; ++j) used.push_back(static_cast<int64_t>(2 * j));
-    std::vector<double> share(2 * n), expected(n), product, joined(n * width);
-    std::vector<float> rest(n * used.size());
-    split_rows(rows.data(), n, width, anchor.data(), 3, used.data(), used.size(), probe.data(), share.data(),
-               rest.data(), expected.data());
-    for (const int64_t k : anchor)
-        product.insert(product.end(), rows.begin() + k * static_cast<int64_t>(width),
-                       rows.begin() + (k + 1) * static_cast<int64_t>(width));
-    join_rows(product.data(), n, width, anchor.data(), 3, share.data(), rest.data(), used.data(), used.size(),
-              checked.data(), sign.data(), 1, expected.data(), joined.data());
-    for (size_t i = 0; i < n; ++i)
-        for (size_t j = 0; j < width; j += 2)
-            must(std::fabs(joined[i * width + j] - rows[i * width + j]) < 1e-6, "rows split and joined");
-
     const size_t panels = n - 1, weights = 2, outputs = 2;
     std::vector<int64_t> left(panels), high(panels), at(n);
     for (size_t p = 0; p < n; ++p) at[p] = static_cast<int64_t>(p);
@@ -399,7 +389,7 @@ int main() {
         walk_linked(a.forest());
         for (int c = 0; c < 6; ++c) refused += corrupt(a);
         follow_layers();
-        multiply_slowly();
+        pull_units();
         find_interval_kinks();
         trace_net();
         integrate_head([](size_t n) { return some_values(n); }, below);

@@ -182,31 +182,15 @@ TRACED_WEIGHTS = 1 << 13
 """Layers of more weights than this, over two or more layers of units with kinks, are multiplied by NumPy's BLAS for all
 paths of a block at once: 128 x 128 takes 0.93 of the core's time there, 256 x 256 0.59."""
 
-SINGLE_TOL = 1e-8
-"""Below this tolerance wide layers are multiplied in float64 alone: the measured bound on what float32 changes is below
-1e-10 of the score for the paper's net (the change is 1e-12 with 20 references), and 3e-9 for layers of 400 units."""
-
-SINGLE_WEIGHTS = 9 << 15
-"""Layers of fewer weights than this are multiplied in float64 alone: their products are a small part of the time. Paths
-through larger ones are computed alone (`ALONE_NUMBERS`), so that no other row of a call changes a bit. In float64 the
-paper's net takes 1.35 times as long at tol 1e-8."""
-
-SLOW_ROWS = 128
-"""Rows that are multiplied together, by the units that are not at rest on all of them: 56 to 60 % of the units of the
-paper's net, 71 % of all 500 rows of a path."""
-
 ROW_PRODUCT_PATHS = 8
 """Two layers are multiplied into one for a row that so many paths lead to."""
 
 KEPT_PRODUCTS = 2
 """The number of rows for which such products are kept: threads may be at neighbouring rows."""
 
-ANCHOR_ROWS = 16
-"""Of these every so many are multiplied in float64. The values of the paper's net are then off by 5e-10, with 64 by
-5e-9 in 0.95 of the time, which for nets of 400 units is too much at tol 1e-8."""
-
-CHECKED_SUMS = 32
-"""The number of columns in the sums that measure the rounding of float32; their estimate is within a tenth."""
+KINKS_TOGETHER = 64
+"""Kinks of lower units that are multiplied together, by the upper units that have another slope than at the row at any
+of them or later."""
 
 WIDE_UNITS = 128
 """Layers of so many tanh or sigmoid units over a line are evaluated and pulled back by the core in one pass. Without it

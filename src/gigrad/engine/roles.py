@@ -36,12 +36,11 @@ from .roots import passed
 
 if TYPE_CHECKING:
     from .mixed.program import HeadProgram
-    from .mixed.row_products import KeptProducts
     from .mixed.sampled import LayerChain
     from .mixed.traced import LineProgram
+    from .mixed.two_layers import KeptProducts
 
 _Found = TypeVar("_Found")
-Singles = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -79,18 +78,6 @@ def levels_of(user: Node) -> Levels | None:
     """The values of a node's source at which the node has kinks or jumps; None if there are none."""
     breaks = user.breaks_of_source
     return None if breaks is None else Levels(user.parents[0], user, breaks.values, breaks.columns)
-
-
-@dataclass(frozen=True, eq=False)
-class ByUnit:
-    """The weights of a layer by unit, (source width, width), in both precisions."""
-
-    double: Array
-    single: Singles
-
-    @property
-    def width(self) -> int:
-        return int(self.double.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,11 +223,6 @@ class Roles:
         return self._transposed[node]
 
     @cached_property
-    def smooth_over_lines(self) -> bool:
-        """Whether lines are read by smooth curves over inputs of about one alone, such as tanh."""
-        return not self.head_lines and all(c.bends_over_one for c in self.curves if set(c.parents) & set(self.lines))
-
-    @cached_property
     def wide_units(self) -> WideUnits | None:
         """The layer that reads the lines, if it is the only one: wide, of smooth units, below one layer of sums."""
         first = [c for c in self.curves if set(c.parents) & set(self.lines)]
@@ -259,20 +241,9 @@ class Roles:
         return () if wide is None else tuple(c for c in self.curves if c not in (wide.units, wide.sums))
 
     @cached_property
-    def _by_unit(self) -> dict[Node, ByUnit]:
-        return {}
-
-    def by_unit(self, node: Affine) -> ByUnit:
-        """The same, and in float32."""
-        if node not in self._by_unit:
-            rows = self.transposed(node)
-            self._by_unit[node] = ByUnit(rows, rows.astype(np.float32))
-        return self._by_unit[node]
-
-    @cached_property
-    def row_products(self) -> KeptProducts:
-        """Products of neighbouring wide layers for the latest rows."""
-        from .mixed.row_products import KeptProducts
+    def products(self) -> KeptProducts:
+        """Products of two wide layers for the latest rows."""
+        from .mixed.two_layers import KeptProducts
 
         return KeptProducts()
 

@@ -34,10 +34,10 @@ from .lines import LineNet as LineNet
 from .lines import TracedLegs as TracedLegs
 from .lines import UnitLayer as UnitLayer
 from .lines import interval_kinks as interval_kinks
-from .lines import join_rows as join_rows
 from .lines import late_products as late_products
+from .lines import later_rows as later_rows
+from .lines import middle_slopes as middle_slopes
 from .lines import piece_corners as piece_corners
-from .lines import split_rows as split_rows
 from .lines import trace_lines as trace_lines
 from .lines import units_between as units_between
 from .links import DEFAULT_TARGET as DEFAULT_TARGET

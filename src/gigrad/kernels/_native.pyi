@@ -242,25 +242,19 @@ def late_products(
     arg10: NDArray[numpy.float64],
     /,
 ) -> NDArray[numpy.float64]: ...
-def split_rows(
-    arg0: NDArray[numpy.float64],
+def middle_slopes(
+    arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], arg2: tuple[float, float, float], /
+) -> NDArray[numpy.float64]: ...
+def later_rows(
+    arg0: NDArray[numpy.int64],
     arg1: NDArray[numpy.int64],
     arg2: NDArray[numpy.int64],
-    arg3: NDArray[numpy.float64],
-    /,
-) -> tuple[Any, ...]: ...
-def join_rows(
-    arg0: NDArray[numpy.float64],
-    arg1: NDArray[numpy.int64],
-    arg2: NDArray[numpy.float64],
-    arg3: NDArray[numpy.float32],
-    arg4: NDArray[numpy.int64],
+    arg3: NDArray[numpy.int64],
+    arg4: NDArray[numpy.float64],
     arg5: NDArray[numpy.int64],
     arg6: NDArray[numpy.float64],
-    arg7: NDArray[numpy.float64],
-    arg8: NDArray[numpy.float64],
     /,
-) -> float: ...
+) -> tuple[Any, ...]: ...
 def units_between(
     arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], arg2: NDArray[numpy.float64], arg3: bool, /
 ) -> NDArray[numpy.float64]: ...

@@ -39,8 +39,6 @@ GIGRAD_LIMIT(double, TERM_ROUNDING, 1e-14);
 GIGRAD_LIMIT(double, LEVEL_MARGIN, 1e-12);
 // A kink closer than this to an end of its piece, as a share of the piece, or to the kink before it, is ignored.
 GIGRAD_LIMIT(double, CLOSEST_KINKS, 1e-13);
-// Two rows whose angle has a sine whose square is below this count as parallel: least squares would lose ten digits.
-GIGRAD_LIMIT(double, PARALLEL_ROWS, 1e-10);
 // Segments shorter than this in time are not divided any more.
 GIGRAD_LIMIT(double, SHORTEST_SEGMENT, 1e-14);
 // Rounding errors above this share of the allowed error are avoided, where a chord would cancel.

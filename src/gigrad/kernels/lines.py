@@ -103,40 +103,30 @@ def late_products(
     )
 
 
-def split_rows(rows: Array, anchor: Ints, used: Ints, probe: Array) -> tuple[Array, NDArray[np.float32], Array]:
-    """Rows (n, columns) as combinations of the anchors around them, and a small rest.
+def middle_slopes(rows: Array, left: Ints, slopes: tuple[float, float, float]) -> Array:
+    """The slopes of units half-way between row left[i] of what they read and the next row, (n, units).
+
+    `slopes` are those below, at and above their kink at 0.
+    """
+    return _native.middle_slopes(np.ascontiguousarray(rows), left, slopes)
+
+
+def later_rows(
+    point: Ints, unit: Ints, later: Ints, row: Ints, factor: Array, offsets: Ints, rows: Array
+) -> tuple[Array, Array]:
+    """Sums of rows of a matrix from some points of legs on.
+
+    At the points `later`, in order, `factor` times the rows `row` of `rows` (units, columns) are added up, from the end
+    of each leg (its points are offsets[i] .. offsets[i + 1] - 1) backwards.
 
     Returns
     -------
-    share : (n, 2)
-        The coefficients of the anchors before and after each row, of `anchor`: numbers of rows in order.
-    rest : (n, len(used))
-        What is left of the columns `used`.
-    expected : (n,)
-        Its product with `probe` (len(used),), in float64.
+    sums : (n,)
+        The column unit[i] of what is added after point[i], in order, and before its leg ends.
+    total : (legs, columns)
+        The whole of each leg.
     """
-    return _native.split_rows(np.ascontiguousarray(rows), anchor, used, np.ascontiguousarray(probe))
-
-
-def join_rows(
-    product: Array,
-    anchor: Ints,
-    share: Array,
-    fine: NDArray[np.float32],
-    used: Ints,
-    checked: Ints,
-    sign: Array,
-    expected: Array,
-    out: Array,
-) -> float:
-    """Write the products of all rows with a matrix, (n, width), from those of anchors, (anchors, width), and rests.
-
-    `fine` (n, len(used)) has the columns `used` of the rests' products; the other columns are 0. Gives the sum of
-    squares of the differences of its columns `checked`, summed with `sign`, from what is `expected` (n,).
-    """
-    return _native.join_rows(
-        np.ascontiguousarray(product), anchor, share, np.ascontiguousarray(fine), used, checked, sign, expected, out
-    )
+    return _native.later_rows(point, unit, later, row, factor, offsets, rows)
 
 
 def units_between(rows: Array, at: Ints, part: Array, sigmoid: bool) -> Array:

@@ -169,7 +169,7 @@ def between_corners(
 
     none = np.zeros((len(corners) + len(block), 0))
     constants = np.concatenate([none, *(states[n] for n in roles.step_ends)], axis=1)
-    lines = lines_of(roles, block, legs, plan.settings, careful) if trace is None else trace(legs)
+    lines = lines_of(roles, block, legs, plan.settings) if trace is None else trace(legs)
     sides = CornerScores.empty(roles, corners, players)
     parts = LineParts(lines)
     inputs = Inputs(plan, block, corners, states, constants, legs, lines, parts, sides, allowed, careful)
@@ -194,8 +194,6 @@ def between_corners(
     for output in range(k):
         credit[:, :, output] = lines.pull_back({n: s[output] for n, s in totals.sums.items()})
     kernels.add_rows(totals.error, legs.path, _lost(inputs, totals, credit))
-    for output, off in enumerate(lines.rounding):
-        totals.error[:, output] += off
     return ContinuousCredit(legs, credit, sides, totals.error, totals.tallest)
 
 

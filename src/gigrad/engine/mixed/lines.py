@@ -19,8 +19,7 @@ from .. import limits
 from ..paths import Block, Bools, Ints
 from ..roles import Roles
 from ..roots import passed, passed_along
-from .row_products import RowProduct, row_product
-from .slow_rows import backward, forward
+from .two_layers import TwoLayers, unit_slopes
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,14 +143,10 @@ class Lines:
         The inputs of nodes in the middle of their pieces, where the pullback depends on them.
     hinges : dict
         The kinks of layers of units that a single layer reads.
-    single : bool
-        Whether wide layers may be multiplied in float32 between a few rows.
-    products : dict
-        Of such layers, their products with the layer below for the slopes of units at the row.
-    rounded : dict
-        Of layers that are: the rounding of a value, and the values on the coarser grid of the units below.
-    rounding : list of float
-        What that adds to the error of a credit, one for each output that was pulled back.
+    two_layers : bool
+        Whether two wide layers are followed together from kink to kink.
+    stacked : dict
+        Layers of sums over two such layers.
     """
 
     roles: Roles
@@ -162,19 +157,17 @@ class Lines:
     values: dict[Node, Array] = field(default_factory=dict)
     middles: dict[Node, list[Array]] = field(default_factory=dict)
     hinges: dict[Node, LayerKinks] = field(default_factory=dict)
-    single: bool = False
-    products: dict[Node, RowProduct] = field(default_factory=dict)
-    rounded: dict[Node, tuple[float, Array]] = field(default_factory=dict)
-    rounding: list[float] = field(default_factory=list)
+    two_layers: bool = False
+    stacked: dict[Node, TwoLayers] = field(default_factory=dict)
 
     @staticmethod
     def trace(
-        roles: Roles, block: Block, legs: Legs, nodes: tuple[Node, ...] | None = None, single: bool = False
+        roles: Roles, block: Block, legs: Legs, nodes: tuple[Node, ...] | None = None, two_layers: bool = False
     ) -> Lines:
         """All lines of a model, or only the given ones, with everything below them."""
         n, ends = len(legs), np.stack([legs.low, legs.high], axis=1).ravel()
         grid = Grid(np.arange(0, 2 * n + 1, 2), ends, np.arange(2 * n), np.zeros(2 * n))
-        lines = Lines(roles, block, legs, [grid], single=single)
+        lines = Lines(roles, block, legs, [grid], two_layers=two_layers)
         for node in roles.lines if nodes is None else nodes:
             lines._trace(node)
         return lines
@@ -229,52 +222,26 @@ class Lines:
         self.grids.append(fine)
         order = np.argsort(place, kind="stable")
         order = order[place[order] >= 0]
-        step = (_slope(slopes, after) - _slope(slopes, before))[order]
+        step = (unit_slopes(slopes, after) - unit_slopes(slopes, before))[order]
         length = np.diff(grid.time)[grid.left[piece[order]]]
         # The side of units without a kink inside is taken in the middle: one that starts or ends on its kink may lie on
         # either side there, by rounding.
-        judged = kernels.between_rows(z, grid.left, np.full(len(grid.left), 0.5))
-        judged[piece[order], unit[order]] = before[order]
+        judged = kernels.middle_slopes(z, grid.left, slopes)
+        judged[piece[order], unit[order]] = unit_slopes(slopes, before[order])
         bend = step * (after - before)[order] / length
-        self.hinges[node] = LayerKinks(level, place[order], unit[order], step, bend, _slope(slopes, judged))
+        self.hinges[node] = LayerKinks(level, place[order], unit[order], step, bend, judged)
         return level + 1
 
     def _bent(self, node: Affine, hinges: LayerKinks) -> Array:
         """The values of a layer over units with kinks: computed on the coarser grid, and updated from kink to kink."""
-        units = node.source
+        units, grid = node.source, self.grids[hinges.level + 1]
         read = self._lifted(units.parents[0], hinges.level)
-        values = units.forward(read)
-        if self._singly(node, hinges):
-            coarse = self._slow_values(node, hinges, read, values)
-        else:
-            coarse = node.forward(values)
-        return self._from_kink_to_kink(coarse, hinges, self.roles.transposed(node))
-
-    def _from_kink_to_kink(self, coarse: Array, hinges: LayerKinks, weights: Array) -> Array:
-        """The values of a layer on the grid with the kinks below it; `weights` are by unit, (units, width)."""
-        grid = self.grids[hinges.level + 1]
+        stacked = TwoLayers.of(self, node, hinges, read)
+        if stacked is not None:
+            self.stacked[node] = stacked
+            return stacked.values(self, read)
+        coarse, weights = node.forward(units.forward(read)), self.roles.transposed(node)
         return kernels.bend_rows(coarse, grid.at, grid.part, grid.time, hinges.point, hinges.bend, hinges.unit, weights)
-
-    def _slow_values(self, node: Affine, hinges: LayerKinks, read: Array, values: Array) -> Array:
-        """The values of a wide layer on the coarser grid, from those of its units and what these read; mostly in float32.
-
-        Units count here by how they differ from what they would be with the slopes that they have at the row.
-        """
-        slopes = node.source.unit_slopes
-        product = None if slopes is None else row_product(self, node, hinges, _slope(slopes, read[-1]))
-        constant: Array = node.bias
-        if product is not None:
-            self.products[node] = product
-            values = values - product.slope * read
-            under = product.below.source
-            first = self._lifted(under.parents[0], self.hinges[under].level)
-            constant = under.forward(first) @ product.by_unit + product.bias
-            constant = self._from_kink_to_kink(constant, self.hinges[under], product.by_unit)
-        found = forward(values, self.roles.by_unit(node))
-        coarse = found.values
-        coarse += constant
-        self.rounded[node] = found.off / coarse.size**0.5, coarse
-        return coarse
 
     def _cut(self, level: int, piece: Ints, part: Array) -> int:
         """Cut pieces of a level at `part` of each; returns the number of the new, finest level."""
@@ -317,7 +284,6 @@ class Lines:
         derivative of the score by the node, (pieces, width).
         """
         level = len(self.grids) - 1
-        self.rounding.append(0.0)
         waiting = {n: (level, c) for n, c in cotangents.items()}
         for node in reversed(self.roles.lines):
             if node not in waiting:
@@ -327,8 +293,12 @@ class Lines:
                 return self._coarser(cotangent, level, 0) * self.block.move[self.legs.path]
             own = self.level[node]
             cotangent = self._coarser(cotangent, level, own)
-            if isinstance(node, Affine) and node.source in self.hinges:
-                back = self._unbent(node, self.hinges[node.source], cotangent)
+            if node in self.stacked:
+                two = self.stacked[node]
+                back = [(two.below.source.parents[0], 0, two.pull_back(self, cotangent))]
+            elif isinstance(node, Affine) and node.source in self.hinges:
+                hinges = self.hinges[node.source]
+                back = [(node.source.parents[0], hinges.level, self._unbent(node, hinges, cotangent))]
             else:
                 parts = zip(node.parents, self._back(node, cotangent), strict=True)
                 back = [(parent, own, part) for parent, part in parts]
@@ -341,66 +311,21 @@ class Lines:
                     waiting[parent] = (at, part)
         return np.zeros((len(self.legs), self.roles.source.width))
 
-    def _unbent(self, node: Affine, hinges: LayerKinks, cotangent: Array) -> list[tuple[Node, int, Array]]:
+    def _unbent(self, node: Affine, hinges: LayerKinks, cotangent: Array) -> Array:
         """Pull a layer's cotangent back through the units with kinks below it, to what they read, on its grid.
-
-        With a product of two layers, also through the units below both. Gives nodes, their levels, and cotangents.
-        """
-        sums = kernels.sum_groups(cotangent, self.grids[hinges.level + 1].first_pieces)
-        single = self._singly(node, hinges)
-        back = self._slowly(node, hinges, sums) if single else sums @ node.weight * hinges.slope
-        self._add_kinks(back, cotangent, hinges, self.roles.transposed(node))
-        found = [(node.source.parents[0], hinges.level, back)]
-        product = self.products.get(node)
-        if product is not None:
-            units = product.below.source
-            under = self.hinges[units]
-            total = kernels.sum_groups(sums, self.grids[under.level + 1].first_pieces)
-            back = total @ product.by_unit.T * under.slope
-            self._add_kinks(back, sums, under, product.by_unit)
-            found.append((units.parents[0], under.level, back))
-        return found
-
-    def _add_kinks(self, back: Array, cotangent: Array, hinges: LayerKinks, weights: Array) -> None:
-        """Add to `back`, (coarse pieces, units), how the slopes of units change inside of pieces.
 
         A unit without a kink passes the sum over a whole coarse piece; one with a kink, separate sums on each side.
         """
-        if not len(hinges.point):
-            return
         fine = self.grids[hinges.level + 1]
-        number = np.cumsum(np.bincount(fine.left, minlength=len(fine.time))) - 1  # the piece that begins at a point
-        begin = number[hinges.point]
-        last = np.append(fine.first_pieces, len(fine.left))
-        piece = np.searchsorted(fine.first_pieces, begin, side="right") - 1
-        late = kernels.suffix_products(cotangent, begin, last[piece + 1], hinges.unit, weights)
-        np.add.at(back, (piece, hinges.unit), hinges.step * late)
-
-    def _slowly(self, node: Affine, hinges: LayerKinks, sums: Array) -> Array:
-        """Derivatives by a layer, (pieces, width), times its weights and the slopes of its units, mostly in float32.
-
-        What its rounding may change is added to `rounding`.
-        """
-        grid, source = self.grids[hinges.level], node.source.parents[0]
-        product = self.products.get(node)
-        slope = hinges.slope if product is None else hinges.slope - product.slope
-        found = backward(sums, slope, self.roles.by_unit(node))
-        # The error of a derivative changes credits by itself times the speed of what it is a derivative by.
-        few = slice(None, None, limits.SLOW_ROWS // 8)
-        left = grid.left[few]
-        length = (grid.time[left + 1] - grid.time[left])[:, None]
-        read = self._lifted(source, hinges.level)
-        speed = np.square((read[left + 1] - read[left]) / length).mean(axis=1).max() ** 0.5
-        # The error of a value changes the slope of a curve by no more than twice as much, relative to the slope.
-        rounding, values = self.rounded[node]
-        terms = sums[few] * (values[left + 1] - values[left]) / length
-        turned = 2.0 * rounding * float((limits.SLOW_ROWS // 8 * np.square(terms).sum()) ** 0.5)
-        self.rounding[-1] += limits.CAUTION * (found.off * float(speed) + turned)
-        return found.values
-
-    def _singly(self, node: Affine, hinges: LayerKinks) -> bool:
-        """Whether a layer over units with kinks is multiplied in float32 but for a few rows."""
-        return self.single and node.weight.size >= limits.SINGLE_WEIGHTS and len(hinges.slope) >= limits.SLOW_ROWS
+        back = kernels.sum_groups(cotangent, fine.first_pieces) @ node.weight * hinges.slope
+        if len(hinges.point):
+            number = np.cumsum(np.bincount(fine.left, minlength=len(fine.time))) - 1  # the piece that begins at a point
+            begin = number[hinges.point]
+            last = np.append(fine.first_pieces, len(fine.left))
+            piece = np.searchsorted(fine.first_pieces, begin, side="right") - 1
+            late = kernels.suffix_products(cotangent, begin, last[piece + 1], hinges.unit, self.roles.transposed(node))
+            np.add.at(back, (piece, hinges.unit), hinges.step * late)
+        return np.asarray(back)
 
     def pull_rows(self, leg: Ints, cotangents: dict[Node, Array]) -> Array:
         """Pull cotangents (n, width) back to the columns, times their moves, on legs (n,) without kinks: (n, p)."""
@@ -439,9 +364,3 @@ class Lines:
         for grid in self.grids[to + 1 : level + 1][::-1]:
             sums = kernels.sum_groups(sums, grid.first_pieces)
         return sums
-
-
-def _slope(slopes: tuple[float, float, float], inputs: Array) -> Array:
-    """The slopes of units at their inputs: `slopes` are those below, at and above zero."""
-    below, at, above = slopes
-    return np.where(inputs > 0.0, above, np.where(inputs < 0.0, below, at))

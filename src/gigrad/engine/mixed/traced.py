@@ -136,12 +136,11 @@ class TracedLines(Lines):
         return self.pull_rows(np.arange(len(self.legs)), by_node)
 
 
-def lines_of(roles: Roles, block: Block, legs: Legs, settings: Settings, careful: bool) -> Lines:
+def lines_of(roles: Roles, block: Block, legs: Legs, settings: Settings) -> Lines:
     """The lines of a block of paths, by the native core if it implements them and they have kinks."""
     program = roles.line_program if settings.native else None
     if program is not None:
         traced = TracedLines.by_core(roles, block, legs, program, kernels.threads(settings.n_threads))
         if not traced.straight:
             return traced
-    single = settings.native and not careful and settings.tol >= limits.SINGLE_TOL and roles.smooth_over_lines
-    return Lines.trace(roles, block, legs, single=single)
+    return Lines.trace(roles, block, legs, two_layers=settings.native)

@@ -9,7 +9,6 @@
 #include "core/parallel.hpp"
 #include "smooth/interval_kinks.hpp"
 #include "smooth/line_net.hpp"
-#include "smooth/slow_rows.hpp"
 #include "smooth/unit_ends.hpp"
 
 namespace gigrad {
@@ -224,50 +223,46 @@ Numpy<double> py_late_products(const Matrix& slope, const Matrix& rows, const Ve
     });
 }
 
-void check_columns(const Vector<int64_t>& used, size_t columns) {
-    for (size_t j = 0; j < used.size(); ++j)
-        if (used(j) < 0 || static_cast<size_t>(used(j)) >= columns || (j > 0 && used(j) <= used(j - 1)))
-            refuse("columns must lie within their rows, in order.");
-}
-
-void check_anchors(const Vector<int64_t>& anchor, size_t rows) {
-    bool good = anchor.size() > 0 && rows > 0 && anchor(0) == 0;
-    for (size_t k = 0; good && k + 1 < anchor.size(); ++k) good = anchor(k) < anchor(k + 1);
-    if (!good || anchor(anchor.size() - 1) + 1 != static_cast<int64_t>(rows))
-        refuse("anchors must be rows in order, the first and the last among them.");
-}
-
-nb::tuple py_split_rows(const Matrix& rows, const Vector<int64_t>& anchor, const Vector<int64_t>& used,
-                        const Vector<double>& probe) {
-    const size_t n = rows.shape(0), count = used.size();
-    check_anchors(anchor, n);
-    check_columns(used, rows.shape(1));
-    if (probe.size() != count) refuse("a probe needs a number for each column that is used.");
-    double *share = nullptr, *expected = nullptr;
-    auto shares = make<double>({n, 2}, [&](double* out) { share = out; });
-    auto sums = make<double>({n}, [&](double* out) { expected = out; });
-    auto rest = make<float>({n, count}, [&](float* out) {
-        split_rows(rows.data(), n, rows.shape(1), anchor.data(), anchor.size(), used.data(), count, probe.data(), share,
-                   out, expected);
+Numpy<double> py_middle_slopes(const Matrix& rows, const Vector<int64_t>& left,
+                               const std::tuple<double, double, double>& slopes) {
+    const size_t columns = rows.shape(1);
+    for (size_t i = 0; i < left.size(); ++i)
+        if (left(i) < 0 || static_cast<size_t>(left(i)) + 1 >= rows.shape(0))
+            refuse("a piece must lie between two rows.");
+    const auto [below, at, above] = slopes;
+    return make<double>({left.size(), columns}, [&, below = below, at = at, above = above](double* out) {
+        for (size_t i = 0; i < left.size(); ++i) {
+            const double* row = rows.data() + static_cast<size_t>(left(i)) * columns;
+            middle_slope(row, row + columns, below, at, above, columns, out + i * columns);
+        }
     });
-    return nb::make_tuple(shares, rest, sums);
 }
 
-double py_join_rows(const Matrix& product, const Vector<int64_t>& anchor, const Matrix& share,
-                    const nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>& fine,
-                    const Vector<int64_t>& used, const Vector<int64_t>& checked, const Vector<double>& sign,
-                    const Vector<double>& expected,
-                    const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& out) {
-    const size_t n = fine.shape(0), count = used.size(), width = product.shape(1);
-    check_anchors(anchor, n);
-    check_columns(used, width);
-    check_columns(checked, count);
-    if (product.shape(0) != anchor.size() || share.shape(0) != n || share.shape(1) != 2 || fine.shape(1) != count ||
-        expected.size() != n || sign.size() != checked.size() || out.shape(0) != n || out.shape(1) != width)
-        refuse("products of rows need a row for each anchor and each rest.");
-    nb::gil_scoped_release released;
-    return join_rows(product.data(), n, width, anchor.data(), anchor.size(), share.data(), fine.data(), used.data(),
-                     count, checked.data(), sign.data(), checked.size(), expected.data(), out.data());
+void check_leg_kinks(const Vector<int64_t>& point, const Vector<int64_t>& unit, size_t units, int64_t points) {
+    if (unit.size() != point.size()) refuse("kinks need a point and a unit each.");
+    for (size_t k = 0; k < point.size(); ++k)
+        if (point(k) < (k > 0 ? point(k - 1) : 0) || point(k) >= points || unit(k) < 0 ||
+            static_cast<size_t>(unit(k)) >= units)
+            refuse("kinks must lie on the points of legs, in order, and be those of units.");
+}
+
+nb::tuple py_later_rows(const Vector<int64_t>& point, const Vector<int64_t>& unit, const Vector<int64_t>& later,
+                        const Vector<int64_t>& row, const Vector<double>& factor, const Vector<int64_t>& offsets,
+                        const Matrix& rows) {
+    const size_t legs = offsets.size() - 1, columns = rows.shape(1);
+    if (offsets.size() == 0 || offsets(0) != 0) refuse("the points of legs begin at 0.");
+    for (size_t leg = 0; leg < legs; ++leg)
+        if (offsets(leg + 1) < offsets(leg)) refuse("the points of legs must be in order.");
+    check_leg_kinks(point, unit, columns, offsets(legs));
+    check_leg_kinks(later, row, rows.shape(0), offsets(legs));
+    if (factor.size() != later.size()) refuse("every row needs a factor.");
+    double* whole = nullptr;
+    auto total = make<double>({legs, columns}, [&](double* out) { whole = out; });
+    auto sums = make<double>({point.size()}, [&](double* out) {
+        later_rows(point.data(), unit.data(), point.size(), later.data(), row.data(), factor.data(), later.size(),
+                   offsets.data(), legs, rows.data(), columns, out, whole);
+    });
+    return nb::make_tuple(sums, total);
 }
 
 Numpy<double> py_units_between(const Matrix& rows, const Vector<int64_t>& at, const Vector<double>& part,
@@ -337,8 +332,8 @@ void bind_lines(nb::module_& m) {
     m.def("piece_corners", &py_piece_corners);
     m.def("interval_kinks", &py_interval_kinks);
     m.def("late_products", &py_late_products);
-    m.def("split_rows", &py_split_rows);
-    m.def("join_rows", &py_join_rows);
+    m.def("middle_slopes", &py_middle_slopes);
+    m.def("later_rows", &py_later_rows);
     m.def("units_between", &py_units_between);
     m.def("unit_speeds", &py_unit_speeds);
     m.def("pull_unit_ends", &py_pull_unit_ends);

@@ -97,6 +97,25 @@ inline void suffix_products(const double* sums, size_t columns, const int64_t* b
     }
 }
 
+// Sums of rows of a matrix (units, columns) over the points of legs, from their ends backwards: at later[k], in order,
+// factor[k] times the row row[k] is added. sums[i]: the column unit[i] of what is added after point[i], in order, before
+// its leg ends; total (legs, columns): the whole of each leg, whose points are offsets[i] .. offsets[i+1]-1.
+inline void later_rows(const int64_t* point, const int64_t* unit, size_t n, const int64_t* later, const int64_t* row,
+                       const double* factor, size_t kinks, const int64_t* offsets, size_t legs, const double* rows,
+                       size_t columns, double* sums, double* total) {
+    std::fill_n(total, legs * columns, 0.0);
+    for (size_t leg = legs, i = n, k = kinks; leg-- > 0;) {
+        double* sum = total + leg * columns;
+        for (; i > 0 && point[i - 1] >= offsets[leg]; --i) {
+            for (; k > 0 && later[k - 1] > point[i - 1]; --k)
+                add_row(sum, factor[k - 1], rows + static_cast<size_t>(row[k - 1]) * columns, columns);
+            sums[i - 1] = sum[unit[i - 1]];
+        }
+        for (; k > 0 && later[k - 1] >= offsets[leg]; --k)
+            add_row(sum, factor[k - 1], rows + static_cast<size_t>(row[k - 1]) * columns, columns);
+    }
+}
+
 // out[g]: the sum of the rows first[g] .. first[g+1]-1, the last group to the end; no group is empty.
 inline void sum_groups(const double* rows, size_t n, size_t columns, const int64_t* first, size_t groups, double* out) {
     for (size_t g = 0; g < groups; ++g) {
@@ -137,6 +156,15 @@ inline void passed_rows(const double* rows, size_t columns, const int64_t* left,
                     column.push_back(static_cast<int64_t>(k));
                 }
         }
+    }
+}
+
+// out[j]: the slope of a unit with a kink at 0, of those below, at and above it, half-way between two rows.
+GIGRAD_WIDE inline void middle_slope(const double* __restrict a, const double* __restrict b, double below, double at,
+                                     double above, size_t columns, double* __restrict out) {
+    for (size_t j = 0; j < columns; ++j) {
+        const double middle = a[j] + 0.5 * (b[j] - a[j]);
+        out[j] = middle > 0.0 ? above : (middle < 0.0 ? below : at);
     }
 }
 
