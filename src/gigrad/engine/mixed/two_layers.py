@@ -2,8 +2,8 @@
 
 What a layer of sums over both gives is linear between kinks. At a kink of an upper unit its slope changes by that
 unit's weights; at one of a lower unit by the product of both layers' weights, over the upper units that have a slope
-then. These products, one for each kink of a lower unit, are one multiplication of matrices for a whole path, and the same
-products serve the way back. Where many paths lead to a row, the two layers are multiplied once for the slopes that the
+then. These products, one for each kink of a lower unit, are one multiplication of matrices for a whole path, and the
+same products serve the way back. Where many paths lead to a row, the two layers are multiplied once for the slopes that the
 upper units have at the row: then only units that have another slope are left to be multiplied, about half as many.
 """
 
@@ -78,7 +78,7 @@ class UpperKinks:
         next_ = np.minimum(own + 1, len(slope) - 1)
         turned[own, kinks.unit] = slope[next_, kinks.unit] != slope[own, kinks.unit] + kinks.step
         turned[np.append(np.diff(coarse.left) > 1, True)] = False  # the last pieces of legs
-        piece, unit = np.nonzero(turned)
+        piece, unit = np.nonzero(turned) if turned.any() else np.zeros((2, 0), np.int64)
         inside = np.zeros(len(piece))
         if len(piece):
             known, wanted = own * slope.shape[1] + kinks.unit, piece * slope.shape[1] + unit

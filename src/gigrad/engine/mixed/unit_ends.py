@@ -65,8 +65,8 @@ class UnitEnds:
         rule = by_ends()
         speed, sizes = layer.speeds(rule.even, rule.odd)
         sums = values @ wide.sums.weight.T + wide.sums.bias
-        known = np.stack([sums[low], sums[high], speed[:, :, 0], speed[:, :, 1], speed[:, :, 2], speed[:, :, 3]])
-        nodes = np.einsum("qf,fpo->pqo", rule.to_nodes, known)
+        known = np.concatenate([sums[low][:, None], sums[high][:, None], speed.transpose(0, 2, 1)[:, :4]], axis=1)
+        nodes = np.matmul(rule.to_nodes, known)
         return cls(wide.units.source, layer, nodes.reshape(-1, wide.sums.width), speed, sizes)
 
     def part(self, index: Ints) -> UnitEnds:
@@ -78,7 +78,8 @@ class UnitEnds:
 
     def speeds(self, by_sums: Array) -> Array:
         """The derivative by the panels' own coordinate of what has derivatives `by_sums` (panels, nodes, outputs)."""
-        return np.asarray(np.einsum("pqo,qf,pof->pq", by_sums, by_ends().to_nodes, self.speed))
+        at_nodes = np.matmul(by_ends().to_nodes, self.speed.transpose(0, 2, 1))  # (panels, nodes, outputs)
+        return np.asarray((by_sums * at_nodes).sum(axis=2))
 
     def pulled(self, by_sums: Array, weight: Array) -> tuple[Array, Array, Array]:
         """Such derivatives pulled back to what the units read.
@@ -98,9 +99,11 @@ class UnitEnds:
         """
         rule = by_ends()
         to_coefficients = rule.rule.to_coefficients
-        sums = self.layer.pull_back(np.einsum("kpq,pqo,qf->kpof", weight, by_sums, rule.to_nodes))
-        factor = np.abs(np.einsum("dq,pqo->pod", to_coefficients, by_sums))
-        root = np.einsum("poi,poj,ijd->dp", self.sizes, factor, rule.products)
+        by_weight = weight[:, :, None] * by_sums.transpose(0, 2, 1)  # (k, panels, outputs, nodes)
+        sums = self.layer.pull_back(by_weight @ rule.to_nodes)
+        factor = np.abs(np.matmul(to_coefficients, by_sums)).transpose(0, 2, 1)  # (panels, outputs, degrees)
+        products = (self.sizes[:, :, :, None] * factor[:, :, None, :]).sum(axis=1)  # by degree and degree
+        root = (products.reshape(len(products), -1) @ rule.products.reshape(-1, len(to_coefficients))).T
         return sums, to_coefficients @ self.speeds(by_sums).T, root
 
 
