@@ -236,7 +236,7 @@ def _boosted(saved: _Saved) -> dict[str, Any]:
     kind = str(saved.told["class"]).rpartition(".")[2]
     names = {"SparkXGBClassifierModel": "XGBClassifier", "SparkXGBRegressorModel": "XGBRegressor"}
     if kind not in names:
-        raise UnsupportedModelError(f"A saved {kind} is not read; classifiers and regressors are.")
+        raise UnsupportedModelError(f"A saved {kind} is not imported; classifiers and regressors are.")
     missing = saved.params.get("missing")
     model = getattr(xgboost, names[kind])(missing=float("nan" if missing is None else missing))
     model.load_model(bytearray(content.strip().encode()))

@@ -241,7 +241,7 @@ def _on_stairs(pieces: Pieces, step: Stairs) -> Pieces:
 
 
 def _feature(found: _Column) -> Feature:
-    """The column with a function of it as the simplest step that represents it."""
+    """The function of a column as the simplest kind of feature that represents it: constant, copy, steps, formula."""
     pieces = found.pieces
     if pieces.flat and not len(pieces.edges):
         value = pieces.terms[0].value

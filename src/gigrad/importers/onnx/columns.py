@@ -17,7 +17,7 @@ from ..pipeline.steps import Clip, Impute, Linear, Single, Stairs, Step
 from ..pipeline.table import Constant, Feature, Table
 from .column_formulas import FOLLOWED, gathered, has_formula
 from .column_steps import STEPS, looked_up, not_zero, then, whole_numbers
-from .proto import Operator
+from .proto import Operator, unsupported
 from .reshaping import RESHAPING, fixed
 from .shape import Shape
 from .values import Cells, Fixed, InSingle, Value, columns_of, in_shape, shape_of
@@ -38,7 +38,7 @@ def cast(operator: Operator, values: Sequence[Value]) -> Value | None:
     """A cast of constants or of columns of the table; None for computed numbers."""
     value, to = values[0], CASTS.get(int(operator.get("to", 0)))
     if to is None:
-        raise UnsupportedModelError(f"Cast to the ONNX type {operator.get('to')} is not read.")
+        raise unsupported(f"Cast to the ONNX type {operator.get('to')}")
     if isinstance(value, Fixed):
         return value if to == "string" else Fixed(value.array.astype(to), value.repeated)
     if not isinstance(value, Cells):
@@ -53,7 +53,7 @@ def cast(operator: Operator, values: Sequence[Value]) -> Value | None:
         return whole_numbers(value, to)
     if to == "float64" or (to in ("int32", "int64") and value.type != "string"):  # whole numbers stay what they are
         return replace(value, type=to)
-    raise UnsupportedModelError(f"Cast from {value.type} to {to} is not read; cast the column before the model.")
+    raise unsupported(f"Cast from {value.type} to {to}", "cast the column before the model")
 
 
 def gather(operator: Operator, values: Sequence[Value]) -> Value | None:
@@ -83,7 +83,7 @@ def imputer(operator: Operator, values: Sequence[Value]) -> Value | None:
     """A fill by column, for missing values or for a number that marks them."""
     value = values[0]
     if not isinstance(value, Cells):
-        raise UnsupportedModelError("Imputer of computed numbers is not read; impute the columns first.")
+        raise unsupported("Imputer of computed numbers", "impute the columns themselves")
     whole = "imputed_value_int64s" in operator.attributes
     fills = _per_column(operator, f"imputed_value_{'int64s' if whole else 'floats'}", len(value.features), 0)
     marker = float(operator.get(f"replaced_value_{'int64' if whole else 'float'}", 0))
@@ -94,7 +94,7 @@ def imputer(operator: Operator, values: Sequence[Value]) -> Value | None:
 def binarizer(operator: Operator, values: Sequence[Value]) -> Value | None:
     """1 above the threshold, 0 up to it; onnxruntime refuses NaN."""
     if not isinstance(values[0], Cells):
-        raise UnsupportedModelError("Binarizer of computed numbers is not read; cut the columns themselves.")
+        raise unsupported("Binarizer of computed numbers", "binarise the columns themselves")
     edge = np.array([float(operator.get("threshold", 0.0))])
     return then(values[0], [Stairs(edge, np.array([0.0, 1.0]))] * len(values[0].features), "Binarizer")
 
@@ -181,7 +181,7 @@ def label_encoder(operator: Operator, values: Sequence[Value]) -> Value | None:
     keys = next((operator.get(k) for k in _KEYS if operator.get(k) is not None), None)
     name = next((v for v in _VALUES if operator.get(v) is not None), "")
     if not isinstance(value, Cells) or keys is None or name not in (*_DEFAULTS, "values_tensor"):
-        raise UnsupportedModelError("LabelEncoder must map the labels of a column of the table to numbers to be read.")
+        raise UnsupportedModelError("LabelEncoder must map labels of a column of the table to numbers to be imported.")
     images = np.asarray(operator.get(name), np.float64).ravel()
     default, otherwise = _DEFAULTS.get(name, ("default_tensor", -0.0))
     unknown = float(np.asarray(operator.get(default, otherwise)).ravel()[0])

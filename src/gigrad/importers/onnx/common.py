@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import CorruptModelError, UnsupportedModelError
 from ...graph import Affine, Array, Concat, Elementwise, Node, Select, Softmax, TreeEnsemble
 from ...graph.forests import weighted_sum
-from .proto import Operator
+from .proto import Operator, unsupported
 from .shape import Shape
 from .values import Fixed, Numbers, Value, in_shape, shape_of, spread
 
@@ -26,9 +26,9 @@ Layer = Callable[[Operator, Sequence[Value]], Value]
 def any_shape(operator: Operator, value: Value) -> Numbers:
     """Numbers in a tensor of any shape."""
     if not isinstance(value, Numbers):
-        raise UnsupportedModelError(f"{operator.kind} of constants or predicted classes is not read.")
+        raise unsupported(f"{operator.kind} of constants or predicted classes")
     if value.truncated:
-        raise UnsupportedModelError(f"{operator.kind} of numbers truncated to integers is not read.")
+        raise unsupported(f"{operator.kind} of numbers truncated to integers")
     return value
 
 
@@ -36,7 +36,7 @@ def node_of(operator: Operator, value: Value) -> Node:
     """The node of numbers in rows and columns."""
     numbers = any_shape(operator, value)
     if numbers.shape is not None:
-        raise UnsupportedModelError(f"{operator.kind} must read rows and columns to be read; got {numbers.shape}.")
+        raise UnsupportedModelError(f"{operator.kind} must read rows and columns to be imported; got {numbers.shape}.")
     return numbers.node
 
 
@@ -74,7 +74,7 @@ def aligned(operator: Operator, values: Sequence[Value]) -> tuple[list[Side], Sh
     first = shapes[0]
     if first.joined:
         if any(s != first for s in shapes) or any(v.array.size != 1 for v in values if isinstance(v, Fixed)):
-            raise UnsupportedModelError(f"{operator.kind} of a tensor {first}, whose rows are joined, is not read.")
+            raise unsupported(f"{operator.kind} of a tensor {first}, whose rows are joined,")
         every = tuple(range(first.size))
         return [_joined_side(v, every) for v in values], first
     behind = {s.rank - s.axis for s in shapes}  # the axis of the rows, counted from the end
@@ -83,7 +83,7 @@ def aligned(operator: Operator, values: Sequence[Value]) -> tuple[list[Side], Sh
     if behind or any(t.ndim >= wanted and t.shape[t.ndim - wanted] != 1 for t in tensors):
         said = ", ".join(str(t.shape) if isinstance(v, Fixed) else str(shape_of(_numbers(v))) for v, t in zip(
             values, tensors, strict=True))  # fmt: skip
-        raise UnsupportedModelError(f"{operator.kind} of tensors of the shapes {said} is not read: it would mix rows.")
+        raise unsupported(f"{operator.kind} of tensors of the shapes {said}, which mixes rows,")
     wide = np.broadcast_arrays(*tensors)
     full = wide[0].shape
     axis = len(full) - wanted
@@ -166,5 +166,5 @@ def post_transformed(name: str, node: Node, kind: str) -> Node:
     if name == "SOFTMAX":
         return Softmax(node)
     raise UnsupportedModelError(
-        f"The post_transform {name} of {kind} is not read; NONE, LOGISTIC and SOFTMAX are. Explain the model itself."
+        f"The post_transform of {kind} must be NONE, LOGISTIC or SOFTMAX to be imported; got {name}."
     )

@@ -23,11 +23,15 @@ def scan(operator: Operator, values: Sequence[Value]) -> Value:
     constant = values[1] if len(values) == 2 else None
     plain = all(not operator.get(k) for k in ("scan_input_axes", "scan_output_axes", "scan_input_directions"))
     if not (isinstance(body, Body) and isinstance(constant, Fixed) and constant.array.ndim == 2 and plain):
-        raise UnsupportedModelError("Scan is read where it measures distances from constant rows.")
+        raise UnsupportedModelError(
+            "Scan is imported only where it measures squared distances from constant rows; another loop was found."
+        )
     node = node_of(operator, values[0])
     support = constant.numbers()
     if not _measures(body) or support.shape[1] != node.width or int(operator.get("num_scan_inputs", 0)) != 1:
-        raise UnsupportedModelError("Scan is read where it measures squared distances from constant rows.")
+        raise UnsupportedModelError(
+            "Scan is imported only where it measures squared distances from constant rows; another loop was found."
+        )
     return Distances(node, support, 1.0, turned=False)
 
 
@@ -88,7 +92,7 @@ def as_numbers(value: Distances) -> Numbers:
     count, width = value.support.shape
     if count * count * width > MOST:
         raise UnsupportedModelError(
-            f"Distances from {count} rows of {width} columns are read only as the exponent of a Gaussian kernel: "
+            f"Distances from {count} rows of {width} columns are imported only as the exponent of a Gaussian kernel: "
             "for other uses they are too many. Explain the model in the library that trained it."
         )
     apart = Affine(value.node, np.tile(np.eye(width), (count, 1)), -value.support.ravel())

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import UnsupportedModelError
-from .proto import Operator
+from .proto import Operator, unsupported
 from .reshaping import ints
 from .values import Fixed
 
@@ -35,6 +34,6 @@ def folded(operator: Operator, values: Sequence[Fixed]) -> Fixed:
         array = values[0].array
         axes = tuple(a % array.ndim for a in ints(operator, values, 1, "axes")) or None
         if repeated and (axes is None or 0 in axes):
-            raise UnsupportedModelError(f"{operator.kind} over the rows is not read.")
+            raise unsupported(f"{operator.kind} over the rows")
         keep = bool(operator.get("keepdims", 1))
         return Fixed(np.asarray(_REDUCED[operator.kind](array, axis=axes, keepdims=keep)), repeated)

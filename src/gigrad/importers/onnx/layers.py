@@ -28,7 +28,7 @@ from .columns import bounds
 from .common import AS_A_STEP, Layer, affine, aligned, any_shape, like, node_of, placed, post, scaled
 from .distances import of_kernels, scan
 from .medians import PICKING, median
-from .proto import Operator
+from .proto import Operator, unsupported
 from .reductions import REDUCTIONS
 from .score_steps import SCORE_STEPS
 from .shape import Shape
@@ -133,7 +133,7 @@ def _without_shift(node: Node) -> Node:
 def matmul(operator: Operator, values: Sequence[Value]) -> Numbers:
     """Rows times a constant matrix; after a kernel, the kernel machine."""
     if not isinstance(values[1], Fixed) or values[1].array.ndim > 2:
-        raise UnsupportedModelError("MatMul of two computed tables is not read; the second must be a constant matrix.")
+        raise UnsupportedModelError("MatMul must multiply rows by a constant matrix to be imported.")
     weight = values[1].numbers()
     flat = weight.ndim == 1
     weight = weight[:, None] if flat else weight
@@ -146,7 +146,7 @@ def matmul(operator: Operator, values: Sequence[Value]) -> Numbers:
 def gemm(operator: Operator, values: Sequence[Value]) -> Numbers:
     """An affine layer: alpha * x W + beta * b."""
     if int(operator.get("transA", 0)) or not isinstance(values[1], Fixed):
-        raise UnsupportedModelError("Gemm must multiply rows by a constant matrix to be read.")
+        raise UnsupportedModelError("Gemm must multiply rows by a constant matrix to be imported.")
     weight = values[1].numbers()
     weight = weight if int(operator.get("transB", 0)) else weight.T
     bias = values[2].numbers().ravel() if len(values) > 2 and isinstance(values[2], Fixed) else np.zeros(1)
@@ -196,7 +196,7 @@ def _function(operator: Operator, node: Node) -> Node:
 def softmax(operator: Operator, values: Sequence[Value]) -> Numbers:
     """Softmax or LogSoftmax over the columns."""
     if int(operator.get("axis", -1)) not in (1, -1):
-        raise UnsupportedModelError(f"{operator.kind} along other axes than the columns is not read.")
+        raise unsupported(f"{operator.kind} along other axes than the columns")
     node = node_of(operator, values[0])
     return Numbers(Softmax(node) if operator.kind == "Softmax" else LogSoftmax(node))
 
@@ -236,7 +236,7 @@ def normalizer(operator: Operator, values: Sequence[Value]) -> Numbers:
     node = node_of(operator, value)
     norm = str(operator.get("norm", "MAX"))
     if norm not in ("L1", "L2"):
-        raise UnsupportedModelError(f"Normalizer with the norm {norm} is not read; L1 and L2 are.")
+        raise UnsupportedModelError(f"The norm of Normalizer must be L1 or L2; got {norm}.")
     if norm == "L2" or (node.bounds[0] < 0.0).any():
         return Numbers(UnitRows(node, norm.lower()))
     nothing = Affine(node, np.zeros((1, node.width)), np.zeros(1))

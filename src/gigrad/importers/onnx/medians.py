@@ -15,7 +15,7 @@ from .proto import Operator
 from .values import Numbers, Value
 
 PICKING = ("TopK", "CumSum", "GatherElements")
-"""The operators that are read as parts of a median alone."""
+"""The operators that are imported only as parts of a median."""
 
 _WEIGHTS = "weights of the median"
 
@@ -35,7 +35,8 @@ def with_medians(operators: Sequence[Operator], constants: Mapping[str, NDArray[
     left = [o for o in out if id(o) not in gone]
     if any(o.kind in PICKING and _WEIGHTS not in o.attributes for o in left):
         raise UnsupportedModelError(
-            f"{', '.join(PICKING)} are read where they pick the weighted median of some scores, and nowhere else."
+            f"{', '.join(PICKING)} are imported only as parts of a weighted median of scores, as skl2onnx writes it "
+            "for AdaBoostRegressor."
         )
     return left
 
@@ -43,10 +44,10 @@ def with_medians(operators: Sequence[Operator], constants: Mapping[str, NDArray[
 def _median(
     last: Operator, made: Mapping[str, Operator], constants: Mapping[str, NDArray[Any]]
 ) -> tuple[str, NDArray[Any], list[Operator]] | None:
-    """The scores, their weights and the operators of a median; None where they say something else.
+    """The scores, their weights and the operators of the median that ends in `last`; None if it is no median.
 
-    The scores in rising order are the largest of their negatives; weights in that order are added up, and the first
-    sum that is not below one half of all says which score it is.
+    skl2onnx sorts the scores as the largest of their negatives (TopK), takes the cumulative sum of the weights in that
+    order, and picks the first score at which it is at least half of the total.
     """
     inner: list[Operator] = []
 

@@ -25,7 +25,7 @@ from .distances import as_numbers, followed
 from .folding import FOLDED, folded
 from .layers import LAYERS
 from .medians import with_medians
-from .proto import Model, Operator
+from .proto import Model, Operator, unsupported
 from .score_steps import class_number
 from .shape import Shape
 from .trees import TREES
@@ -261,7 +261,7 @@ def _applied(operator: Operator, values: Sequence[Value | None], slots: _Slots, 
         single = _reads_single(first) if isinstance(first, Cells) else [False] * read.width
         return TREES[kind](operator, read, single)
     if kind not in LAYERS:
-        raise UnsupportedModelError(f"{kind} of computed numbers is not read.")
+        raise unsupported(f"{kind} of computed numbers")
     return LAYERS[kind](operator, ready)
 
 

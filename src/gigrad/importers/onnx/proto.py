@@ -13,6 +13,9 @@ from ..._io.tables import Rows
 from ...errors import CorruptModelError, GigradError, InputError, UnsupportedModelError
 
 T = TypeVar("T")
+
+EXPLAIN_THERE = "explain the model in the library that trained it"
+
 _FLOAT, _INT64, _STRING, _BOOL, _DOUBLE = 1, 7, 8, 9, 11
 _TYPES = {_FLOAT: "float32", _DOUBLE: "float64", _STRING: "string", _BOOL: "bool", _INT64: "int64"} | {
     2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32",
@@ -20,6 +23,11 @@ _TYPES = {_FLOAT: "float32", _DOUBLE: "float64", _STRING: "string", _BOOL: "bool
 _DOMAINS = ("", "ai.onnx", "ai.onnx.ml")
 LARGEST = 1 << 20
 """The largest number of columns of an input; more means a damaged or hostile file."""
+
+
+def unsupported(what: str, instead: str = EXPLAIN_THERE) -> UnsupportedModelError:
+    """The error for a part of a model that is not imported, and what to do instead."""
+    return UnsupportedModelError(f"{what} is not imported from ONNX; {instead}.")
 
 
 @dataclass(frozen=True)
@@ -134,7 +142,7 @@ def well_formed(read: Callable[[Any], T], content: Any) -> T:
         raise
     except (ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError, RecursionError) as error:
         raise CorruptModelError(
-            f"An ONNX model must be well formed to be read; this one is not ({type(error).__name__}: {error})."
+            f"An ONNX model must be well formed to be imported; this one is not ({type(error).__name__}: {error})."
         ) from None
 
 
@@ -145,8 +153,8 @@ def _read(model: Any) -> Model:
         raise CorruptModelError("An ONNX model must have operators and an output; this one has none.")
     if len(model.functions):
         raise UnsupportedModelError(
-            f"This ONNX model defines functions of its own ({model.functions[0].name}), which are not read; export it "
-            "with its functions inlined (onnx.inliner.inline_local_functions)."
+            f"This ONNX model defines functions of its own ({model.functions[0].name}), which are not imported; export "
+            "it with its functions inlined (onnx.inliner.inline_local_functions)."
         )
     constants = {t.name: _array(t) for t in graph.initializer}
     operators = tuple(_operator(n) for n in graph.node)
@@ -164,7 +172,7 @@ def _read(model: Any) -> Model:
 def _operator(node: Any) -> Operator:
     """An operator with its attributes as plain values."""
     if node.domain not in _DOMAINS:
-        raise UnsupportedModelError(f"The operator {node.op_type} of the domain {node.domain!r} is not read.")
+        raise unsupported(f"The operator {node.op_type} of the domain {node.domain!r}")
     attributes = {a.name: _attribute(a, node.op_type) for a in node.attribute}
     return Operator(node.op_type, tuple(node.input), tuple(node.output), attributes)
 
@@ -176,7 +184,7 @@ def _attribute(attribute: Any, operator: str) -> Any:
     if attribute.type == 5 and operator == "Scan":
         return _body(attribute.g)
     if kind is None:
-        raise UnsupportedModelError(f"The operator {operator} holds a graph or a sparse tensor, which is not read.")
+        raise unsupported(f"The operator {operator} with a graph or a sparse tensor as an attribute")
     value = getattr(attribute, kind)
     if kind == "t":
         return _array(value)
@@ -190,7 +198,7 @@ def _attribute(attribute: Any, operator: str) -> Any:
 def _body(graph: Any) -> Body:
     """What Scan repeats; loops inside of it are not looked into."""
     if any(n.op_type == "Scan" for n in graph.node):
-        raise UnsupportedModelError("Scan within Scan is not read.")
+        raise unsupported("Scan within Scan")
     return Body(
         tuple(_operator(n) for n in graph.node), {t.name: _array(t) for t in graph.initializer},
         tuple(v.name for v in graph.input), tuple(v.name for v in graph.output),

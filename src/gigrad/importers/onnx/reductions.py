@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ...errors import CorruptModelError, UnsupportedModelError
 from ...graph import Affine, Array, Elementwise, LogSoftmax, Node, PiecewiseLinear, Product, Select, Sum
 from .common import Layer, aligned, any_shape, combined, node_of, placed, scaled
-from .proto import Operator
+from .proto import Operator, unsupported
 from .reshaping import ints
 from .shape import Shape
 from .values import Fixed, Numbers, Value, shape_of, side_by_side, spread
@@ -29,7 +29,7 @@ def reduced(operator: Operator, values: Sequence[Value]) -> Numbers:
     if not axes and int(operator.get("noop_with_empty_axes", 0)):
         return value
     if not axes or own.axis in axes:
-        raise UnsupportedModelError(f"{operator.kind} over the rows is not read.")
+        raise unsupported(f"{operator.kind} over the rows")
     index = own.numbered(operator.kind)
     last = np.moveaxis(index, sorted(axes), range(-len(axes), 0))
     groups = last.reshape(-1, int(np.prod([index.shape[a] for a in axes])))
@@ -74,7 +74,7 @@ def layer_normalization(operator: Operator, values: Sequence[Value]) -> Numbers:
     """(x - mean) / sqrt(variance + epsilon) over the columns of a row, then scaled."""
     node = node_of(operator, values[0])
     if int(operator.get("axis", -1)) not in (1, -1):
-        raise UnsupportedModelError("LayerNormalization over other axes than the columns is not read.")
+        raise unsupported("LayerNormalization over other axes than the columns")
     width = node.width
     centred = Affine(node, np.eye(width) - 1.0 / width, np.zeros(width))
     epsilon = np.array([float(operator.get("epsilon", 1e-5))])
@@ -111,7 +111,7 @@ def _between_0_and_1(node: Node, alpha: float, beta: float) -> Node:
 def power(operator: Operator, values: Sequence[Value]) -> Numbers:
     """Squares, roots, reciprocals and whole powers up to the fourth; one exponent for each column."""
     if not isinstance(values[1], Fixed):
-        raise UnsupportedModelError("Pow with a computed exponent is not read.")
+        raise unsupported("Pow with a computed exponent")
     (base, exponent), shape = aligned(operator, values)
     exponents = exponent.constants
     if len(set(exponents.tolist())) == 1:
@@ -137,13 +137,13 @@ def _power(node: Node, exponent: float) -> Node:
     if (node.bounds[0] > 0.0).all():
         return Elementwise(scaled(Elementwise(node, "log"), np.array([exponent]), np.zeros(1)), "exp")
     raise UnsupportedModelError(
-        "Pow is read for the constant exponents -1, 0, 0.5, 1, 2, 3 and 4, and for others of what is always positive."
+        f"The exponent of Pow must be -1, 0, 0.5, 1, 2, 3 or 4, unless the base is always positive; got {exponent:g}."
     )
 
 
 def _constant(operator: Operator, value: Value) -> Array:
     if not isinstance(value, Fixed):
-        raise UnsupportedModelError(f"{operator.kind} with computed constants is not read.")
+        raise unsupported(f"{operator.kind} with computed constants")
     return value.numbers().ravel()
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ...errors import CorruptModelError, UnsupportedModelError
 from ...graph import Affine, Concat
-from .proto import Operator
+from .proto import Operator, unsupported
 from .shape import Shape
 from .values import Cells, Columns, Dims, Fixed, Numbers, Value, columns_of, in_shape, picked, shape_of, side_by_side
 
@@ -52,7 +52,7 @@ def squeeze(operator: Operator, values: Sequence[Value]) -> Value | None:
     own = shape_of(value)
     gone = {own.place("Squeeze", a) for a in axes} or {i for i, s in enumerate(own.sizes) if s == 1}
     if any(own.sizes[i] != 1 for i in gone):
-        raise UnsupportedModelError(f"Squeeze of the axes {sorted(gone)} of a tensor {own} is not read.")
+        raise unsupported(f"Squeeze of the axes {sorted(gone)} of a tensor {own}")
     left = [(i, s) for i, s in enumerate(own.sizes) if i not in gone]
     before, after = (tuple(s for i, s in left if s is not None and side(i)) for side in _sides(own.axis))
     return in_shape(value, Shape(before, after, own.lead, own.trail))
@@ -107,10 +107,10 @@ def concat(operator: Operator, values: Sequence[Value]) -> Value | None:
     joined = _joined(parts)
     if axis == first.axis:
         if any(s.before or s.trail != 1 or s.after != first.after for s in shapes):
-            raise UnsupportedModelError("Concat along the rows is read of tensors whose first axis counts them.")
+            raise UnsupportedModelError("Concat along the rows needs tensors whose first axis is that of the rows.")
         return in_shape(joined, Shape((), first.after, sum(s.lead for s in shapes)))
     if any((s.axis, s.rank) != (first.axis, first.rank) for s in shapes):
-        raise UnsupportedModelError(f"Concat of tensors {', '.join(map(str, shapes))} is not read.")
+        raise unsupported(f"Concat of tensors {', '.join(map(str, shapes))}")
     starts = np.cumsum([0, *(s.size for s in shapes)])
     index = [s.numbered("Concat") + start for s, start in zip(shapes, starts, strict=False)]
     return picked(joined, np.concatenate(index, axis), first.axis)
@@ -146,7 +146,7 @@ def _joined(parts: Sequence[Columns]) -> Columns:
 
 def _flat(part: Numbers) -> tuple[Any, ...]:
     if part.truncated:
-        raise UnsupportedModelError("Concat of numbers truncated to integers is not read.")
+        raise unsupported("Concat of numbers truncated to integers")
     return part.node.parents if isinstance(part.node, Concat) else (part.node,)
 
 
@@ -195,7 +195,7 @@ def cut(operator: Operator, values: Sequence[Value]) -> Value | None:
         place = axis % index.ndim if own is None else own.place("Slice", axis)
         if own is not None and place == own.axis:
             if (start, step) != (0, 1) or end < (1 << 31) - 1:
-                raise UnsupportedModelError("Slice must keep all rows to be read.")
+                raise UnsupportedModelError("Slice must keep all rows to be imported.")
             continue
         index = index[(slice(None),) * place + (slice(start, end, step),)]
     return Fixed(index) if own is None else picked(columns(operator, values[0]), index, own.axis)
@@ -210,7 +210,7 @@ def shape(operator: Operator, values: Sequence[Value]) -> Value | None:
         return Dims((None, *value.array.shape[1:]))
     own = shape_of(columns(operator, value))
     if own.joined:
-        raise UnsupportedModelError(f"Shape of a tensor {own} is not read.")
+        raise unsupported(f"Shape of a tensor {own}")
     return Dims(own.sizes)
 
 
@@ -223,7 +223,7 @@ def constant_of_shape(operator: Operator, values: Sequence[Value]) -> Value | No
     wanted = values[0]
     sizes = wanted.sizes if isinstance(wanted, Dims) else tuple(ints(operator, values, 0, "shape"))
     if None in sizes[1:]:
-        raise UnsupportedModelError("ConstantOfShape is read where rows are the first axis.")
+        raise UnsupportedModelError("ConstantOfShape must have the rows as its first axis; they are another.")
     known = tuple(1 if s is None else s for s in sizes)
     if min(known, default=1) < 0 or np.prod([float(s) for s in known]) > MOST:
         raise CorruptModelError(f"ConstantOfShape must make at most {MOST} numbers; got the shape {list(known)}.")
@@ -233,7 +233,7 @@ def constant_of_shape(operator: Operator, values: Sequence[Value]) -> Value | No
 
 def _not_rows(operator: Operator, own: Shape, axis: int) -> None:
     if axis == own.axis:
-        raise UnsupportedModelError(f"{operator.kind} along the rows (axis {axis} of {own}) is not read.")
+        raise unsupported(f"{operator.kind} along the rows (axis {axis} of {own})")
 
 
 def columns(operator: Operator, value: Value) -> Columns:
@@ -241,13 +241,13 @@ def columns(operator: Operator, value: Value) -> Columns:
     if isinstance(value, (Cells, Numbers)):
         return value
     columns_of(value)  # raises for predicted classes
-    raise UnsupportedModelError(f"{operator.kind} of constants among computed numbers is not read.")
+    raise unsupported(f"{operator.kind} of constants among computed numbers")
 
 
 def fixed(kind: str, values: Sequence[Value], place: int) -> Any:
     """The constant that an operator must have as an input; raises if it is not constant."""
     if place >= len(values) or not isinstance(values[place], Fixed):
-        raise UnsupportedModelError(f"{kind} must have a constant as its input {place + 1} to be read.")
+        raise UnsupportedModelError(f"{kind} must have a constant as its input {place + 1} to be imported.")
     value = values[place]
     return value.array if isinstance(value, Fixed) else None
 

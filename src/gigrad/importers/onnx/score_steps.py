@@ -19,7 +19,7 @@ from ..common.thresholds import at_most_in_float32, less_in_float32
 from .column_steps import MIRRORED, largest, looked_up_shape
 from .columns import CASTS
 from .common import Side, aligned, any_shape, like, node_of, placed, scaled
-from .proto import Operator
+from .proto import Operator, unsupported
 from .score_trees import decided, nearest, steps_over, tournament
 from .shape import Shape
 from .values import Fixed, Labels, Numbers, Value, shape_of, side_by_side
@@ -92,7 +92,7 @@ def _always(node: Node, kind: str, t: Array) -> bool | None:
 def _truncated(operator: Operator, value: Numbers, other: Value) -> Value:
     """A comparison of a truncated number with an integer, as a comparison of the number itself."""
     if not isinstance(other, Fixed) or other.array.size != 1 or operator.kind != "Equal":
-        raise UnsupportedModelError(f"{operator.kind} of numbers truncated to integers is not read.")
+        raise unsupported(f"{operator.kind} of numbers truncated to integers")
     t = float(other.numbers().ravel()[0])
     low, high = t - float(t <= 0.0), t + float(t >= 0.0)
     bare = Numbers(value.node, None, value.shape)
@@ -136,7 +136,7 @@ def cast(operator: Operator, values: Sequence[Value]) -> Value:
     if to in ("float32", "float64"):
         return value
     if to == "string":
-        raise UnsupportedModelError("Cast of computed numbers to text is not read.")
+        raise unsupported("Cast of computed numbers to text")
     if to != "bool":
         whole = decided(value.node, np.trunc)
         return Numbers(value.node, None, value.shape, truncated=True) if whole is None else like(value, whole)
@@ -154,7 +154,7 @@ def cast(operator: Operator, values: Sequence[Value]) -> Value:
 def where(operator: Operator, values: Sequence[Value]) -> Value:
     """Where: one of two numbers, column by column."""
     if isinstance(values[0], Fixed):
-        raise UnsupportedModelError("Where by a constant is not read; a condition must be computed from the row.")
+        raise UnsupportedModelError("The condition of Where must be computed from the row; it is constant.")
     (condition, yes, no), shape = aligned(operator, values)
     chosen = condition.wide()
     if yes.node is None and no.node is None:
@@ -197,7 +197,7 @@ def place_of_largest(operator: Operator, values: Sequence[Value]) -> Value:
     """ArgMax and ArgMin over the columns."""
     node = node_of(operator, values[0])
     if int(operator.get("axis", 0)) not in (1, -1):
-        raise UnsupportedModelError(f"{operator.kind} along other axes than the columns is not read.")
+        raise unsupported(f"{operator.kind} along other axes than the columns")
     least, last = operator.kind == "ArgMin", bool(operator.get("select_last_index", 0))
     found = decided(node, lambda x: largest(x.astype(np.float64), least, last)[:, None])
     if found is None and least and not last:
@@ -223,11 +223,15 @@ def looked_up(operator: Operator, values: Sequence[Value]) -> Value:
     table, index = values
     place = any_shape(operator, index)
     if not isinstance(table, Fixed) or place.node.width != 1:
-        raise UnsupportedModelError(f"{operator.kind} at computed places is read of constants, by one place a row.")
+        raise UnsupportedModelError(
+            f"{operator.kind} at a computed index must take one constant a row; this one does not."
+        )
     entries, shape = looked_up_shape(operator, table, shape_of(place))
     found = decided(place.node, lambda x: entries.T[np.clip(x[:, 0].astype(np.int64), 0, entries.shape[1] - 1)])
     if found is None:
-        raise UnsupportedModelError(f"{operator.kind} is read at the place of the largest or the least of some scores.")
+        raise UnsupportedModelError(
+            f"{operator.kind} must have a constant index, or that of the largest or least score."
+        )
     return placed(found, shape)
 
 

@@ -98,7 +98,7 @@ def tournament(node: Node, last: bool) -> TreeEnsemble:
     """The argmax of a few scores, as a tree over their differences."""
     count = node.width
     if count > MOST_COMPARED:
-        raise UnsupportedModelError(f"The largest of {count} scores is not read; of {MOST_COMPARED} at most it is.")
+        raise UnsupportedModelError(f"ArgMax and ArgMin must compare at most {MOST_COMPARED} scores; got {count}.")
     pairs = [(i, j) for i in range(count) for j in range(i + 1, count)]
     apart = np.zeros((len(pairs), count))
     for k, (i, j) in enumerate(pairs):
@@ -136,7 +136,7 @@ def nearest(node: Node) -> TreeEnsemble | None:
     reach = np.spacing((edges[1:] - low[:-2]).astype(np.float32))
     if (np.diff(low)[:-1] < 2.0 * reach).any() or score.bounds[1].max() > low[-1]:
         raise UnsupportedModelError(
-            "ArgMin over distances to constants is read where float32 tells these apart, and the score is clipped to "
+            "ArgMin over distances to constants needs constants that float32 tells apart, and a score clipped to "
             "their range."
         )
     return steps_over(score, at_most_in_float32(edges).threshold, first[:, None].astype(np.float64))

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import UnsupportedModelError
+from .proto import unsupported
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,13 @@ class Shape:
     def place(self, operator: str, axis: int) -> int:
         """The index of an axis, which may be negative; raises if there is no such axis."""
         if not -self.rank <= axis < self.rank:
-            raise UnsupportedModelError(f"{operator} along axis {axis} of a tensor {self} is not read.")
+            raise unsupported(f"{operator} along axis {axis} of a tensor {self}")
         return axis % self.rank
 
     def numbered(self, operator: str) -> NDArray[np.int64]:
         """The numbers of the columns as a tensor, in which the axis of the rows has the size 1."""
         if self.joined:
-            raise UnsupportedModelError(
-                f"{operator} of a tensor {self}, whose rows are joined with others, is not read."
-            )
+            raise unsupported(f"{operator} of a tensor {self}, whose rows are joined with others,")
         return np.arange(self.size).reshape(*self.before, 1, *self.after)
 
     def reshaped(self, wanted: Sequence[int]) -> Shape:
@@ -86,7 +84,7 @@ class Shape:
             fits = (i for i in range(len(sizes)) if prod(sizes[:i]) * prod(sizes[i + 1 :]) == self.size)
             found = next((s for i in fits if (s := self._split(sizes, i)) and not s.joined), None)
         if found is None or found.size != self.size:
-            raise UnsupportedModelError(f"Reshape of a tensor {self} to {list(wanted)} mixes rows, which is not read.")
+            raise unsupported(f"Reshape of a tensor {self} to {list(wanted)}, which mixes rows,")
         return found
 
     def with_rows(self, sizes: Sequence[int | None]) -> Shape:
@@ -99,7 +97,7 @@ class Shape:
             apart = self._split([-1 if s is None else s for s in sizes], axis)
             found = apart if apart is not None and not apart.joined else found
         if found is None:
-            raise UnsupportedModelError(f"Reshape of a tensor {self} to {list(sizes)} mixes rows, which is not read.")
+            raise unsupported(f"Reshape of a tensor {self} to {list(sizes)}, which mixes rows,")
         return found
 
     def _around(self, sizes: Sequence[int], axis: int) -> Shape | None:

@@ -11,7 +11,7 @@ from ...errors import CorruptModelError, UnsupportedModelError
 from ...graph import Affine, Concat, Factor, KernelMachine, Node
 from ..sklearn.platt import coupled_probability
 from .common import affine, node_of, post, scaled
-from .proto import Operator
+from .proto import Operator, unsupported
 from .values import Numbers, Value
 
 
@@ -47,8 +47,8 @@ def _decisions(operator: Operator, node: Node) -> Numbers:
         )
     if any(sigmoids) and len(counts) > 2:
         raise UnsupportedModelError(
-            f"SVMClassifier with probabilities of {len(counts)} classes is not read: they come out of an iteration of "
-            "many rounds; those of two classes are read. Train with probability=False and calibrate with "
+            f"SVMClassifier with probabilities of {len(counts)} classes is not imported: they come out of an iteration "
+            "of many rounds; those of two classes are imported. Train with probability=False and calibrate with "
             "CalibratedClassifierCV, or convert the decisions: options={id(model): {'raw_scores': True}} in skl2onnx."
         )
     weight, rho = (np.array(operator.get(k, []), np.float64) for k in ("coefficients", "rho"))
@@ -92,4 +92,4 @@ def _kernel(operator: Operator, width: int) -> Factor:
         return Factor("polynomial", np.full(width, gamma), offset, degree)
     if kind == "SIGMOID":
         return Factor("tanh", np.full(width, gamma), offset)
-    raise UnsupportedModelError(f"The kernel {kind} is not read.")
+    raise unsupported(f"The kernel {kind}")

@@ -12,7 +12,7 @@ from ...errors import CorruptModelError, UnsupportedModelError
 from ...graph import Affine, Array, Concat, Elementwise, Node, Tree, TreeEnsemble, assemble
 from ..common.thresholds import at_most_in_float32, less_in_float32
 from .common import AS_A_STEP, post, post_transformed
-from .proto import Operator
+from .proto import Operator, unsupported
 from .values import Numbers
 
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
@@ -61,7 +61,7 @@ def classifier(operator: Operator, source: Node, single: Sequence[bool]) -> Numb
         nodes = _nodes(operator, "class", len(labels))
         if len(base) == len(labels) == 2 and np.any(base != base[0]):
             raise UnsupportedModelError(
-                "TreeEnsembleClassifier of two classes with leaves and different base_values for both is not read: "
+                "TreeEnsembleClassifier of two classes with leaves and different base_values for both is not imported: "
                 "onnxruntime confuses them, so that the file does not define its scores. Explain the model in the "
                 "library that trained it."
             )
@@ -84,7 +84,7 @@ def ensemble(operator: Operator, source: Node, single: Sequence[bool]) -> Number
     """TreeEnsemble of version 5: leaves apart from nodes."""
     how, link = (int(operator.get(k, v)) for k, v in (("aggregate_function", 1), ("post_transform", 0)))
     if how not in (0, 1) or link not in (0, 1, 2):
-        raise UnsupportedModelError("TreeEnsemble must add its trees up, or average them, to be read.")
+        raise UnsupportedModelError("TreeEnsemble must add its trees up, or average them, to be imported.")
     outputs = int(operator.get("n_targets", 1))
     nodes = _version_5(operator, outputs)
     share = 1.0 / len(operator.get("tree_roots")) if how == 0 else 1.0
@@ -99,7 +99,7 @@ def _sum(operator: Operator, nodes: Nodes, source: Node, single: Sequence[bool],
     """The sum or mean of trees, with the base values added."""
     how = operator.get("aggregate_function", "SUM")
     if how not in ("SUM", "AVERAGE"):
-        raise UnsupportedModelError(f"Trees of which the {how} is taken are not read; their SUM and AVERAGE are.")
+        raise UnsupportedModelError(f"Trees must be combined by SUM or AVERAGE; got {how}.")
     share = 1.0 / len(np.unique(nodes.tree)) if how == "AVERAGE" else 1.0
     base = _numbers(operator, "base_values")
     if not np.isfinite(base).all():
@@ -151,7 +151,7 @@ def _version_5(operator: Operator, outputs: int) -> Nodes:
     total = count + len(targets)
     modes = tuple(_VERSION_5.get(int(m), "BRANCH_MEMBER") for m in np.asarray(get("nodes_modes")).ravel())
     if "BRANCH_MEMBER" in modes:
-        raise UnsupportedModelError("TreeEnsemble nodes that test membership of a set are not read.")
+        raise unsupported("A TreeEnsemble node that tests membership of a set")
     ends = [np.asarray(get(f"nodes_{k}leafs"), bool) for k in ("true", "false")]
     ids = [np.asarray(get(f"nodes_{k}nodeids"), np.int64) for k in ("true", "false")]
     none = np.full(len(targets), -1)
@@ -199,7 +199,7 @@ def _tree(
     modes = np.array([nodes.mode[i] for i in some])
     unknown = set(modes.tolist()) - {*_MODES, "LEAF"}
     if unknown:
-        raise UnsupportedModelError(f"Tree nodes of the mode {min(unknown)} are not read.")
+        raise unsupported(f"A tree node of the mode {min(unknown)}")
     leaf, strict = modes == "LEAF", np.isin(modes, ("BRANCH_LT", "BRANCH_GTE"))
     at_most, less = _folded(nodes.value[some], reads_single)
     threshold, low, high = (np.where(strict, b, a) for a, b in zip(at_most, less, strict=True))
