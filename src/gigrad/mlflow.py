@@ -114,7 +114,7 @@ def typical_row(explainer: Explainer) -> Any:
     [{'x0': 1.0, 'x1': 0.0}]
     """
     pd = require("pandas", "mlflow")
-    reference, columns = explainer.reference, explainer.scorer.graph.columns
+    reference, columns = explainer.reference, explainer.scorer.columns
     values = typical_values(reference.matrix, explainer.weights, columns)
     data = {
         name: pd.Series([value], dtype=object if column.labels is not None else float)

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from .._common.progress import span
-from ..engine import Population, Settings, attribute
+from ..engine import Population, Settings
 from ..errors import CostWarning, warn
-from ..graph import Array, Input, Node
+from ..graph import Array
+from .scorer import Scorer
 
 LARGE = 100_000
 """References of this many rows or more are warned about: each explained row takes seconds."""
@@ -19,7 +20,7 @@ TRIED, ENDS = 200, 4
 """Rows of the reference, and rows explained, that the cost is measured on: some milliseconds for trees."""
 
 
-def warn_of_cost(node: Node, source: Input, reference: Array, settings: Settings) -> None:
+def warn_of_cost(scorer: Scorer, reference: Array, settings: Settings) -> None:
     """Warn of a large reference (m, p), with the time that each explained row will take against it."""
     if len(reference) < LARGE:
         return
@@ -28,7 +29,7 @@ def warn_of_cost(node: Node, source: Input, reference: Array, settings: Settings
     took = []
     for _ in range(2):  # the first time includes work that is done only once
         began = time.perf_counter()
-        attribute(node, source, population, replace(settings, quiet=True))
+        scorer.credit(population, replace(settings, quiet=True))
         took.append(time.perf_counter() - began)
     seconds = min(took) / (TRIED * ENDS) * len(reference)
     warn(

@@ -104,10 +104,10 @@ class Explainer:
         rows = given.rows
         scorer = scorer.under(choose(scorer.graph, [rows], asked.discrete, asked.nominal), rows.names)
         grouping = Grouping.of(rows.names, asked.groups)
-        warn_of_cost(scorer.node, scorer.graph.input, rows.matrix, settings)
+        warn_of_cost(scorer, rows.matrix, settings)
         with shown(show, "scoring the reference", len(rows)):
             scores = scorer.scores(rows)
-        facts = reference_facts(reference, rows, given.weights, scorer.graph.columns, scores.own)
+        facts = reference_facts(reference, rows, given.weights, scorer.columns, scores.own)
         record = {
             **scorer.record,
             "reference": given.record | facts,
@@ -130,7 +130,7 @@ class Explainer:
         self.settings = replace(settings, players=grouping.players)
         self.reference, self.weights, self.base = reference, weights, weights @ scores.own
         self.reference_scores = scores.graph
-        self._distinct = distinct(told_apart(scorer.node, scorer.graph.input, reference.matrix), weights)
+        self._distinct = distinct(told_apart(scorer.node, scorer.source, reference.matrix), weights)
 
     @property
     def choice(self) -> Choice:
@@ -216,9 +216,7 @@ class Explainer:
             with whole:
                 credit = self.scorer.credit(self._merged(population, scores.graph), self.settings)
             with again:
-                kept = single and credits_by_part(
-                    self.scorer.node, self.scorer.graph.input, population, single, self.settings
-                )
+                kept = single and credits_by_part(self.scorer, population, single, self.settings)
             with ways:
                 found = trace_population(traced, population, asked) if len(asked) else None
         base = np.broadcast_to(self.base, scores.own.shape)

@@ -219,9 +219,7 @@ def _mean_credits(
     """
     values = np.zeros((len(samples_a), a.rows.matrix.shape[1]))
     error, squares = 0.0, 0.0
-    for part, credits, errors in credits_by_start(
-        scorer.node, scorer.graph.input, b.rows.matrix, a.rows.matrix, settings
-    ):
+    for part, credits, errors in credits_by_start(scorer, b.rows.matrix, a.rows.matrix, settings):
         against_b = np.tensordot(samples_b, credits, axes=([1], [1]))  # (samples, ends in the part, columns)
         values += np.einsum("sa,sap->sp", samples_a[:, part], against_b)
         error += float(a.weights[part] @ errors.plain @ b.weights)
@@ -230,7 +228,10 @@ def _mean_credits(
 
 
 def _judged(scorer: Scorer, settings: Settings, error: float, gap: float, scale: float) -> float:
-    """The error of quadrature, raised to cover a gap beyond the tolerance; warns if it exceeds that."""
+    """The error to report: the estimate `error`, or |gap| where that exceeds the tolerance.
+
+    Warns if the tolerance is missed by more than the rounding of the model's own scores explains.
+    """
     allowed = settings.tol * scale
     rounding = float(rounding_above(scorer.node, scorer.graph.witnesses, np.array([[scale]]))[0, 0])
     _warn_of(max(error, abs(gap)) if abs(gap) > allowed + rounding else error, allowed)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .._common.progress import parts
-from ..engine import Population, Settings, attribute
+from ..engine import Population, Settings
 from ..errors import InputError
-from ..graph import Array, Input, Node
+from ..graph import Array
 from .paths import Ints
 from .resampling import bootstrap_weights
+
+if TYPE_CHECKING:
+    from .scorer import Scorer
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +63,7 @@ class ReferenceParts:
         return bootstrap_weights(self.weights, draws, random)
 
 
-def credits_by_part(node: Node, source: Input, population: Population, many: int, settings: Settings) -> ReferenceParts:
+def credits_by_part(scorer: Scorer, population: Population, many: int, settings: Settings) -> ReferenceParts:
     """The credits against `many` random parts of the reference; each row is a part where it has no more rows."""
     of = len(population.weights)
     order = np.arange(of) if many >= of else np.random.default_rng(settings.seed).permutation(of)
@@ -71,6 +75,6 @@ def credits_by_part(node: Node, source: Input, population: Population, many: int
         within = population.weights[rows] / weights[-1] if weights[-1] else np.full(len(rows), 1.0 / len(rows))
         part = Population(population.starts[rows], within, population.ends)
         with stage:
-            credit.append(attribute(node, source, part, quiet).values)
+            credit.append(scorer.credit(part, quiet).values)
     stacked = np.stack(credit)
-    return ReferenceParts(stacked[..., 0] if node.width == 1 else stacked, np.array(weights), of)
+    return ReferenceParts(stacked[..., 0] if scorer.node.width == 1 else stacked, np.array(weights), of)

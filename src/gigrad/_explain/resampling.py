@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from .._common.progress import part as stage
-from ..engine import Pairs, Settings, attribute
-from ..graph import Array, Input, Node, value_of
+from ..engine import Pairs, Settings
+from ..graph import Array
+
+if TYPE_CHECKING:
+    from .scorer import Scorer
 
 BLOCK = 16_384
 """Pairs explained at once: bounds memory at about this many rows of credits."""
@@ -45,7 +48,7 @@ sample and does not. This safety factor covers it."""
 
 
 def credits_by_start(
-    node: Node, source: Input, starts: Array, ends: Array, settings: Settings
+    scorer: Scorer, starts: Array, ends: Array, settings: Settings
 ) -> Iterator[tuple[slice, Array, PairErrors]]:
     """Credits of every end against every start, in blocks of ends; the caller checks the error of their means.
 
@@ -58,14 +61,14 @@ def credits_by_start(
     size = max(1, BLOCK // len(starts))
     # The final result is a mean over all starts, so the error allowed for each pair is larger by sqrt(starts).
     settings = replace(settings, quiet=True, corner_tol=min(settings.corner_tol * len(starts) ** 0.5, 0.5))
-    at_starts, at_ends = (value_of(node, {source: rows}) for rows in (starts, ends))
+    at_starts, at_ends = (scorer.evaluated(rows) for rows in (starts, ends))
     for begin in range(0, len(ends), size):
         part = slice(begin, min(begin + size, len(ends)))
         count = part.stop - part.start
         pairs = Pairs(np.tile(starts, (count, 1)), np.repeat(ends[part], len(starts), axis=0))
-        pairs.tell(node, np.tile(at_starts, (count, 1)), np.repeat(at_ends[part], len(starts), axis=0))
+        pairs.tell(scorer.node, np.tile(at_starts, (count, 1)), np.repeat(at_ends[part], len(starts), axis=0))
         with stage(part.start / len(ends), part.stop / len(ends)):
-            credit = attribute(node, source, pairs, settings)
+            credit = scorer.credit(pairs, settings)
         shape = (count, len(starts))
         sampled = np.broadcast_to(credit.sampled, credit.error.shape)
         errors = PairErrors(*(e[:, 0].reshape(shape) for e in (credit.error - sampled, sampled)))

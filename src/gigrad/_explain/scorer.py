@@ -13,7 +13,7 @@ from .._io.tables import Rows
 from ..engine import Credits, Pairs, Population, Settings, attribute, held_to
 from ..engine.opaque import has_functions, refuse_ignored, why_not
 from ..errors import AccuracyWarning, warn
-from ..graph import Array, Choice, Graph, Node, Scores, rounding_above, scores_of, under
+from ..graph import Array, Choice, Column, Graph, Input, Node, Scores, rounding_above, scores_of, under, value_of
 from ..importers import import_model
 from .explanation import Explanation
 from .grouping import Grouping
@@ -70,17 +70,31 @@ class Scorer:
         record = self.record | {"choice": choice.as_record()}
         return Scorer(placed, moved, self.output_names, record, choice, (graph, node))
 
+    @property
+    def source(self) -> Input:
+        """The node at which encoded rows enter the graph."""
+        return self.graph.input
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that the model reads, in order."""
+        return self.graph.columns
+
     def own(self, rows: Rows) -> Array:
         """The model's own predictions (n, k), after a check that the graph reproduces them."""
         return self.scores(rows).own
 
     def scores(self, rows: Rows) -> Scores:
         """The model's own predictions and the graph's scores, after the same check."""
-        return scores_of(self.node, self.graph.witnesses, self.graph.input, rows)
+        return scores_of(self.node, self.graph.witnesses, self.source, rows)
+
+    def evaluated(self, matrix: Array) -> Array:
+        """The graph's scores (n, k) of encoded rows, without a check."""
+        return value_of(self.node, {self.source: matrix})
 
     def credit(self, paths: Population | Pairs, settings: Settings) -> Credits:
         """The credits of the output along paths between rows of its graph's columns."""
-        return attribute(self.node, self.graph.input, paths, settings)
+        return attribute(self.node, self.source, paths, settings)
 
     def held_to_own(self, credit: Credits, base: Array, predictions: Array, tol: float) -> Credits:
         """The credits with `error` raised to cover their mismatch with the model's own scores beyond the tolerance."""
@@ -91,7 +105,7 @@ class Scorer:
     def refuse_ignored(self, starts: Rows, ends: Rows) -> None:
         """Raise if the value of a function in the model changes with a column for which its gradient is 0."""
         if len(starts) and len(ends) and has_functions(self.node):
-            refuse_ignored(self.node, self.graph.input, starts.matrix, ends.matrix, ends.names)
+            refuse_ignored(self.node, self.source, starts.matrix, ends.matrix, ends.names)
 
     def tell_why(self, e: Explanation, starts: Callable[[int], Array], rows: Rows, tol: float) -> None:
         """Warn, with the cause, if credits do not add up because a function is not smooth or its gradient is wrong.
@@ -105,7 +119,7 @@ class Scorer:
         row = int(missing.reshape(len(rows), -1).max(axis=1).argmax())
         if missing.reshape(len(rows), -1)[row].max() <= 0.0:
             return
-        said = why_not(self.node, self.graph.input, starts(row), rows.matrix[row], rows.names)
+        said = why_not(self.node, self.source, starts(row), rows.matrix[row], rows.names)
         if said:
             warn(f"The credits of row {row} do not add up: {said}.", AccuracyWarning)
 

@@ -24,7 +24,7 @@ def raw_value(explainer: Explainer, row: Rows, column: int, value: float) -> Any
     """
     if np.isnan(value):
         return None
-    known = explainer.scorer.graph.columns[column]
+    known = explainer.scorer.columns[column]
     if known.kind != "category" or known.labels is None:
         return int(value) if value == int(value) else value
     if known.known_as == "label" and value >= 0:

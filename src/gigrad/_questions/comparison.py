@@ -150,7 +150,7 @@ def _record(
 ) -> dict[str, Any]:
     """The provenance of one of the two models, as if it had been explained alone."""
     try:
-        facts = reference_facts(reference, explainer.reference, explainer.weights, explainer.scorer.graph.columns, own)
+        facts = reference_facts(reference, explainer.reference, explainer.weights, explainer.scorer.columns, own)
     except InputError as error:
         raise InputError(f"The {role} and the reference do not agree. {error}") from None
     asked = "prediction" if output is None else output if isinstance(output, str) else repr(output)

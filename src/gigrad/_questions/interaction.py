@@ -227,7 +227,7 @@ def interactions(explainer: Explainer, X: Any, *, progress: bool | None = None) 
 def _of_row(explainer: Explainer, row: Array, credit: Array) -> tuple[Array, float]:
     """The matrix (p, p) of one row with its credits (p,), and the largest error of the credits behind it."""
     scorer, reference = explainer.scorer, explainer.reference.matrix
-    node, source = scorer.node, scorer.graph.input
+    node, source = scorer.node, scorer.source
     settings, read = replace(explainer.settings, quiet=True), columns_read((node,), source)
     values, error = np.zeros((len(credit), len(credit))), 0.0
     for i, members in enumerate(explainer.grouping.members.values()):

@@ -110,11 +110,11 @@ class Field:
 
     @property
     def source(self) -> Input:
-        return self.explainer.scorer.graph.input
+        return self.explainer.scorer.source
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return self.explainer.scorer.graph.columns
+        return self.explainer.scorer.columns
 
     def is_category(self, column: int) -> bool:
         """Whether a column changes all at once."""
@@ -156,7 +156,11 @@ class Field:
         return self._moves(column, values, complete, grid)
 
     def grid(self, column: int, rule: Rule) -> Grid:
-        """The numbers that a column may take: as declared, else those of its kind, within the reference's range."""
+        """The numbers that a column may take, by default within the reference's range.
+
+        They are those of its rule; else the values of a discrete column, the whole numbers, or all decimals with as
+        many places as the reference's values have.
+        """
         held = self.held(column)
         now = self.row[column]
         name = self.explainer.reference.names[column]

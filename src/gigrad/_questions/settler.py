@@ -35,7 +35,7 @@ NEAR = 1e-3
 """References whose margin is nearer to the anchor's than this share of the farthest have the next one's slope of the
 link: that between two numbers that are nearly equal is lost to rounding."""
 EVEN = 0.5
-"""Times the mean slope of the link that is added to each, see `Settler._slope`."""
+"""The multiple of the link's mean slope that is added to each slope, see `Settler._slope`."""
 TOGETHER = 2**20
 """Credits of single references that are worked on at once, for the rows of a table: 8 MB of each kind of them."""
 
@@ -181,7 +181,7 @@ class Settler:
         features, count = len(explainer.grouping.members), len(explainer.weights)
         asked = {"confidence": sure, "top": top, "tie": tie, "seed": seed}
         scale, scores = explainer.weights * count, explainer.reference_scores
-        linked = as_linked_trees(explainer.scorer.node, explainer.scorer.graph.input)
+        linked = as_linked_trees(explainer.scorer.node, explainer.scorer.source)
         # the regression on an anchor has a coefficient for each feature: four references for every one of them
         anchored = ANCHORED._replace(first=max(ANCHORED.first, 4 * (features + 2)))
         plan = Plan.of(sure, top, tie, features, count, BESIDE_MARGINS if linked else anchored)
@@ -212,13 +212,13 @@ class Settler:
         )
 
     def _slope(self, anchor: int) -> Array:
-        """For each reference what its margin credits are multiplied by, (m,).
+        """The factor (m,) by which the margin credits of each reference approximate credits under the link.
 
-        The credits under the link are nearly those in margin space times the mean slope of the link along the path. To
-        each row that is another one, but nearly in proportion to that to the anchor, if this is made more even: most
-        rows score higher than the anchor. On Lending Club the residuals have 9 % less variance (200 trees of depth 5)
-        to 25 % (60 of depth 4, 100 of depth 3) than with margin credits as they are, as with the slopes to each row
-        itself; without `EVEN` it is 6 % and 22 %.
+        Credits under the link are nearly margin credits times the mean slope of the link along the path. The slopes of
+        the paths to different rows are nearly proportional, so those of the paths to the anchor serve for all rows.
+        They vary more than others, since most rows score higher than the anchor: `EVEN` times their mean is added. On
+        Lending Club the residuals have 9 % less variance (200 trees of depth 5) to 25 % (60 of depth 4, 100 of depth 3)
+        than without factors, as with the slopes of each row's own paths; without `EVEN` it is 6 % and 22 %.
         """
         if self.linked is None:
             return self.scale
@@ -293,7 +293,7 @@ class Settler:
         paths = Population(self.starts[some], scale, rows)
         paths.tell(scorer.node, self.scores[some], scores)
         settings = replace(x.settings, quiet=True)
-        found, margins = attribute_singly(scorer.node, scorer.graph.input, self.linked, paths, settings)
+        found, margins = attribute_singly(scorer.node, scorer.source, self.linked, paths, settings)
         each = (found.values[:, :, 0], scale), (found.error, scale), (margins, self.slope[some])
         credits, errors, margins = (x.reshape(len(rows), last - first, -1) * by[:, None] for x, by in each)
         return Drawn(credits, errors[:, :, 0], margins)

@@ -279,7 +279,7 @@ def _default_spaces(trial: Trial, output: Any) -> dict[str, Any]:
 def _half_widths(measurement_error: Mapping[str, float | str], trial: Trial) -> Array:
     """The half-width of every value, (rows, columns)."""
     out = np.zeros_like(trial.rows)
-    columns = trial.explainer.scorer.graph.columns
+    columns = trial.explainer.scorer.columns
     for name, size in measurement_error.items():
         found = [j for j, known in enumerate(trial.e.columns) if known == name]
         if not found:

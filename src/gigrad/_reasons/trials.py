@@ -38,9 +38,7 @@ class Trial:
         weights = bootstrap_weights(x.weights, times, self.random)
         base = weights @ self.values(scorer.node, x.reference.matrix)
         out: list[list[Listed]] = []
-        for part, credits, errors in credits_by_start(
-            scorer.node, scorer.graph.input, x.reference.matrix, self.rows, x.settings
-        ):
+        for part, credits, errors in credits_by_start(scorer, x.reference.matrix, self.rows, x.settings):
             for i, one, uncertain in zip(range(part.start, part.stop), credits, errors.of_means(weights), strict=True):
                 drawn = weights @ one
                 out.append(self._listed(drawn, base, np.full(times, self.e.predictions[i]), uncertain))
@@ -60,7 +58,7 @@ class Trial:
         """Whether anything changes all at once: categories, nominal columns, missing values."""
         scorer, starts = self.explainer.scorer, self.explainer.reference.matrix
         missing = np.isnan(starts).any() or np.isnan(self.rows).any()
-        return bool(missing or categories_read(scorer.node, scorer.graph.input).any())
+        return bool(missing or categories_read(scorer.node, scorer.source).any())
 
     @property
     def conventions(self) -> bool:
@@ -78,7 +76,7 @@ class Trial:
                 if self.at_once:
                     credits, error = self._in_two_pieces(moved, share)
                 else:
-                    credits, error = self._explained(moved.node, self.rows, moved.graph.input)
+                    credits, error = self._explained(moved.node, self.rows, moved.source)
             trials.append(self._listed(credits, base, self.e.predictions, error))
         return [list(own) for own in zip(*trials, strict=True)]
 
@@ -103,13 +101,13 @@ class Trial:
         return graph.output(output, None if one and name not in graph.labels else name)[0]
 
     def values(self, node: Node, matrix: Array) -> Array:
-        return evaluate((node,), {self.explainer.scorer.graph.input: matrix})[node][:, 0]
+        return evaluate((node,), {self.explainer.scorer.source: matrix})[node][:, 0]
 
     def _explained(self, node: Node, matrix: Array, source: Input | None = None) -> tuple[Array, Array]:
         """Credits and errors of rows under the trial's reference."""
         x = self.explainer
         population = Population(x.reference.matrix, x.weights, matrix)
-        credit = attribute(node, source or x.scorer.graph.input, population, x.settings)
+        credit = attribute(node, source or x.scorer.source, population, x.settings)
         return credit.values[:, :, 0], credit.error[:, 0]
 
     def _in_two_pieces(self, scorer: Scorer, share: float) -> tuple[Array, Array]:
@@ -120,8 +118,8 @@ class Trial:
         """
         x = self.explainer
         between = Between.of(scorer.graph, scorer.node)
-        source, node = scorer.graph.input, between.nodes[0]
-        references, categories = between.read(x.reference.matrix), categories_read(node, scorer.graph.input)
+        source, node = scorer.source, between.nodes[0]
+        references, categories = between.read(x.reference.matrix), categories_read(node, source)
         cut = 2.0 * share if share < 0.5 else 2.0 * share - 1.0
         credits, error = np.zeros((len(self.rows), len(self.e.feature_names))), np.zeros(len(self.rows))
         for i, row in enumerate(between.read(self.rows)):

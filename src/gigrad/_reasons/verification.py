@@ -18,7 +18,7 @@ from .._io.tables import read_rows
 from ..engine import Population
 from ..engine.settings import RECORDED
 from ..errors import InputError
-from ..graph import Array, Graph, evaluate
+from ..graph import Array, Graph
 from ..graph.discrete import words_of
 from . import ApplicantReasons, replay_reasons
 from .audit import read_record
@@ -345,7 +345,7 @@ def _explained(explainer: Explainer, rows: Array) -> list[_Again]:
         raise InputError("A record is about one score; pick it with target=.")
     paths = Population(explainer.reference.matrix, explainer.weights, rows)
     credit = scorer.credit(paths, explainer.settings)
-    score = evaluate((scorer.node,), {scorer.graph.input: rows})[scorer.node]
+    score = scorer.evaluated(rows)
     names, base = explainer.grouping.members, float(explainer.base[0])
     return [
         _Again(dict(zip(names, credit.values[i, :, 0].tolist(), strict=True)), float(score[i, 0]), base,

@@ -26,7 +26,7 @@ from ..batch.sources import Source
 from ..batch.targets import head_of_source
 from ..batch.tasks import RowReader, Task, check_on_error, credit_task, not_finite
 from ..errors import InputError, LedgerError, UnsupportedModelError
-from ..graph import Graph, TreeEnsemble, evaluate, topological
+from ..graph import Graph, TreeEnsemble, topological
 from ..importers import import_model
 from .build import build_explainer, build_model, ingredients, is_explainer
 from .config import Config
@@ -330,7 +330,7 @@ def _compare(graph: Graph, config: Config) -> None:
             if rows is not None:
                 own = scorer.own(rows)
                 wrong |= not_finite(own, kept)
-                graph_says = evaluate((scorer.node,), {graph.input: rows.matrix})[scorer.node]
+                graph_says = scorer.evaluated(rows.matrix)
                 worst = max(worst, float(np.nanmax(np.abs(graph_says - own), initial=0.0)))
             found = [(piece.numbers[row], why) for row, why in wrong.items()] + piece.broken
             if found and not first:

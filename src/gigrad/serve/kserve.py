@@ -44,7 +44,7 @@ def model_metadata(service: Service) -> dict[str, Any]:
         "platform": "gigrad",
         "inputs": [
             {"name": name, "datatype": "FP64" if column.labels is None else _datatype(column.labels), "shape": [-1]}
-            for name, column in zip(names, scorer.graph.columns, strict=True)
+            for name, column in zip(names, scorer.columns, strict=True)
         ],
         "outputs": [{"name": name, "datatype": "FP64", "shape": shape} for name, shape in shapes.items()],
     }

@@ -58,7 +58,7 @@ class Service:
         self.explainer, self.name, self.limits = explainer, name, limits or Limits()
         self.version = str(explainer.provenance["output"]["fingerprint"])[:12]
         self.rules, self.no_reasons = self._rules(**rules)
-        columns = zip(explainer.reference.names, explainer.scorer.graph.columns, strict=True)
+        columns = zip(explainer.reference.names, explainer.scorer.columns, strict=True)
         self._numeric = [name for name, column in columns if column.labels is None and column.kind != "unused"]
         nothing = dict.fromkeys(explainer.reference.names)
         _try(lambda: explainer.one(nothing))  # warm-up: lazily built parts are built now
