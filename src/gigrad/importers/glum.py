@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,25 +9,21 @@ import numpy as np
 
 from .._io.tables import Rows
 from ..errors import UnsupportedModelError
-from ..graph import Affine, Array, Column, Concat, Elementwise, Graph, Input, Lookup, Node, Select, Witness
+from ..graph import Affine, Array, Column, Concat, Graph, Input, Lookup, Node, Select, Witness
 from .common.estimator import label_of, require_fitted
 from .common.frames import as_pandas, has_labels
-from .common.links import DOUBLE, plain_outputs
+from .common.links import DOUBLE, MEANS, plain_outputs
 from .common.rounding import NodeScale, sum_units
 
-_INVERSES: dict[str, Callable[[Node], Node]] = {
-    "IdentityLink": lambda m: m,
-    "LogLink": lambda m: Elementwise(m, "exp"),
-    "LogitLink": lambda m: Elementwise(m, "sigmoid"),
-}
+_LINKS = {"IdentityLink": "identity", "LogLink": "log", "LogitLink": "logit"}
 
 
 def import_glum(model: Any) -> Graph:
     """GeneralizedLinearRegressor and its cross-validated form: the linear predictor, and the mean as the score."""
     require_fitted(model)
     label, link = label_of(model), type(model.link_instance).__name__
-    if link not in _INVERSES:
-        raise UnsupportedModelError(f"{label} with a {link} cannot be imported; known are {', '.join(_INVERSES)}.")
+    if link not in _LINKS:
+        raise UnsupportedModelError(f"{label} with a {link} cannot be imported; known are {', '.join(_LINKS)}.")
     if getattr(model, "formula", None) is not None:
         raise UnsupportedModelError(f"{label} with a formula is not imported; fit it on a table of columns.")
     names = tuple(dict.fromkeys(map(str, model.term_names_)))
@@ -41,7 +36,7 @@ def import_glum(model: Any) -> Graph:
         raise UnsupportedModelError(f"Every term of {label} must be a column; not so: {', '.join(coefficients)}.")
     each = parts[0] if len(parts) == 1 else Concat(tuple(parts))
     margin = Affine(each, np.ones((1, each.width)), np.array([float(model.intercept_)]))
-    score = _INVERSES[link](margin)
+    score = MEANS[_LINKS[link]](margin)
     named = not all(n.startswith("_col_") for n in names)
     own = Witness(
         score, _Own(model, columns), label, rtol=4.0 * sum_units(each.width), atol=16.0 * DOUBLE,

@@ -43,6 +43,17 @@ LINKS: dict[str, Link] = {
     "softplus": Link(lambda m: Elementwise(m, "softplus")),
 }
 
+MEANS: dict[str, Callable[[Node], Node]] = {
+    "identity": lambda m: m,
+    "log": lambda m: Elementwise(m, "exp"),
+    "logit": lambda m: Elementwise(m, "sigmoid"),
+    "probit": lambda m: Elementwise(m, "normal_cdf"),
+    "cloglog": lambda m: times(-1.0, Elementwise(times(-1.0, Elementwise(m, "exp")), "expm1")),
+    "sqrt": lambda m: Elementwise(m, "square"),
+    "inverse": lambda m: Elementwise(m, "reciprocal"),
+}
+"""The mean of a generalised linear model from its linear predictor, by the name of the link, whose inverse it is."""
+
 
 def scaled_sigmoid(factor: float) -> Link:
     """1 / (1 + exp(-factor * margin))."""

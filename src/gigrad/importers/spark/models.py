@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ...errors import CorruptModelError, UnsupportedModelError
 from ...graph import Affine, Array, Column, Elementwise, Graph, Input, Node, Softmax, Tree, TreeEnsemble, assemble
 from .. import import_model
-from ..common.links import LINKS, class_left_out, class_outputs, plain_outputs, scaled_sigmoid
+from ..common.links import MEANS, class_left_out, class_outputs, plain_outputs, scaled_sigmoid
 from .stages import Nodes, Stage
 
 
@@ -177,16 +177,6 @@ def _input(margin: Affine) -> Input:
     return margin.source
 
 
-def _negative(node: Node) -> Node:
-    return Affine(node, -np.eye(1), np.zeros(1))
-
-
-_MEANS: dict[str, Callable[[Node], Node]] = {
-    "identity": LINKS["identity"].apply, "log": LINKS["exp"].apply, "logit": LINKS["sigmoid"].apply,
-    "inverse": lambda m: Elementwise(m, "reciprocal"), "sqrt": lambda m: Elementwise(m, "square"),
-    "probit": lambda m: Elementwise(m, "normal_cdf"),
-    "cloglog": lambda m: _negative(Elementwise(_negative(Elementwise(m, "exp")), "expm1")),
-}  # fmt: skip
 _CANONICAL = {"gaussian": "identity", "binomial": "logit", "poisson": "log", "gamma": "inverse"}
 _POWERS = {0.0: "log", 1.0: "identity", 0.5: "sqrt", -1.0: "inverse"}
 
@@ -199,11 +189,11 @@ def _mean(stage: Stage, margin: Node) -> Node:
         name = _POWERS.get(power, f"power of {power}")
     else:
         name = str(stage.params.get("link") or _CANONICAL.get(family, family)).lower()
-    if name not in _MEANS:
+    if name not in MEANS:
         raise UnsupportedModelError(
-            f"GeneralizedLinearRegression with the link {name!r} is not imported; known are {', '.join(_MEANS)}."
+            f"GeneralizedLinearRegression with the link {name!r} is not imported; known are {', '.join(MEANS)}."
         )
-    return _MEANS[name](margin)
+    return MEANS[name](margin)
 
 
 # ---------------------------------------------------------------- XGBoost

@@ -15,9 +15,9 @@ import numpy as np
 from ..._common.optional import require
 from ..._io.tables import Rows
 from ...errors import UnsupportedModelError
-from ...graph import Affine, Array, Column, Elementwise, Graph, Input, Node, Opposite, Softmax, Witness
+from ...graph import Affine, Array, Column, Graph, Input, Node, Opposite, Softmax, Witness
 from ..common.frames import as_given
-from ..common.links import DOUBLE, class_left_out, class_outputs, plain_outputs
+from ..common.links import DOUBLE, MEANS, class_left_out, class_outputs, plain_outputs
 from ..common.rounding import NodeScale, sum_units
 from .formula import Design, design_of
 
@@ -75,44 +75,40 @@ def _weight(kind: str, params: Array, width: int) -> Array:
 def _link(kind: str, model: Any) -> Callable[[Node], Node]:
     """The function from linear score to prediction."""
     if kind in _LINEAR:
-        return lambda m: m
+        return MEANS["identity"]
     if kind == "GLM":
         return _inverse(model.family.link)
     found: dict[str, Callable[[Node], Node]] = {
-        "Logit": lambda m: Elementwise(m, "sigmoid"),
-        "Probit": lambda m: Elementwise(m, "normal_cdf"),
+        "Logit": MEANS["logit"],
+        "Probit": MEANS["probit"],
         "MNLogit": Softmax,
-        "Poisson": lambda m: Elementwise(m, "exp"),
-        "NegativeBinomial": lambda m: Elementwise(m, "exp"),
+        "Poisson": MEANS["log"],
+        "NegativeBinomial": MEANS["log"],
     }
     if kind not in found:
         raise UnsupportedModelError(_UNKNOWN.format(kind=kind))
     return found[kind]
 
 
-def _negative(node: Node) -> Node:
-    return Affine(node, -np.eye(node.width), np.zeros(node.width))
-
-
-_INVERSES: dict[str, Callable[[Node], Node]] = {
-    "Identity": lambda m: m,
-    "Log": lambda m: Elementwise(m, "exp"),
-    "Logit": lambda m: Elementwise(m, "sigmoid"),
-    "Probit": lambda m: Elementwise(m, "normal_cdf"),
-    "Sqrt": lambda m: Elementwise(m, "square"),
-    "InversePower": lambda m: Elementwise(m, "reciprocal"),
-    "CLogLog": lambda m: _negative(Elementwise(_negative(Elementwise(m, "exp")), "expm1")),
+_LINKS = {
+    "Identity": "identity",
+    "Log": "log",
+    "Logit": "logit",
+    "Probit": "probit",
+    "Sqrt": "sqrt",
+    "InversePower": "inverse",
+    "CLogLog": "cloglog",
 }
 
 
 def _inverse(link: Any) -> Callable[[Node], Node]:
     """The inverse of a link. Names of links were lower case before statsmodels 0.14."""
-    by_name = {name.lower(): inverse for name, inverse in _INVERSES.items()}
+    by_name = {name.lower(): MEANS[ours] for name, ours in _LINKS.items()}
     name = type(link).__name__.lower().replace("_", "")
     if name not in by_name:
         raise UnsupportedModelError(
             f"A GLM of statsmodels with the link {type(link).__name__} cannot be imported; known are "
-            f"{', '.join(_INVERSES)}."
+            f"{', '.join(_LINKS)}."
         )
     return by_name[name]
 
