@@ -19,7 +19,7 @@ def is_plain_number(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Rules:
+class Cases:
     """Which model is used where; models by number, the default last where there is one."""
 
     models: list[Any]
@@ -29,8 +29,8 @@ class Rules:
     default: int | None
 
     @classmethod
-    def of(cls, cases: Any, default: Any) -> Rules:
-        """The rules that the cases and the default of `gigrad.switch` say, after checking their keys."""
+    def of(cls, cases: Any, default: Any) -> Cases:
+        """The cases and the default of `gigrad.switch`, after checking their keys."""
         if not isinstance(cases, Mapping) or not cases:
             raise InputError(f"cases must be a dict of values or bands to models, with one or more; got {cases!r:.60}.")
         models: list[Any] = []
@@ -49,8 +49,8 @@ class Rules:
         bands = _bands([(k, at[k]) for k in keys], fallback) if any(banded) else []
         return cls(models, bands, {} if any(banded) else {k: at[k] for k in keys}, missing, fallback)
 
-    def without_missing(self, by: Any, models: Sequence[Graph | None], explicit: bool) -> Rules:
-        """These rules, refusing a missing value of `by` where the model chosen for it refuses one."""
+    def without_missing(self, by: Any, models: Sequence[Graph | None], explicit: bool) -> Cases:
+        """These cases, refusing a missing value of `by` where the model chosen for it refuses one."""
         model = None if self.missing is None else models[self.missing]
         if model is None or not any(c.name == by or j == by for j, c in enumerate(model.columns) if refuses_missing(c)):
             return self

@@ -36,7 +36,7 @@ from ..graph import (
 )
 from ..graph.witness import nearest_witnesses
 from ..importers import import_model
-from .cases import Rules, is_plain_number, refuses_missing
+from .cases import Cases, is_plain_number, refuses_missing
 
 
 def switch(by: str | int, cases: Mapping[Any, Any], default: Any = None) -> Graph:
@@ -72,13 +72,13 @@ def switch(by: str | int, cases: Mapping[Any, Any], default: Any = None) -> Grap
     >>> f.predict([[0.0, 1.0], [1.0, 1.0]])
     array([1., 4.])
     """
-    rules = Rules.of(cases, default)
-    models = [import_model(m) if not is_plain_number(m) else None for m in rules.models]
+    given = Cases.of(cases, default)
+    models = [import_model(m) if not is_plain_number(m) else None for m in given.models]
     known = [m for m in models if m is not None]
     if not known:
         raise InputError("switch must lead to at least one model; all of its cases are plain numbers.")
-    rules = rules.without_missing(by, models, explicit=None in cases)
-    selector = rules.selector(by, known[0], known)
+    given = given.without_missing(by, models, explicit=None in cases)
+    selector = given.selector(by, known[0], known)
     deciding = next(c for c in selector.columns if c.kind != "unused")
     name = deciding.name
     taking = [None if m is None else _taking_missing(m, deciding) for m in models]
@@ -88,7 +88,7 @@ def switch(by: str | int, cases: Mapping[Any, Any], default: Any = None) -> Grap
         raise InputError(f"switch cannot be decided by {name!r}: the models read it in a way that hides its values.")
     rest = iter(joined[1:])
     parts = [None if m is None else next(rest) for m in models]
-    return _joined(joined[0], chooser, rules.models, parts)
+    return _joined(joined[0], chooser, given.models, parts)
 
 
 def clip(model: Any, low: float | None = None, high: float | None = None) -> Graph:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .ranking import Choice, Rules, choose
+from .ranking import Ranking, Rules, choose
 from .statements import Statement, pick_statement, read_statements
 
 
@@ -161,22 +161,22 @@ class Context:
 def reasons_of(case: Case, context: Context) -> ApplicantReasons:
     """The reasons of one applicant."""
     credits = np.array(list(case.credits.values()), dtype=np.float64)
-    choice = choose(credits, case.base, case.prediction, case.error, context.rules)
+    ranking = choose(credits, case.base, case.prediction, case.error, context.rules)
     return ApplicantReasons(
         row_id=case.row_id,
         prediction=case.prediction,
         base=case.base,
-        shortfall=choice.shortfall,
-        reasons=tuple(_reason(case, context, choice, rank, j) for rank, j in enumerate(choice.chosen, start=1)),
-        excluded=tuple(_excluded(case, context, choice, name) for name in context.rules.exclude),
-        against=len(choice.ranked),
+        shortfall=ranking.shortfall,
+        reasons=tuple(_reason(case, context, ranking, rank, j) for rank, j in enumerate(ranking.chosen, start=1)),
+        excluded=tuple(_excluded(case, context, ranking, name) for name in context.rules.exclude),
+        against=len(ranking.ranked),
         gap=case.gap,
         error=case.error,
-        settled=choice.settled,
+        settled=ranking.settled,
     )
 
 
-def _reason(case: Case, context: Context, choice: Choice, rank: int, j: int) -> Reason:
+def _reason(case: Case, context: Context, ranking: Ranking, rank: int, j: int) -> Reason:
     """One principal reason: its statement, share of the decline, and the values that it is about."""
     feature = context.rules.features[j]
     credit = case.credits[feature]
@@ -188,25 +188,25 @@ def _reason(case: Case, context: Context, choice: Choice, rank: int, j: int) -> 
         statement=said.statement if said else None,
         feature=feature,
         credit=credit,
-        share=_share(case, choice, credit),
+        share=_share(case, ranking, credit),
         value=value,
         typical=typical,
     )
 
 
-def _excluded(case: Case, context: Context, choice: Choice, feature: str) -> Excluded:
+def _excluded(case: Case, context: Context, ranking: Ranking, feature: str) -> Excluded:
     """A feature that may not be a reason, and the rank that it would have had."""
-    names = [context.rules.features[j] for j in choice.ranked]
+    names = [context.rules.features[j] for j in ranking.ranked]
     rank = names.index(feature) + 1 if feature in names else None
     credit = case.credits[feature]
     return Excluded(
         feature=feature,
         credit=credit,
-        share=_share(case, choice, credit),
+        share=_share(case, ranking, credit),
         would_rank=rank,
         principal=rank is not None and rank <= context.rules.top,
     )
 
 
-def _share(case: Case, choice: Choice, credit: float) -> float | None:
-    return credit / (case.prediction - case.base) if choice.shortfall > 0 else None
+def _share(case: Case, ranking: Ranking, credit: float) -> float | None:
+    return credit / (case.prediction - case.base) if ranking.shortfall > 0 else None

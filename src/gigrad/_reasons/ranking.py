@@ -86,7 +86,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Ranking:
     """What the rules chose for one applicant, as positions in `Rules.features`.
 
     Attributes
@@ -103,7 +103,7 @@ class Choice:
     settled: bool
 
 
-def choose(credits: Array, base: float, prediction: float, error: float, rules: Rules) -> Choice:
+def choose(credits: Array, base: float, prediction: float, error: float, rules: Rules) -> Ranking:
     """Apply the rules to one applicant's credits, (features,)."""
     sign = adverse_sign(rules.higher_is_better)
     loss = sign * credits
@@ -112,7 +112,7 @@ def choose(credits: Array, base: float, prediction: float, error: float, rules: 
     ranked = order(loss, [size for _, size in rules.ranges], noise)
     wanted = rules.min_share * max(shortfall, 0.0)
     eligible = [j for j in ranked if rules.features[j] not in rules.exclude and loss[j] >= wanted]
-    return Choice(
+    return Ranking(
         ranked=tuple(ranked),
         chosen=tuple(eligible[: rules.top]),
         shortfall=shortfall,
