@@ -22,8 +22,8 @@ ALLOWED: dict[str, set[str]] = {
     "importers": {"graph", "kernels", "errors", "_io.tables", "_common"},
     "engine": {"graph", "errors", "kernels"},
     "portable": {"errors", "graph", "engine", "_common", "_explain", "_io"},
-    "_io": {"engine", "graph", "importers", "portable", "errors", "_common", "_explain"},
-    "_explain": {"engine", "graph", "importers", "kernels", "references", "portable", "errors", "configuration"}
+    "_io": {"engine", "graph", "importers", "portable", "errors", "_common"},
+    "_explain": {"engine", "graph", "importers", "references", "portable", "errors", "configuration"}
     | {"_common", "_io", "_output"},
     "_output": {
         "errors",

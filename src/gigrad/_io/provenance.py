@@ -165,7 +165,10 @@ _NEEDED = {
 
 
 def fault_of(record: Any, *, whole: bool) -> str | None:
-    """What is wrong with a record read from a file, in a few words, or None; `whole` if it is an explainer's."""
+    """What is wrong with a record read from a file, in a few words, or None.
+
+    With `whole`, as for an explainer, every part is required; the record of an explanation may lack some.
+    """
     if not isinstance(record, dict):
         return "its provenance is not an object"
     for part, kinds in _KINDS.items():

@@ -34,8 +34,19 @@ STEPS = 2
 
 
 class Schedule(NamedTuple):
-    """The smallest sample, its growth between looks, and the largest share of the references in the certainty stratum
-    for one feature; and of how many more references, as a multiple of the sample, margin credits alone are computed."""
+    """How samples of references grow.
+
+    Attributes
+    ----------
+    first : int
+        The smallest sample.
+    growth : float
+        The factor by which it grows from one look to the next.
+    rare : float
+        The largest share of the references that the certainty stratum may take for one feature.
+    beside : float
+        Of how many more references margin credits alone are computed, as a multiple of the sample.
+    """
 
     first: int
     growth: float
@@ -44,8 +55,16 @@ class Schedule(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """Of some rows, mean credits over all references (n, p), and the covariances of their errors (n, p, p) with their
-    degrees of freedom."""
+    """Estimates of the mean credits of rows over all references.
+
+    Attributes
+    ----------
+    mean : (n, p)
+    covariance : (n, p, p)
+        Of the estimates' errors.
+    freedom : int
+        The degrees of freedom of the covariances.
+    """
 
     mean: Array
     covariance: Array
@@ -53,7 +72,7 @@ class Estimate(NamedTuple):
 
     @property
     def variance(self) -> Array:
-        """(n, p)"""
+        """The variances of the estimates, (n, p)."""
         return np.maximum(np.diagonal(self.covariance, axis1=1, axis2=2), 0.0)
 
 

@@ -68,11 +68,11 @@ class Drawing:
         return plan.beside
 
     def mean(self, known: Array) -> Array:
-        """The means of columns (others, q), which are those of a draw."""
+        """The expectation of one draw of columns (others, q)."""
         return np.asarray(known.mean(axis=0))
 
     def variance(self, known: Array) -> Array:
-        """The variances of columns (others, q), which are those of a draw."""
+        """The variance of one draw of columns (others, q)."""
         return np.asarray(known.var(axis=0))
 
     def mean_beside(self, known: Array, n: int, last: int) -> Array:
@@ -94,9 +94,9 @@ class Drawing:
         return np.concatenate([known[: min(n, count - last)], known[count - last :]])
 
     def sample(self, known: Array, n: int) -> Array:
-        """Of what is known of references in order, scaled by their weights, (rows, references, q), that of n draws.
+        """The first n draws from columns (rows, references, q), which are scaled by the references' weights.
 
-        Its plain means estimate those over the others.
+        The plain mean of the result estimates the mean over all others.
         """
         return known[:, self.first : self.first + n]
 
@@ -163,7 +163,7 @@ class Proportional(Drawing):
 
 
 def as_drawn(scaled: Array, weights: Array) -> Array:
-    """What is known of all references, (m, q), as samples have it, up to a constant: scaled by weights, if equal."""
+    """Columns (m, q) in the units of draws, up to a constant: weights that differ are divided out again."""
     if _equal(weights):
         return scaled
     return np.asarray(scaled * np.divide(1.0, weights, out=np.zeros(len(weights)), where=weights > 0.0)[:, None])

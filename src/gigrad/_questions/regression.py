@@ -181,7 +181,7 @@ def _inflated(covariance: Array, unseen: Array) -> Array:
 
 
 def _held_to_sum(mean: Array, covariance: Array, total: Array) -> tuple[Array, Array]:
-    """Estimates, given that they must add up to `total`: what is missing goes where it is most likely missing."""
+    """Normal estimates (rows, p) and covariances, conditioned on each row's sum, which is `total` (rows,)."""
     along = covariance.sum(axis=2)
     size, variance = along.sum(axis=1, keepdims=True), np.diagonal(covariance, axis1=1, axis2=2)
     unsure = size > 1e-9 * variance.sum(axis=1, keepdims=True)

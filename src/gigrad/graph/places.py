@@ -1,7 +1,7 @@
 """The place of a split on its column: the number from which the time of a crossing is computed.
 
 Sides and times are computed from different numbers. The side of a value follows from `threshold`, with the library's
-own casts folded in. The time follows from the *place* (spec, section 3):
+own casts folded in. The time follows from the *place* (`docs/definition.md`):
 
 - on a continuous column the number that the library stores. Where a library reads float32, all float64 numbers of an
   interval are that number to it; the place is the shortest decimal among them (0.2, not 0.20000000298), because ties

@@ -134,7 +134,7 @@ def _named(dump: dict[str, Any]) -> bool:
 
 
 def _columns(model: Any, dump: dict[str, Any]) -> tuple[tuple[Column, ...], dict[int, tuple[int, ...]]]:
-    """The columns of the table, and for each category the hashes of the model's labels."""
+    """The columns of the table; and by the index of each categorical feature its labels' hashes."""
     info = dump["features_info"]
     hashes = known_hashes(dump)
     names = model.feature_names_

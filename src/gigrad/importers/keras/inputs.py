@@ -106,7 +106,7 @@ def as_taken(rows: Array, columns: Sequence[Column], inputs: Sequence[Given]) ->
 
 
 def _labels(codes: Array, column: Column) -> NDArray[Any]:
-    """A column as the model takes it: labels and codes themselves; any label may stand for unknown ones."""
+    """A column as the model takes it: labels in place of codes; for unknown ones a label that it was not trained on."""
     if column.kind != "category" or column.labels is None:
         return codes
     labels = list(column.labels)

@@ -76,7 +76,7 @@ def kernel_pca(transformer: Any, table: Table) -> Table:
 
 
 def _factor(transformer: Any, support: Any) -> Any:
-    """The kernel of a Nystroem transformer or polynomial map."""
+    """The kernel of a Nystroem transformer or KernelPCA, for rows like those of `support`."""
     width = np.asarray(support).shape[1]
     gamma = getattr(transformer, "gamma_", transformer.gamma)
     degree, offset = transformer.degree, transformer.coef0

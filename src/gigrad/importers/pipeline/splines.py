@@ -66,7 +66,10 @@ def steps(spline: Any, extrapolation: str, ends: int) -> tuple[Array, Array]:
 
 
 def polynomials(spline: Any, extrapolation: str, ends: int) -> Curves:
-    """All B-splines of one column; constant or linear ones end at the knot number `ends` from either side."""
+    """The builder of a node of all B-splines of one column, from the node of that column.
+
+    Constant and linear extrapolation begin at the knot number `ends` from either side.
+    """
     degree = int(spline.k)
     breaks = np.unique(spline.t[ends : len(spline.t) - ends])
     inside = np.stack([spline(breaks[:-1], nu=n) / factorial(n) for n in range(degree + 1)], axis=1)

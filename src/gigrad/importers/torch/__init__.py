@@ -44,7 +44,10 @@ def import_module(module: Any) -> Graph:
 
 
 def graph_of(module: Any, columns: tuple[Column, ...] | None = None, named: bool = False) -> Graph:
-    """The graph of a module in any mode; `columns` if they cannot be inferred from its layers."""
+    """The graph of a module in training or evaluation mode; `columns` where they cannot be inferred from its layers.
+
+    `named` says whether tables must have the columns' names, as in `Graph`.
+    """
     label = type(module).__name__
     exact = double_copy(module)
     layers = list(_flat(exact))
