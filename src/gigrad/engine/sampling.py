@@ -36,7 +36,7 @@ class Sums:
     ----------
     credit : of weight * credit, where orders were drawn
     settled : the same where all coalitions were evaluated
-    variance : of the variance of that
+    variance : of the variance of `credit`
     squared : of squared variances, each over its degrees of freedom
     reach : the largest weight * (largest - least credit of a group) / number of groups
     common : (3, rows, k), the sums of variances and of squared ones and the reach, as if at each corner all players had
@@ -120,7 +120,7 @@ def estimate(draw: Draw, corners: Corners, known: Array, target: float, miss: fl
         groups = count.copy()
         for i in redone:
             mine = np.nonzero((row == i) & (count > 0))[0]
-            groups[mine] = _Plan(
+            groups[mine] = _Plan.of(
                 last, spread[mine], corners, mine, count[mine], level, allowed[i] / limits.STAGE_CARE[stage]
             ).groups()
         again = np.isin(row, redone) & (count > 0)
@@ -161,22 +161,59 @@ def bound(sums: Sums, level: float) -> Array:
     return np.asarray(half.max(axis=1))
 
 
+@dataclass(frozen=True, eq=False)
 class _Plan:
-    """How many groups of orders the corners `mine` of a row need to get within `allowed` (k,), by the `last` ones."""
+    """How many groups of orders the sampled corners of a row need, estimated from the groups drawn so far.
 
-    def __init__(
-        self, last: Sums, spread: Array, corners: Corners, mine: Ints, count: Ints, level: float, allowed: Array
-    ) -> None:
+    Attributes
+    ----------
+    count, cost, whole : (corners,)
+        Groups drawn so far, the cost of a group, the cost of all coalitions.
+    spread : (corners,)
+        The variance of one group in the row's credit.
+    variance, freedom, reach, limit : (credits,)
+        Of each credit of the row that is not exact: the variance with the groups drawn so far, its degrees of freedom,
+        the reach as in `Sums`, and the error to get within.
+    each : float
+        The probability of failure of each credit's bound.
+    budget : float
+        The largest total cost.
+    """
+
+    count: Ints
+    cost: Array
+    whole: Array
+    spread: Array
+    variance: Array
+    freedom: Array
+    reach: Array
+    limit: Array
+    each: float
+    budget: float
+
+    @classmethod
+    def of(
+        cls, last: Sums, spread: Array, corners: Corners, mine: Ints, count: Ints, level: float, allowed: Array
+    ) -> _Plan:
+        """For the corners `mine` of a row, from its `last` sums, to get within `allowed` (k,)."""
         row = corners.row[mine[0]]
-        self.count, self.cost, self.whole = count, corners.cost[mine], corners.whole[mine]
-        spread = corners.weight[mine] ** 2 * spread  # variance of one group in the row's credit
+        spread = corners.weight[mine] ** 2 * spread
         # The variance of a few groups may be too small by chance: each is shrunk towards the mean of all corners.
-        self.spread = ((count - 1.0) * spread + np.square(np.sqrt(spread).mean())) / count
+        spread = ((count - 1.0) * spread + np.square(np.sqrt(spread).mean())) / count
         some = last.variance[row] > 0
-        self.each, self.limit = level / max(int(some.sum()), 1), np.broadcast_to(allowed, some.shape)[some]
-        self.variance, self.reach = last.variance[row][some], last.reach[row][some]
-        self.freedom = self.variance**2 / last.squared[row][some]
-        self.budget = float(np.clip(limits.SAMPLED_NUMBERS[0] * len(self.count), *limits.SAMPLED_NUMBERS[1:]))
+        variance = last.variance[row][some]
+        return cls(
+            count=count,
+            cost=corners.cost[mine],
+            whole=corners.whole[mine],
+            spread=spread,
+            variance=variance,
+            freedom=variance**2 / last.squared[row][some],
+            reach=last.reach[row][some],
+            limit=np.broadcast_to(allowed, some.shape)[some],
+            each=level / max(int(some.sum()), 1),
+            budget=float(np.clip(limits.SAMPLED_NUMBERS[0] * len(count), *limits.SAMPLED_NUMBERS[1:])),
+        )
 
     def groups(self) -> Ints:
         """`limits.LEAST_GROUPS[1]` or more, or 0 where all coalitions of a corner cost less than its groups would."""
