@@ -8,6 +8,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -44,9 +45,18 @@ def public_names() -> Iterator[tuple[str, Any]]:
                 yield prefix + name, value
 
 
+def methods_with_examples() -> Iterator[tuple[str, Any]]:
+    """Every method of a public class whose docstring has an example."""
+    for name, value in NAMES.items():
+        for own, method in vars(value).items() if inspect.isclass(value) else ():
+            if isinstance(method, (FunctionType, classmethod)) and ">>>" in (method.__doc__ or ""):
+                yield f"{name}.{own}", method
+
+
 NAMES = dict(public_names())
 EXCEPTIONS = {name for name, value in NAMES.items() if inspect.isclass(value) and issubclass(value, Exception)}
-EXAMPLES = sorted(set(NAMES) - EXCEPTIONS - WITHOUT_EXAMPLE)
+METHODS = dict(methods_with_examples())
+EXAMPLES = sorted({*NAMES, *METHODS} - EXCEPTIONS - WITHOUT_EXAMPLE)
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +79,7 @@ def test_says_what_it_gives(name: str) -> None:
 def test_example_runs(name: str, known: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plt.switch_backend("Agg")
     monkeypatch.chdir(tmp_path)
-    value = NAMES[name]
+    value = METHODS[name] if name in METHODS else NAMES[name]
     found = doctest.DocTestParser().get_doctest(inspect.getdoc(value) or "", dict(known), name, None, 0)
     assert found.examples, f"{name} has no example"
     assert all(len(line) + 4 <= WIDEST for each in found.examples for line in each.source.splitlines()), name

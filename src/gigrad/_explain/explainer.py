@@ -280,11 +280,7 @@ class Explainer:
         Examples
         --------
         >>> import gigrad as gig
-        >>> from gigrad.datasets import german_credit
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> X, bad = german_credit()
-        >>> X = X[["duration_months", "credit_amount"]]
-        >>> explainer = gig.Explainer(LogisticRegression().fit(X, bad), X)
+        >>> explainer = gig.Explainer(model, X)
         >>> few = explainer.distilled(20)
         >>> len(few.reference), bool(abs(few.base[0] - explainer.base[0]) < 1e-9)
         (20, True)

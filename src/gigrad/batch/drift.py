@@ -188,11 +188,6 @@ def monitor(
     Examples
     --------
     >>> import gigrad as gig
-    >>> from gigrad.datasets import german_credit
-    >>> from sklearn.linear_model import LogisticRegression
-    >>> X, bad = german_credit()
-    >>> X = X[["duration_months", "credit_amount"]]
-    >>> model = LogisticRegression().fit(X, bad)
     >>> explainer = gig.Explainer(model, X[bad == 0].head(50))
     >>> drift = gig.monitor(explainer(X[500:]), explainer(X[:500]), higher_is_better=False)
     >>> drift.rows, [c.feature for c in drift.credits if c.shifted]

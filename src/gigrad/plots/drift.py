@@ -24,8 +24,6 @@ def drift(found: Any, *, top: int = 15) -> Any:
     Examples
     --------
     >>> import gigrad as gig
-    >>> from sklearn.tree import DecisionTreeRegressor
-    >>> tree = DecisionTreeRegressor().fit([[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 4])
     >>> explainer = gig.Explainer(tree, [[0, 0]])
     >>> june, may = explainer([[1, 1], [0, 1]] * 20), explainer([[1, 0], [0, 1]] * 20)
     >>> found = gig.monitor(june, may, higher_is_better=False)
