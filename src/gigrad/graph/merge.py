@@ -33,7 +33,6 @@ from .node import Array, Concat, Input, Node, Select, topological
 from .rewire import with_parents
 from .sets import contains
 from .trees import TreeEnsemble
-from .witness import Predict, Witness
 
 if TYPE_CHECKING:
     from .._io.tables import Rows
@@ -218,17 +217,6 @@ def _recode(codes: Array, values: Array) -> Array:
     return out
 
 
-@dataclass(frozen=True)
-class OnColumns:
-    """A model's prediction function, called with that model's columns of the merged rows."""
-
-    predict: Predict
-    reader: _Reader
-
-    def __call__(self, rows: Rows) -> object:
-        return self.predict(self.reader.rows(rows))
-
-
 def _moved(graph: Graph, reader: _Reader, shared: Input, named: bool) -> Graph:
     """A graph rewritten to read the merged columns, with its witnesses."""
     new: dict[Node, Node] = {graph.input: reader.view(shared)}
@@ -237,25 +225,13 @@ def _moved(graph: Graph, reader: _Reader, shared: Input, named: bool) -> Graph:
         if node not in new:
             new[node] = _on_columns(node, graph.input, reader, shared) or with_parents(node, new)
     witnesses = tuple(
-        replace(
-            w, node=new[w.node], predict=OnColumns(w.predict, reader), exact=_exact(w, reader), scale=_scale(w, reader)
-        )
-        if w.source is None
-        else replace(w, node=new[w.node], source=new[w.source])
+        w.behind(new[w.node], reader.rows) if w.source is None else replace(w, node=new[w.node], source=new[w.source])
         for w in graph.witnesses
     )
     return replace(
         graph, columns=reader.joined, input=shared, score=new[graph.score], margin=new[graph.margin],
         witnesses=witnesses, named=named,
     )  # fmt: skip
-
-
-def _exact(witness: Witness, reader: _Reader) -> Predict | None:
-    return None if witness.exact is None else OnColumns(witness.exact, reader)
-
-
-def _scale(witness: Witness, reader: _Reader) -> float | Predict:
-    return OnColumns(witness.scale, reader) if callable(witness.scale) else witness.scale
 
 
 def _on_columns(node: Node, old: Input, reader: _Reader, shared: Input) -> Node | None:

@@ -25,6 +25,17 @@ LOW_PRECISION = 1e-5
 or where rounding moves a value across a threshold, it is larger."""
 
 
+@dataclass(frozen=True)
+class OnRows:
+    """A prediction for rows that are first turned into those which the model reads."""
+
+    predict: Predict
+    read: Callable[[Rows], Rows]
+
+    def __call__(self, rows: Rows) -> Any:
+        return self.predict(self.read(rows))
+
+
 @dataclass(frozen=True, eq=False)
 class Witness:
     """The model's own prediction of one node: what the graph must reproduce.
@@ -67,6 +78,16 @@ class Witness:
     exact: Predict | None = None
     lower: bool = False
     advice: str = "Please report this model."
+
+    def behind(self, node: Node, read: Callable[[Rows], Rows]) -> Witness:
+        """The same prediction for other rows, which `read` turns into the model's own; `node` is the node over them."""
+        return replace(
+            self,
+            node=node,
+            predict=OnRows(self.predict, read),
+            exact=None if self.exact is None else OnRows(self.exact, read),
+            scale=OnRows(self.scale, read) if callable(self.scale) else self.scale,
+        )
 
     def check(self, rows: Rows, values: dict[Node, Array]) -> Array:
         """The model's own predictions (n, width); raises ModelMismatchError where the graph's differ."""

@@ -23,7 +23,7 @@ from . import prediction_steps, require_known
 from .compose import column_positions, through
 from .labels import Encode
 from .nodes import Values
-from .own_predictions import STEPS_ATOL, STEPS_RTOL, InDouble, Prepare, Prepared, score_witness
+from .own_predictions import STEPS_ATOL, STEPS_RTOL, InDouble, Prepare, score_witness
 from .raw import Use, looked_at, raw_columns, uses
 from .steps import AsMissing, Step
 from .table import Blend, Constant, Derived, Feature, Table
@@ -280,9 +280,7 @@ def _witness(witness: Witness, move: _Move, prepare: Prepare) -> Witness:
     node = move.node(witness.node)
     if witness.source is not None:
         return replace(witness, node=node, source=move.node(witness.source))
-    exact = InDouble(witness.predict, witness.exact, prepare)
-    scale = Prepared(witness.scale, prepare) if callable(witness.scale) else witness.scale
-    moved = replace(witness, node=node, predict=Prepared(witness.predict, prepare), exact=exact, scale=scale)
+    moved = replace(witness.behind(node, prepare), exact=InDouble(witness.predict, witness.exact, prepare))
     if any(score in topological(node) for score in move.scores):
         # a score may equal a threshold up to rounding: then the steps' own rounding decides the side
         moved = replace(moved, lower=True)

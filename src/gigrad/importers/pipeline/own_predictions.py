@@ -68,17 +68,6 @@ class Prepare:
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A prediction of the model at the end, for raw rows."""
-
-    predict: Predict
-    prepare: Prepare
-
-    def __call__(self, rows: Rows) -> Any:
-        return self.predict(self.prepare(rows))
-
-
-@dataclass(frozen=True)
 class InDouble:
     """The prediction in double precision, None where it is the same; `exact` is the model's prediction in float64."""
 
