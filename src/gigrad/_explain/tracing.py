@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from .._common import checks
 from .._common.progress import parts
 from ..engine import (
-    Jumps,
     Pairs,
     Population,
+    ScoreJumps,
     Settings,
     as_link,
     jumps_unlisted,
@@ -164,7 +164,7 @@ def _joined(ways: Sequence[Way], rows: Ints, times: Array, references: int, of: 
     )
 
 
-def _same_moment(jumps: Jumps) -> list[Jump]:
+def _same_moment(jumps: ScoreJumps) -> list[Jump]:
     """The largest jumps of the mean path, after adding up those of the same variable at the same time."""
     if not len(jumps.time):
         return []

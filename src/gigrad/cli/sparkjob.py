@@ -32,14 +32,14 @@ def explain(explainer: Explainer, config: Config, source: Source) -> None:
     """Write the credits of every row."""
     ids = config.id or ()
     task = credit_task(explainer, source.schema(), id_cols=ids, columns=config.columns)
-    _do(task, config, source, workers.Credits(ids, config.columns))
+    _do(task, config, source, workers.CreditMaker(ids, config.columns))
 
 
 def reasons(explainer: Explainer, config: Config, source: Source) -> None:
     """Write the reasons of every refused row."""
     ids, options = config.id or (), reason_options(config)
     task = reason_task(explainer, source.schema(), id_cols=ids, **options)
-    _do(task, config, source, workers.Reasons(ids, options))
+    _do(task, config, source, workers.ReasonMaker(ids, options))
 
 
 class _Places(NamedTuple):

@@ -24,7 +24,7 @@ from .terms import as_outputs, linear_terms, share
 
 
 @dataclass(frozen=True, eq=False)
-class Jumps:
+class ScoreJumps:
     """Jumps of the mean score over many paths: when, on which player's account, by how much; (n,), (n,), (n, k)."""
 
     time: Array
@@ -32,14 +32,14 @@ class Jumps:
     size: Array
 
     @staticmethod
-    def joined(parts: list[Jumps], outputs: int) -> Jumps:
+    def joined(parts: list[ScoreJumps], outputs: int) -> ScoreJumps:
         """The jumps of some lists."""
-        none = Jumps(np.zeros(0), np.zeros(0, np.int64), np.zeros((0, outputs)))
+        none = ScoreJumps(np.zeros(0), np.zeros(0, np.int64), np.zeros((0, outputs)))
         time, player, size = (np.concatenate([getattr(p, f) for p in (none, *parts)]) for f in none.__dict__)
-        return Jumps(time, player, size)
+        return ScoreJumps(time, player, size)
 
 
-Part = tuple[Array, Jumps]
+Part = tuple[Array, ScoreJumps]
 """The credit (pieces, players, k) that some paths add to the mean, and their jumps."""
 
 
@@ -49,7 +49,7 @@ def progress(node: Node, source: Input, paths: Population, edges: Array, setting
     The credit (pieces, players, k) is that between each two neighbours of `edges`, which reach from 0 to 1. A jump at
     an edge counts in the piece that ends there, one at time 0 in the first.
     """
-    terms, listed = linear_terms(node), list[Jumps]()
+    terms, listed = linear_terms(node), list[ScoreJumps]()
     gained = np.zeros((len(edges) - 1, _players(source, settings), node.width))
     starts, ends = paths.scores(node, source)
     allowed = settings.tol * np.maximum(np.abs(ends), np.abs(paths.base(starts))) / len(terms)
@@ -61,8 +61,8 @@ def progress(node: Node, source: Input, paths: Population, edges: Array, setting
             parts = _walked(term, source, paths, edges, categories_read(node, source), share(allowed, matrix), settings)
         for credit, jumps in parts:
             gained += credit @ matrix.T
-            listed.append(Jumps(jumps.time, jumps.player, jumps.size @ matrix.T))
-    return gained, Jumps.joined(listed, node.width)
+            listed.append(ScoreJumps(jumps.time, jumps.player, jumps.size @ matrix.T))
+    return gained, ScoreJumps.joined(listed, node.width)
 
 
 def jumps_unlisted(node: Node, source: Input) -> bool:
@@ -108,11 +108,11 @@ def _walked(
         gained = np.einsum("nqpk,n->qpk", walked.credit, weight)
         total[0] += gained.sum(axis=0)
         large += walked.large
-        yield gained, Jumps(corners.time[table.corner], table.player, size)
+        yield gained, ScoreJumps(corners.time[table.corner], table.player, size)
     found = sample_rows(roles, large, total, settings)
     total[found.rows] += found.credit
     for corner, credit in zip(large, found.by_corner, strict=True):
-        jumps = Jumps(np.full(len(corner.player), corner.time), corner.player, corner.weight * credit)
+        jumps = ScoreJumps(np.full(len(corner.player), corner.time), corner.player, corner.weight * credit)
         yield _by_piece(jumps, edges, total.shape[1]), jumps
 
 
@@ -122,7 +122,7 @@ def _listed(term: Node, source: Input, paths: Population, edges: Array, settings
     total, large = np.zeros((players, term.width)), list[tuple[Array, Array]]()
     for block in paths.blocks(limits.LISTED_STARTS, categories_read(term, source)):
         found = _link_jumps(term, source, block.starts, block.ends, settings)
-        jumps = Jumps(found.time, found.player, found.size * block.weight[found.path, None])
+        jumps = ScoreJumps(found.time, found.player, found.size * block.weight[found.path, None])
         total += _by_piece(jumps, WHOLE, players)[0]
         large.append((found.large_time, block.weight[found.large_path]))
         yield _by_piece(jumps, edges, players), jumps
@@ -135,11 +135,11 @@ def _listed(term: Node, source: Input, paths: Population, edges: Array, settings
         times, at = np.unique(time, return_inverse=True)
         share = np.bincount(at.ravel(), weight) / weight.sum()
         size = (share[:, None, None] * missing).reshape(-1, term.width)
-        jumps = Jumps(np.repeat(times, players), np.tile(np.arange(players), len(times)), size)
+        jumps = ScoreJumps(np.repeat(times, players), np.tile(np.arange(players), len(times)), size)
         yield _by_piece(jumps, edges, players), jumps
 
 
-def _by_piece(jumps: Jumps, edges: Array, players: int) -> Array:
+def _by_piece(jumps: ScoreJumps, edges: Array, players: int) -> Array:
     """The sums of jumps between neighbouring edges, (pieces, players, k)."""
     pieces, outputs = len(edges) - 1, jumps.size.shape[1]
     cell = np.maximum(np.searchsorted(edges, jumps.time) - 1, 0) * players + jumps.player

@@ -151,7 +151,10 @@ class Node(ABC):
         return set()
 
     def as_sum(self, matrix: Array) -> list[tuple[Array, Node]] | None:
-        """`matrix @ node`, (k, width) each, as a sum of `matrix @ parent` and a constant; None if it is not linear."""
+        """`matrix @ node`, for a matrix (k, width), as pairs of a matrix and the parent that it multiplies.
+
+        Constants are left out. None for a node that is not linear.
+        """
         return None
 
     def magnitude(self, value: Array, *sizes: Array) -> Array:

@@ -50,7 +50,7 @@ def explain(
     pyspark.sql.DataFrame
         Lazy, like every DataFrame; rows keep their order within a partition.
     """
-    return workers.mapped(frame, explainer, workers.Credits(id_cols, columns), workers.Results(on_error, max_error))
+    return workers.mapped(frame, explainer, workers.CreditMaker(id_cols, columns), workers.Results(on_error, max_error))
 
 
 def rejects(
@@ -76,7 +76,7 @@ def rejects(
     pyspark.sql.DataFrame
         Lazy; `id_cols`, then `reason`.
     """
-    return workers.mapped(frame, explainer, workers.Credits(id_cols, columns), workers.Rejects(max_error))
+    return workers.mapped(frame, explainer, workers.CreditMaker(id_cols, columns), workers.Rejects(max_error))
 
 
 @takes_reason_options
@@ -115,7 +115,7 @@ def reasons(
     pyspark.sql.DataFrame
     """
     table = {"columns": columns, "cutoff": cutoff, "everybody": everybody, "audit": audit is not None}
-    make = workers.Reasons(id_cols, {**options, **table})
+    make = workers.ReasonMaker(id_cols, {**options, **table})
     if audit is None:
         return workers.mapped(frame, explainer, make, workers.Results(on_error, max_error))
     path = records_path(os.fspath(audit))

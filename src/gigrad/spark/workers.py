@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _log = logger("spark")
 
 
-class Credits:
+class CreditMaker:
     """Makes a worker's task for credits; a small object that is sent with every Spark task."""
 
     def __init__(self, ids: Sequence[str], columns: Sequence[str] | None) -> None:
@@ -35,7 +35,7 @@ class Credits:
         return credit_task(explainer, schema, id_cols=self.ids, columns=self.columns)
 
 
-class Reasons:
+class ReasonMaker:
     """Makes a worker's task for reasons; the statements are read on the driver, which has their file."""
 
     def __init__(self, ids: Sequence[str], options: dict[str, Any]) -> None:
@@ -74,7 +74,7 @@ _DATA = {"source": "a Spark DataFrame"}
 
 
 @dataclass(frozen=True)
-class Totals:
+class RunTotals:
     """Counts and accuracy of the rows of a worker, or of all workers."""
 
     rows: int = 0
@@ -82,8 +82,8 @@ class Totals:
     rejected: int = 0
     accuracy: Accuracy = field(default_factory=Accuracy)
 
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(
+    def __add__(self, other: RunTotals) -> RunTotals:
+        return RunTotals(
             self.rows + other.rows, self.written + other.written, self.rejected + other.rejected,
             self.accuracy + other.accuracy,
         )  # fmt: skip
@@ -92,7 +92,7 @@ class Totals:
         return json.dumps(asdict(self) | {"accuracy": self.accuracy.as_record()})
 
     @classmethod
-    def from_text(cls, text: str) -> Totals:
+    def from_text(cls, text: str) -> RunTotals:
         found = json.loads(text)
         return cls(**found | {"accuracy": Accuracy.total([found["accuracy"]])})
 
@@ -114,7 +114,7 @@ class Noted(Results):
 
         found, schema = self.done(task, table), self.schema(task)
         accuracy = replace(found.accuracy, worst_row=None)  # rows have no numbers in Spark
-        totals = Totals(table.num_rows, found.table.num_rows, len(found.bad), accuracy)
+        totals = RunTotals(table.num_rows, found.table.num_rows, len(found.bad), accuracy)
         texts = [f"{_SHARED}{text}" if i == 0 else text for i, text in enumerate(found.records)]
         texts.append(f"{_TOTALS}{totals.as_text()}")
         empty = pa.nulls(found.table.num_rows, pa.string())
@@ -134,10 +134,10 @@ def noted(frame: Any, explainer: Explainer, make: Any, on_error: OnError, max_er
     return both.filter(column.isNull()).drop(both.columns[-1]), notes
 
 
-def total(notes: Any) -> Totals:
+def total(notes: Any) -> RunTotals:
     """The totals over all workers."""
     said = notes.filter(notes["note"].startswith(_TOTALS)).collect()
-    return sum((Totals.from_text(row[0][1:]) for row in said), Totals())
+    return sum((RunTotals.from_text(row[0][1:]) for row in said), RunTotals())
 
 
 def write_records(path: Path, notes: Any, key: bytes | None) -> None:

@@ -31,7 +31,7 @@ class DeferredPaths:
 
 
 @dataclass(frozen=True, eq=False)
-class Totals:
+class RowTotals:
     """Credits of every end, to which those of closed forms and of walks are added in place; fields as of `Credits`."""
 
     values: Array
@@ -41,7 +41,7 @@ class Totals:
     players: Ints
 
     @classmethod
-    def zero(cls, ends: int, players: Ints, outputs: int) -> Totals:
+    def zero(cls, ends: int, players: Ints, outputs: int) -> RowTotals:
         values = np.zeros((ends, int(players.max(initial=-1)) + 1, outputs))
         error, finest, sampled = (np.zeros((ends, outputs)) for _ in range(3))
         return cls(values, error, finest, sampled, np.zeros(ends, np.int64))

@@ -16,7 +16,7 @@ from ...graph import Array, Fill, Input, Node, Product, Select, TreeEnsemble, va
 from .. import limits
 from ..paths import Bools, Chosen, Ints, Paths, Population
 from ..settings import Credits, Settings
-from .deferred import DeferredPaths, Totals
+from .deferred import DeferredPaths, RowTotals
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ def credits(
     """Credit of every end for trees with linear leaves; arguments as of `mixed.attribute`."""
     k = len(linear.matrices[0])
     players = np.arange(source.width) if settings.players is None else settings.players
-    totals = Totals.zero(len(paths.ends), players, k)
+    totals = RowTotals.zero(len(paths.ends), players, k)
     read = np.zeros(source.width, np.bool_)
     read[linear.column[linear.column >= 0]] = True
     last = linear.trees.forward(paths.ends) * linear.weight  # the leaves at the ends
@@ -131,7 +131,7 @@ def _plain(linear: LinearLeaves, source: Input, paths: Paths, categories: Bools,
 
 
 def _add_walked(
-    totals: Totals,
+    totals: RowTotals,
     linear: LinearLeaves,
     source: Input,
     chosen: Chosen,

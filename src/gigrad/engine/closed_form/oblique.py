@@ -21,7 +21,7 @@ from .. import limits
 from ..paths import Block, Bools, Chosen, Ints, Paths
 from ..roles import columns_read, pull_back
 from ..settings import Credits, Settings
-from .deferred import DeferredPaths, Totals
+from .deferred import DeferredPaths, RowTotals
 from .links import chain_over_trees
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -96,7 +96,7 @@ def credits(
     from .. import mixed
 
     players = np.arange(source.width) if settings.players is None else settings.players
-    totals = Totals.zero(len(paths.ends), players, term.width)
+    totals = RowTotals.zero(len(paths.ends), players, term.width)
     walk = _Walk(oblique, source, players, settings)
     starts, ends = (walk.widened(rows) for rows in (paths.starts, paths.ends))
     rest = DeferredPaths(paths.ends)

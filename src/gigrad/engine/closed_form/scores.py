@@ -29,7 +29,7 @@ from ..paths import Block, Bools, Chosen, Ints, Paths
 from ..quadrature import gauss
 from ..roles import Levels, columns_read, levels_of, pull_back
 from ..settings import Credits, Settings
-from .deferred import DeferredPaths, Totals
+from .deferred import DeferredPaths, RowTotals
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -51,7 +51,7 @@ def attribute(
 ) -> Credits:
     """Credit of every end for `term`, a function of `score` alone; arguments as of `mixed.attribute`."""
     players = np.arange(source.width) if settings.players is None else settings.players
-    totals = Totals.zero(len(paths.ends), players, term.width)
+    totals = RowTotals.zero(len(paths.ends), players, term.width)
     curve = Chord(term, score)
     at_starts, at_ends = (value_of(score, {source: rows})[:, 0] for rows in (paths.starts, paths.ends))
     start_noise = curve.noise(at_starts, _rounding(score, source, paths.starts))
