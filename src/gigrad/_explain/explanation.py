@@ -121,7 +121,7 @@ class Explanation:
         return self._column(self.data, feature)
 
     def raw_start(self, feature: int | str) -> NDArray[Any] | None:
-        """The same at the starts of pairs; None against a reference."""
+        """The raw values of a feature at the starts of pairs, (n,); None for a group, or against a reference."""
         return self._column(self.starts, feature)
 
     def _column(self, table: Any, feature: int | str) -> NDArray[Any] | None:

@@ -165,7 +165,7 @@ def _text_of_lines(e: Explanation) -> tuple[int, list[str]]:
 
 
 def _text_of_table(e: Explanation) -> tuple[int, list[str]]:
-    """The same for one row of several outputs."""
+    """The decimals shown, and the lines of text for one row of several outputs, a column for each."""
     rows = table(e)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     first, *others = widths
@@ -191,7 +191,7 @@ def as_html(e: Explanation) -> str:
 
 
 def _html_of_lines(e: Explanation) -> tuple[int, str]:
-    """The same as rows of an HTML table, with bars."""
+    """The decimals shown, and the rows of an HTML table for one output, with bars."""
     rows = lines(e)
     largest = max((abs(credit) for _, credit in rows), default=0.0) or 1.0
     places = display.decimals(largest)
@@ -200,7 +200,7 @@ def _html_of_lines(e: Explanation) -> tuple[int, str]:
 
 
 def _html_of_table(e: Explanation) -> tuple[int, str]:
-    """The same for several outputs, without bars."""
+    """The decimals shown, and the rows of an HTML table for one row of several outputs, without bars."""
     cell = '<td style="text-align:{};padding:1px 12px 1px 0">{}</td>'
     body = "".join(
         '<tr style="background:none">'

@@ -110,7 +110,7 @@ class Plan:
         return cls(confidence, top, tie, tuple(looks), features, references, schedule)
 
     def over(self, references: int) -> Plan:
-        """The same for another number of references to be drawn from."""
+        """This plan for another number of references to be drawn from."""
         return Plan.of(self.confidence, self.top, self.tie, self.features, references, self.schedule)
 
     @property

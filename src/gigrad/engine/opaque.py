@@ -188,11 +188,12 @@ class _Path:
         return np.asarray((1.0 - times)[:, None] * self.start + times[:, None] * self.end)
 
     def rise(self, low: float, high: float) -> float:
+        """The change of the function from time `low` to `high`."""
         at_low, at_high = self.function.value(self._at(np.array([low, high])))
         return float(at_high - at_low)
 
     def by_gradient(self, low: float, high: float, panels: int = 8) -> float:
-        """The same change, integrated from the gradient."""
+        """The change from time `low` to `high` by the gradient, integrated by Gauss's rule on each of some panels."""
         nodes, weights = np.polynomial.legendre.leggauss(4)
         width = (high - low) / panels
         times = low + width * (np.arange(panels)[:, None] + (nodes + 1.0) / 2.0)

@@ -23,7 +23,7 @@ def as_link(term: Node, source: Input) -> tuple[TreeEnsemble, list[Stage]] | Non
 
 
 def chain_over_trees(term: Node) -> tuple[TreeEnsemble, list[Stage]] | None:
-    """The same for trees of anything."""
+    """The trees and the stages above them, where `term` is a chain of functions over one sum of trees of any node."""
     stages: list[Stage] = []
     while not isinstance(term, TreeEnsemble):
         stage = term.stage()

@@ -137,7 +137,7 @@ def _whole(model: Any) -> Graph:
 
 
 def function_of(model: Any, columns: tuple[Column, ...], named: bool = False) -> Graph:
-    """The graph of a model as one function with a gradient."""
+    """The graph of a model as one function with a gradient; `named` says whether it knows its columns by name."""
     from .autograd import opaque, probed
 
     label = type(model).__name__

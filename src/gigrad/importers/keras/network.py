@@ -203,7 +203,7 @@ def _listed(node: Any) -> list[tuple[str, int, int]]:
 
 
 def _only_tensors(given: Any) -> Iterator[tuple[str, int, int]]:
-    """The same for arguments that may have nothing else; constants are refused."""
+    """The tensors in nested arguments, which may hold nothing else: constants are refused."""
     if _is_tensor(given):
         yield _history(given)
     elif isinstance(given, (list, tuple)):
