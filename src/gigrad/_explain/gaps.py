@@ -193,6 +193,8 @@ def explain_gap(
 
 @dataclass(frozen=True, eq=False)
 class _Group(WeightedRows):
+    """One of the two populations, with the scores that the model itself gives it."""
+
     own: Array  # (n,), the model's own scores
 
     @classmethod

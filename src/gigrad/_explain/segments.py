@@ -124,6 +124,8 @@ def clip(model: Any, low: float | None = None, high: float | None = None) -> Gra
 
 @dataclass(frozen=True)
 class _Clip(Transform):
+    """A score held between a floor and a cap."""
+
     low: float | None
     high: float | None
 

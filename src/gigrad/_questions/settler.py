@@ -118,6 +118,8 @@ class _Seen(NamedTuple):
 
 
 class _Found(NamedTuple):
+    """The credits of rows that are settled, their errors, and the number of references used for each."""
+
     values: Array  # (rows, p)
     error: Array  # (rows,)
     used: Ints  # (rows,)

@@ -35,6 +35,8 @@ class Reader(Protocol):
 
 
 class ParquetReader:
+    """One Parquet file."""
+
     def __init__(self, path: Path, content: bytes | None = None) -> None:
         self.path = path
         with reading(path):

@@ -110,6 +110,8 @@ class _Clock:
 
 
 class _Bar:
+    """A progress bar for each phase of a job."""
+
     def __init__(self, bar: Any) -> None:
         self.bar, self.clock = bar, _Clock()
         self.tasks: dict[str, Any] = {}

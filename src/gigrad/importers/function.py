@@ -213,6 +213,8 @@ class _Columns:
 
 @dataclass(frozen=True)
 class _OnRows:
+    """A user's function of the encoded rows as a prediction."""
+
     value: Callable[[Array], Any]
 
     def __call__(self, rows: Rows) -> Any:

@@ -71,6 +71,8 @@ def _part(model: Any, source: Input, j: int, column: Column, coefficients: dict[
 
 @dataclass(frozen=True)
 class _Own:
+    """The mean that the model itself predicts."""
+
     model: Any
     columns: tuple[Column, ...]
 

@@ -70,6 +70,8 @@ def import_ebm(model: Any) -> Graph:
 
 @dataclass(frozen=True)
 class _AskTable(OwnPrediction):
+    """The model's own prediction for a table with its categories as they were given."""
+
     columns: tuple[Column, ...] = ()
 
     def data(self, rows: Rows) -> Any:

@@ -69,6 +69,8 @@ def change(found: ScoreChange, *, top: int = 4, level: float = 0.95, bootstrap: 
 
 
 class _Line(NamedTuple):
+    """One line of the picture: a heading of a step, or a bar."""
+
     label: str
     part: Any  # of every customer, (n,)
     total: float | None = None  # of the step, where the line is its heading

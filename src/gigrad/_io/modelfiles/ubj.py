@@ -23,6 +23,8 @@ def read_ubj(data: bytes) -> Any:
 
 
 class _Reader:
+    """The bytes of a UBJSON file, read from front to back."""
+
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
 

@@ -226,6 +226,8 @@ class Scorecard:
 
 @dataclass(frozen=True)
 class _Shifted:
+    """Predictions of another library, plus base points that the caller adds to its card."""
+
     own: Callable[[Rows], Any]
     base: float
 

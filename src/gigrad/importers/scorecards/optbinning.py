@@ -82,6 +82,8 @@ def _labels(binned: Any) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Own:
+    """The points that the model itself gives."""
+
     model: Any
     columns: tuple[Column, ...]
 
