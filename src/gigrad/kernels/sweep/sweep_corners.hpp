@@ -75,6 +75,7 @@ private:
 
     static Numbers& at(double* row, size_t i) { return *reinterpret_cast<Numbers*>(row + i); }
 
+    // The contributions of leaves i to i + N - 1 to the variables on their paths.
     void share(size_t i) {
         CornerLanes corner;
         corner.clear();
@@ -98,6 +99,7 @@ private:
         }
     }
 
+    // Adds the contributions of the first n leaves to the credit, leaf by leaf: several may be of one variable.
     void tell(size_t n) const {
         for (size_t i = 0; i < n; ++i)
             for (size_t d = 0; d < depth_; ++d) job_.credit[variable_[d][i]] += mass_[d][i];

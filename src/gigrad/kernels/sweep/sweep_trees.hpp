@@ -78,6 +78,7 @@ private:
     bool fits_ = true;
     size_t n_leaves_ = 0, depth_ = 0;
 
+    // Places are numbered tree by tree and level by level, so that the two children of a node are neighbours.
     explicit SweepTrees(const Forest& forest) {
         const std::vector<int32_t> test_of_node = find_tests(forest);
         place(-1, -1, -1);
@@ -91,6 +92,7 @@ private:
         if (fits_) find_ways();
     }
 
+    // Numbers the distinct splits by column, time of crossing and sides; returns the number of each node's.
     std::vector<int32_t> find_tests(const Forest& forest) {
         const auto& all = forest.nodes;
         std::vector<int32_t> order, of_node(all.size(), -1);
@@ -132,6 +134,7 @@ private:
         return of_node;
     }
 
+    // Tabulates the sides of category splits by code, for columns whose tables stay small.
     void set_levels(const Forest& forest) {
         levels.resize(forest.n_columns());
         for (size_t j = 0; j < levels.size(); ++j) {
@@ -157,6 +160,7 @@ private:
         }
     }
 
+    // The tests and sides on the path from each leaf to its root, where all leaves are shallow enough.
     void find_ways() {
         if (depth_ > SWEEP_CORNER_DEPTH) return;
         ways.reserve(n_leaves_);

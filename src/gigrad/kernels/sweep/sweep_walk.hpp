@@ -27,6 +27,8 @@ private:
 
     explicit Sweep(SweepJob& job) : job_(job), n_(job.n_trees) {}
 
+    // One part begins at each root, with the whole path; every level takes all parts to a child, and those whose path
+    // crosses the test inside them to both.
     void all_levels() {
         job_.n_leaves = 0;
         for (size_t t = 0; t < n_; ++t) {
@@ -67,6 +69,7 @@ private:
         job_.n_unclear = unclear;
     }
 
+    // Takes all parts one node down, in batches.
     void level() {
         fill_up();
         n_extra_ = n_leaf_ = 0;
@@ -83,6 +86,7 @@ private:
     alignas(64) int32_t node_[FETCHED];
     alignas(64) int32_t key_[FETCHED];
 
+    // Loads the node of each part, and the key of its test.
     void fetch(size_t begin, size_t n) {
         const int32_t* const place = job_.parts.place + begin;
         const uint32_t* const nodes = job_.nodes;
@@ -97,6 +101,8 @@ private:
             for (size_t lane = 0; lane < LANES; ++lane) one(i + lane);
     }
 
+    // Moves each part to the child that its path enters first ("near"), unless the part begins after that crossing, then
+    // to the other ("far"); a part with both continues in the near one, and its rest is added to `extra`.
     void go_on(size_t begin, size_t n) {
         const SweepParts extra = job_.extra,
                          parts{job_.parts.place + begin, job_.parts.lo + begin, job_.parts.hi + begin};
@@ -146,6 +152,7 @@ private:
         }
     }
 
+    // Moves the parts that have reached a leaf to the result.
     void set_leaves_aside() {
         size_t kept = 0, found = job_.n_leaves;
         for (size_t i = 0; i < n_; i += LANES) {

@@ -169,6 +169,8 @@ private:
     SweepJob job_;
     const double *s_ = nullptr, *e_ = nullptr;  // the pair
 
+    // The codes of all tests for the pair, column by column; ranks and levels are those of its values among the thresholds
+    // and categories of each column.
     void set_codes(const uint16_t* s_rank, const uint16_t* e_rank, const uint16_t* s_level, const uint16_t* e_level) {
         const double *s = s_, *e = e_;
         crossed_.clear();
@@ -315,6 +317,7 @@ private:
         job_.n_unclear = corners.n_odd;
     }
 
+    // The exact times of all tests that the pair may cross.
     void find_times() {
         for (const Crossed& crossed : crossed_) {
             const double s = s_[crossed.column], e = e_[crossed.column];
