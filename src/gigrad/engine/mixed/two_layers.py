@@ -3,8 +3,8 @@
 What a layer of sums over both gives is linear between kinks. At a kink of an upper unit its slope changes by that
 unit's weights; at one of a lower unit by the product of both layers' weights, over the upper units that have a slope
 then. These products, one for each kink of a lower unit, are one multiplication of matrices for a whole path, and the
-same products serve the way back. Where many paths lead to a row, the two layers are multiplied once for the slopes that the
-upper units have at the row: then only units that have another slope are left to be multiplied, about half as many.
+same products serve the way back. Where many paths lead to a row, the two layers are multiplied once for the slopes
+that the upper units have at the row: only units that have another slope are left to be multiplied, about half as many.
 """
 
 from __future__ import annotations
