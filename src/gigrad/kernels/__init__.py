@@ -28,6 +28,7 @@ from .heads import PROGRAM_STAGES as PROGRAM_STAGES
 from .heads import HeadMoments as HeadMoments
 from .heads import Program as Program
 from .heads import head_moments as head_moments
+from .heads import line_moments as line_moments
 from .heads import linear_credits as linear_credits
 from .lines import IntervalKinks as IntervalKinks
 from .lines import LineNet as LineNet

@@ -99,6 +99,42 @@ def head_moments(
     return HeadMoments(*found)
 
 
+def line_moments(
+    program: Any,
+    legs: tuple[Ints, Ints, Ints, Ints],
+    time: Array,
+    lines: Array,
+    corner_time: Array,
+    shared: Ints,
+    constants: Array,
+    allowed: Array,
+    rules: list[tuple[Array, ...]],
+    limits: Array,
+    before: Array,
+    after: Array,
+    n_threads: int,
+) -> HeadMoments:
+    """Integrate a program that reads lines alone over the pieces of legs: the panels of the result, in order.
+
+    Parameters
+    ----------
+    legs : (legs + 1,), (legs,), (legs,), (legs,)
+        Leg i has the points offsets[i] .. offsets[i + 1] - 1 of the lines; its path, first corner, and the one behind
+        the last.
+    time, lines : (points,), (points, L)
+    allowed : (paths, k)
+
+    The other parameters are those of `head_moments`.
+    """
+    rules_: list[Any] = [tuple(_rows(v) for v in rule) for rule in rules]
+    offsets, path, begin, end = (_whole(v) for v in legs)
+    found = _native.line_moments(
+        program, offsets, _rows(time), _rows(lines), path, begin, end, _rows(corner_time), shared, _rows(constants),
+        _rows(allowed), rules_, _rows(limits), before, after, n_threads,
+    )  # fmt: skip
+    return HeadMoments(*found)
+
+
 def linear_credits(
     forest: Any,
     rows: tuple[Array, Array],

@@ -21,6 +21,7 @@ from .curve_kinks import curve_kinks
 from .games import CornerPlayers, CornerScores
 from .head import Head
 from .jumps import Corners
+from .line_heads import integrated_lines, line_head
 from .line_parts import LineParts
 from .lines import Legs, Lines
 from .panel_credit import PanelCredit, credit_alone, credit_by_head
@@ -168,19 +169,14 @@ def between_corners(
     inputs = Inputs(plan, block, corners, states, constants, legs, lines, parts, sides, allowed, careful)
     totals = Totals(inputs, tallest)
 
-    # Panels that are not accurate enough are refined and integrated again, up to a maximal number of panels.
-    panels = _first(inputs)
-    if plan.table is not None:
-        plan.table.expect(3 * (len(corners) + len(panels)))
-    most = limits.PANEL_GROWTH * (len(panels) + 64 * len(legs))
-    while len(panels):
-        again: list[Panels] = []
-        orders = np.unique(panels.order).tolist()
-        for order in orders:
-            narrow = plan.table is not None and plan.table.made
-            same = panels if len(orders) == 1 else panels[panels.order == order]
-            again += [integrate(inputs, totals, some, order, most) for some in _batches(inputs, same, order, narrow)]
-        panels = Panels.joined(again)
+    program = line_head(roles, plan.table, plan.settings)
+    if program is None:
+        integrate_panels(inputs, totals)
+    else:
+        floor = totals.floor(inputs, np.arange(len(block)), np.zeros((0, k)))
+        found = integrated_lines(program, parts, corners, sides, constants, floor, plan.settings)
+        totals.sums, totals.lost, totals.moved = found.sums, found.lost, found.moved
+        np.maximum.at(totals.tallest, legs.path, found.tallest)
 
     # Pull the score's derivatives with respect to lines back to the columns, leg by leg.
     credit = np.zeros((len(legs), roles.source.width, k))
@@ -190,6 +186,23 @@ def between_corners(
     for output, off in enumerate(lines.rounding):
         totals.error[:, output] += off
     return ContinuousCredit(legs, credit, sides, totals.error, totals.tallest)
+
+
+def integrate_panels(inputs: Inputs, totals: Totals) -> None:
+    """Integrate panel by panel: those that are not accurate enough are refined, up to a maximal number of panels."""
+    table, legs = inputs.plan.table, inputs.legs
+    panels = _first(inputs)
+    if table is not None:
+        table.expect(3 * (len(inputs.corners) + len(panels)))
+    most = limits.PANEL_GROWTH * (len(panels) + 64 * len(legs))
+    while len(panels):
+        again: list[Panels] = []
+        orders = np.unique(panels.order).tolist()
+        for order in orders:
+            narrow = table is not None and table.made
+            same = panels if len(orders) == 1 else panels[panels.order == order]
+            again += [integrate(inputs, totals, some, order, most) for some in _batches(inputs, same, order, narrow)]
+        panels = Panels.joined(again)
 
 
 def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: int) -> Panels:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,9 @@ from ...graph import Array, Node, TreeEnsemble
 from .. import limits
 from ..paths import Block, Bools, Chosen, Ints, Paths
 from ..roles import Roles
+
+if TYPE_CHECKING:
+    from .lines import Legs
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +57,21 @@ class Corners:
     def size(self) -> Ints:
         """How many columns cross at each corner."""
         return np.diff(self.offsets)
+
+    def on(self, legs: Legs) -> tuple[Ints, Ints]:
+        """The first corner on each leg, and the one after the last. One where two legs meet is on the second of them,
+        and on neither where a line or a curve may change."""
+        if len(legs) == len(self.first) - 1:  # every path is one leg
+            return self.first[:-1], self.first[1:]
+        begin = np.searchsorted(self.path * 4.0 + self.time, legs.path * 4.0 + legs.low)
+        end = np.append(begin[1:], len(self))
+        broken = np.nonzero(self.broken)[0]
+        where = np.full(len(self.first) - 1, -1)
+        where[self.path[broken]] = broken
+        at = where[legs.path]
+        end = np.where((at >= 0) & ~legs.late, np.minimum(end, at), end)
+        begin = np.where((at >= 0) & legs.late, np.maximum(begin, at + 1), begin)
+        return begin, np.maximum(begin, end)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@
 #include "bindings/arrays.hpp"
 #include "core/forest.hpp"
 #include "smooth/integral.hpp"
+#include "smooth/pieces.hpp"
 
 namespace gigrad {
 
@@ -91,6 +92,7 @@ void init_program(Program* self, size_t joints, size_t constants, const std::vec
     if (outputs < 1 || output + outputs > self->registers)
         refuse("the output of a program must be among its registers.");
     self->output = output, self->outputs = outputs;
+    self->finish();
 }
 
 void check_view(const PanelsView& v, const Program& program, size_t corners, size_t states, size_t points,
@@ -109,13 +111,15 @@ void check_view(const PanelsView& v, const Program& program, size_t corners, siz
             refuse("the program needs a table of its series.");
 }
 
-// Consecutive panels that are processed together: 0 = first, ..., the number of panels.
+// Consecutive panels that are processed together: 0 = first, ..., the number of panels. Without curves whole legs, so
+// that the rounding of one does not depend on others.
 std::vector<size_t> tasks(const PanelsView& v) {
     std::vector<size_t> edges = {0};
     size_t segments = 0;
     for (size_t p = 0; p < v.panels; ++p) {
         segments += static_cast<size_t>(v.end[p] - v.begin[p] + 1);
-        if (segments >= TASK || p + 1 == v.panels) edges.push_back(p + 1), segments = 0;
+        const bool last = p + 1 == v.panels, inside = !last && v.curves == 0 && v.left[p + 1] == v.left[p] + 1;
+        if (last || (segments >= TASK && !inside)) edges.push_back(p + 1), segments = 0;
     }
     return edges;
 }
@@ -127,53 +131,9 @@ Numpy<T> zeros(std::initializer_list<size_t> shape) {
     return make<T>(shape, [size](T* out) { std::fill(out, out + size, T{}); });
 }
 
-nb::tuple py_head_moments(const Program& program, const std::vector<Vector<double>>& times,
-                          const std::vector<Vector<int64_t>>& places, const Cube& coefficients, const Cube& steepness,
-                          const Matrix& doubt, const Matrix& line_rows, const Vector<double>& corner_time,
-                          const Vector<int64_t>& place, const Matrix& constants, const Matrix& allowed,
-                          const std::vector<RuleFields>& rules, const Vector<double>& limits, const Cube& table,
-                          const Cube& table_slopes, double middle, double scale, const Filled& before,
-                          const Filled& after, size_t n_threads) {
-    const size_t panels = coefficients.shape(0), curves = coefficients.shape(2), k = program.outputs,
-                 lines = line_rows.shape(1);
-    bool good = times.size() == 4 && places.size() == 5 && curves + lines == program.joints && rules.size() == SIZES;
-    for (const auto& t : times) good = good && t.size() == panels;
-    for (const auto& t : places) good = good && t.size() == panels;
-    good = good && steepness.shape(0) == panels && steepness.shape(1) == coefficients.shape(1) &&
-           steepness.shape(2) == curves;
-    good = good && doubt.shape(0) == panels && doubt.shape(1) == curves && constants.shape(1) == program.constants;
-    good = good && allowed.shape(0) == panels && allowed.shape(1) == k && limits.size() == SIZES - 1 &&
-           place.size() == corner_time.size();
-    for (const Filled* side : {&before, &after})
-        good = good && side->shape(0) == corner_time.size() && side->shape(1) == k;
-    good = good && table.shape(0) == table_slopes.shape(0) && table.shape(1) == table_slopes.shape(1) &&
-           table.shape(2) == table_slopes.shape(2);
-    if (!good) refuse("the arrays of some panels must go together.");
-    const SeriesTable series{table.data(), table_slopes.data(), table.shape(0), table.shape(1), table.shape(2), middle,
-                             scale};
-    const PanelsView view{panels,
-                          coefficients.shape(1),
-                          curves,
-                          lines,
-                          k,
-                          times[0].data(),
-                          times[1].data(),
-                          places[0].data(),
-                          places[1].data(),
-                          places[2].data(),
-                          places[3].data(),
-                          coefficients.data(),
-                          steepness.data(),
-                          doubt.data(),
-                          line_rows.data(),
-                          places[4].data(),
-                          times[2].data(),
-                          times[3].data(),
-                          corner_time.data(),
-                          constants.data(),
-                          allowed.data()};
-    check_view(view, program, corner_time.size(), constants.shape(0), line_rows.shape(0), series);
-    std::array<SegmentRule, SIZES> segment_rules;
+std::array<SegmentRule, SIZES> made(const std::vector<RuleFields>& rules) {
+    if (rules.size() != SIZES) refuse("segments need a rule of each size.");
+    std::array<SegmentRule, SIZES> out;
     for (size_t i = 0; i < SIZES; ++i) {
         const auto& [nodes, finer_nodes, finer_weights, refine, up_to, ends] = rules[i];
         const size_t size = nodes.size(), finer = finer_nodes.size();
@@ -181,15 +141,29 @@ nb::tuple py_head_moments(const Program& program, const std::vector<Vector<doubl
             refine.shape(1) != size || up_to.shape(0) != size || up_to.shape(1) != finer || ends.shape(0) != 4 ||
             ends.shape(1) != size)
             refuse("rule " + std::to_string(i) + " of a segment has arrays that do not go together.");
-        segment_rules[i] = {size,          finer,        nodes.data(), finer_nodes.data(), finer_weights.data(),
-                            refine.data(), up_to.data(), ends.data()};
+        out[i] = {size,          finer,        nodes.data(), finer_nodes.data(), finer_weights.data(),
+                  refine.data(), up_to.data(), ends.data()};
     }
+    return out;
+}
+
+// A program integrated over panels; writes the score beside corners.
+nb::tuple integrated(const Program& program, const SeriesTable& series, const PanelsView& view,
+                     const std::vector<RuleFields>& rules, const Vector<double>& limits, const Vector<int64_t>& place,
+                     const Filled& before, const Filled& after, size_t n_threads) {
+    const std::array<SegmentRule, SIZES> segment_rules = made(rules);
+    const size_t panels = view.panels, curves = view.curves, lines = view.lines, k = program.outputs,
+                 corners = place.size();
+    bool good = limits.size() == SIZES - 1;
+    for (const Filled* side : {&before, &after}) good = good && side->shape(0) == corners && side->shape(1) == k;
+    if (!good) refuse("the arrays of some panels must go together.");
     const std::array<double, SIZES - 1> lengths = {limits(0), limits(1), limits(2)};
     const size_t degrees = view.order + 2;
+    const size_t inner = curves == 0 && program.joints == 1 ? 1 : panels;  // a single line has no errors of its own
     auto curve_moments = zeros<double>({panels, degrees, curves, k}), line_moments = zeros<double>({panels, lines, k});
-    auto lost = zeros<double>({panels, k}), wander = zeros<double>({SIZES, panels, k}),
+    auto lost = zeros<double>({panels, k}), wander = zeros<double>({SIZES, inner, k}),
          sway = zeros<double>({panels, curves, k});
-    auto off = zeros<double>({2 * SIZES, panels, program.joints, k}), tallest = zeros<double>({panels, k});
+    auto off = zeros<double>({2 * SIZES, inner, program.joints, k}), tallest = zeros<double>({panels, k});
     auto unsure = zeros<uint8_t>({panels});
     const HeadMoments out{curve_moments.data(), line_moments.data(), lost.data(),   wander.data(), sway.data(),
                           off.data(),           tallest.data(),      unsure.data(), before.data(), after.data()};
@@ -217,12 +191,98 @@ nb::tuple py_head_moments(const Program& program, const std::vector<Vector<doubl
                           given(all.joints, {all.corner.size(), program.joints}));
 }
 
+nb::tuple py_head_moments(const Program& program, const std::vector<Vector<double>>& times,
+                          const std::vector<Vector<int64_t>>& places, const Cube& coefficients, const Cube& steepness,
+                          const Matrix& doubt, const Matrix& line_rows, const Vector<double>& corner_time,
+                          const Vector<int64_t>& place, const Matrix& constants, const Matrix& allowed,
+                          const std::vector<RuleFields>& rules, const Vector<double>& limits, const Cube& table,
+                          const Cube& table_slopes, double middle, double scale, const Filled& before,
+                          const Filled& after, size_t n_threads) {
+    const size_t panels = coefficients.shape(0), curves = coefficients.shape(2), k = program.outputs,
+                 lines = line_rows.shape(1);
+    bool good = times.size() == 4 && places.size() == 5 && curves + lines == program.joints;
+    for (const auto& t : times) good = good && t.size() == panels;
+    for (const auto& t : places) good = good && t.size() == panels;
+    good = good && steepness.shape(0) == panels && steepness.shape(1) == coefficients.shape(1) &&
+           steepness.shape(2) == curves;
+    good = good && doubt.shape(0) == panels && doubt.shape(1) == curves && constants.shape(1) == program.constants;
+    good = good && allowed.shape(0) == panels && allowed.shape(1) == k && place.size() == corner_time.size();
+    good = good && table.shape(0) == table_slopes.shape(0) && table.shape(1) == table_slopes.shape(1) &&
+           table.shape(2) == table_slopes.shape(2);
+    if (!good) refuse("the arrays of some panels must go together.");
+    const SeriesTable series{table.data(), table_slopes.data(), table.shape(0), table.shape(1), table.shape(2), middle,
+                             scale};
+    const PanelsView view{panels,
+                          coefficients.shape(1),
+                          curves,
+                          lines,
+                          k,
+                          times[0].data(),
+                          times[1].data(),
+                          places[0].data(),
+                          places[1].data(),
+                          places[2].data(),
+                          places[3].data(),
+                          coefficients.data(),
+                          steepness.data(),
+                          doubt.data(),
+                          line_rows.data(),
+                          places[4].data(),
+                          times[2].data(),
+                          times[3].data(),
+                          corner_time.data(),
+                          constants.data(),
+                          allowed.data()};
+    check_view(view, program, corner_time.size(), constants.shape(0), line_rows.shape(0), series);
+    return integrated(program, series, view, rules, limits, place, before, after, n_threads);
+}
+
+// A head that reads lines alone, on the pieces of legs: each is a panel without curves.
+nb::tuple py_line_moments(const Program& program, const Vector<int64_t>& offsets, const Vector<double>& time,
+                          const Matrix& line_rows, const Vector<int64_t>& path, const Vector<int64_t>& begin,
+                          const Vector<int64_t>& end, const Vector<double>& corner_time, const Vector<int64_t>& place,
+                          const Matrix& constants, const Matrix& allowed, const std::vector<RuleFields>& rules,
+                          const Vector<double>& limits, const Filled& before, const Filled& after, size_t n_threads) {
+    const size_t legs = path.size(), k = program.outputs;
+    const LegPieces pieces{legs, offsets.data(), time.data(), begin.data(), end.data(), corner_time.data()};
+    bool good = offsets.size() == legs + 1 && begin.size() == legs && end.size() == legs &&
+                pieces.sound(time.size(), corner_time.size()) && line_rows.shape(0) == time.size() &&
+                line_rows.shape(1) == program.joints && constants.shape(1) == program.constants &&
+                allowed.shape(1) == k && place.size() == corner_time.size();
+    for (size_t i = 0; good && i < legs; ++i) good = path(i) >= 0 && path(i) < static_cast<int64_t>(allowed.shape(0));
+    if (!good) refuse("legs need two or more times each, corners that exist, and arrays that go together.");
+    const size_t panels = pieces.pieces();
+    std::vector<double> low, high, length, most;
+    std::vector<int64_t> first, last, state, left;
+    const std::vector<int64_t> row(panels, 0);
+    for (auto* list : {&low, &high, &length}) list->reserve(panels);
+    for (auto* list : {&first, &last, &state, &left}) list->reserve(panels);
+    most.reserve(panels * k);
+    pieces.each_piece([&](size_t leg, size_t point, int64_t from, int64_t to) {
+        low.push_back(time(point)), high.push_back(time(point + 1)), length.push_back(time(point + 1) - time(point));
+        first.push_back(from), last.push_back(to), state.push_back(from + path(leg));
+        left.push_back(static_cast<int64_t>(point));
+        const double* limit = allowed.data() + static_cast<size_t>(path(leg)) * k;
+        most.insert(most.end(), limit, limit + k);
+    });
+    PanelsView view;
+    view.panels = panels, view.order = 1, view.lines = program.joints, view.outputs = k;
+    view.low = low.data(), view.high = high.data(), view.piece_low = low.data(), view.piece_length = length.data();
+    view.begin = first.data(), view.end = last.data(), view.state = state.data(), view.row = row.data();
+    view.left = left.data(), view.line_rows = line_rows.data(), view.corner_time = corner_time.data();
+    view.constants = constants.data(), view.allowed = most.data();
+    const SeriesTable none;
+    check_view(view, program, corner_time.size(), constants.shape(0), line_rows.shape(0), none);
+    return integrated(program, none, view, rules, limits, place, before, after, n_threads);
+}
+
 }  // namespace
 
 void bind_head(nb::module_& m) {
     nb::class_<Program>(m, "Program").def("__init__", &init_program);
     m.def("program_functions", [] { return function_names(); });
     m.def("head_moments", &py_head_moments);
+    m.def("line_moments", &py_line_moments);
 }
 
 }  // namespace gigrad
