@@ -239,6 +239,14 @@ def add_rows(table: Array, row: NDArray[np.int64], values: Array) -> None:
     _native.add_rows(table, row, _rows(values))
 
 
+def add_grouped(table: Array, first: NDArray[np.int64], column: NDArray[np.int64], values: Array) -> None:
+    """`table[g, column[i]] += values[i]` for the entries i = first[g] .. first[g + 1] - 1 of every row g, in place.
+
+    Of k outputs (n, k), column j has the numbers k j .. k j + k - 1 of a row.
+    """
+    _native.add_grouped(table, first, column, _rows(values))
+
+
 def passed_rows(rows: Array, left: NDArray[np.int64], level: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where a column passes `level` from row left[i] to the next: every such i and column, in order."""
     return _native.passed_rows(_rows(rows), left, level)

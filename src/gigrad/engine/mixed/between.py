@@ -161,8 +161,9 @@ def between_corners(
             legs, nothing, CornerScores.of_steps(roles, corners, states), np.zeros((len(block), k)), tallest
         )
 
+    ends = [states[n] for n in roles.step_ends]
     none = np.zeros((len(corners) + len(block), 0))
-    constants = np.concatenate([none, *(states[n] for n in roles.step_ends)], axis=1)
+    constants = ends[0] if len(ends) == 1 else np.concatenate([none, *ends], axis=1)
     lines = lines_of(roles, block, legs, plan.settings, careful) if trace is None else trace(legs)
     sides = CornerScores.empty(roles, corners, players)
     parts = LineParts(lines)

@@ -102,7 +102,7 @@ private:
     std::vector<double> finest_, slope_, side_, sum_, lift_, units_, merged_;  // `side_` has the signs of units
     std::vector<uint8_t> flags_;
     std::vector<size_t> stops_;  // the bends before each piece
-    bool at_zero_ = false;  // whether a unit was exactly zero
+    bool at_zero_ = false;       // whether a unit was exactly zero
     std::vector<Kink> kinks_;
 
     // ------------------------------------------------------------ units

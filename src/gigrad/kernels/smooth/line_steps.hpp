@@ -91,8 +91,9 @@ inline bool on_one_side(double a, double b, double side) {
 }
 
 // to = from + time slope; then the slope turns by a multiple of a row.
-GIGRAD_WIDE inline void step_row(const double* __restrict from, double time, double factor, const double* __restrict row,
-                                 size_t n, double* __restrict slope, double* __restrict to) {
+GIGRAD_WIDE inline void step_row(const double* __restrict from, double time, double factor,
+                                 const double* __restrict row, size_t n, double* __restrict slope,
+                                 double* __restrict to) {
     for (size_t j = 0; j < n; ++j) {
         to[j] = from[j] + time * slope[j];
         slope[j] += factor * row[j];
