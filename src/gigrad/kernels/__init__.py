@@ -26,9 +26,11 @@ from .arrays import threads as threads
 from .heads import PROGRAM_FUNCTIONS as PROGRAM_FUNCTIONS
 from .heads import PROGRAM_STAGES as PROGRAM_STAGES
 from .heads import HeadMoments as HeadMoments
+from .heads import LegCorners as LegCorners
 from .heads import Program as Program
+from .heads import head_along_lines as head_along_lines
+from .heads import head_along_net as head_along_net
 from .heads import head_moments as head_moments
-from .heads import line_moments as line_moments
 from .heads import linear_credits as linear_credits
 from .lines import IntervalKinks as IntervalKinks
 from .lines import LineNet as LineNet

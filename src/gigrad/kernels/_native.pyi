@@ -193,32 +193,71 @@ def head_moments(
     arg19: int,
     /,
 ) -> tuple[Any, ...]: ...
-def line_moments(
+def head_along_lines(
     arg0: Program,
     arg1: NDArray[numpy.int64],
     arg2: NDArray[numpy.float64],
     arg3: NDArray[numpy.float64],
-    arg4: NDArray[numpy.int64],
-    arg5: NDArray[numpy.int64],
-    arg6: NDArray[numpy.int64],
-    arg7: NDArray[numpy.float64],
-    arg8: NDArray[numpy.int64],
-    arg9: NDArray[numpy.float64],
-    arg10: NDArray[numpy.float64],
-    arg11: Sequence[
-        tuple[
-            NDArray[numpy.float64],
-            NDArray[numpy.float64],
-            NDArray[numpy.float64],
-            NDArray[numpy.float64],
-            NDArray[numpy.float64],
-            NDArray[numpy.float64],
-        ]
+    arg4: tuple[
+        NDArray[numpy.int64],
+        NDArray[numpy.int64],
+        NDArray[numpy.int64],
+        NDArray[numpy.float64],
+        NDArray[numpy.int64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        float,
+        Sequence[
+            tuple[
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+            ]
+        ],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
     ],
-    arg12: NDArray[numpy.float64],
-    arg13: NDArray[numpy.float64],
-    arg14: NDArray[numpy.float64],
-    arg15: int,
+    arg5: int,
+    /,
+) -> tuple[Any, ...]: ...
+def head_along_net(
+    arg0: Program,
+    arg1: LineNet,
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.float64],
+    arg5: tuple[
+        NDArray[numpy.int64],
+        NDArray[numpy.int64],
+        NDArray[numpy.int64],
+        NDArray[numpy.float64],
+        NDArray[numpy.int64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        float,
+        Sequence[
+            tuple[
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+            ]
+        ],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+    ],
+    arg6: int,
     /,
 ) -> tuple[Any, ...]: ...
 

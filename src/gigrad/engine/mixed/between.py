@@ -21,7 +21,7 @@ from .curve_kinks import curve_kinks
 from .games import CornerPlayers, CornerScores
 from .head import Head
 from .jumps import Corners
-from .line_heads import integrated_lines, line_head
+from .line_heads import credit_along_lines, line_head
 from .line_parts import LineParts
 from .lines import Legs, Lines
 from .panel_credit import PanelCredit, credit_alone, credit_by_head
@@ -134,9 +134,12 @@ class Totals:
         """
         if tall.any():
             np.maximum.at(self.tallest, path, tall)
-        return np.maximum(
-            inputs.allowed[path], np.maximum(limits.PANEL_ROUNDING * self.tallest[path], np.finfo(np.float64).tiny)
-        )
+        return least_error(inputs.allowed[path], self.tallest[path])
+
+
+def least_error(allowed: Array, tall: Array) -> Array:
+    """The error allowed, but at least the rounding of the score, whose sizes are `tall`."""
+    return np.maximum(allowed, np.maximum(limits.PANEL_ROUNDING * tall, np.finfo(np.float64).tiny))
 
 
 def between_corners(
@@ -164,20 +167,20 @@ def between_corners(
     ends = [states[n] for n in roles.step_ends]
     none = np.zeros((len(corners) + len(block), 0))
     constants = ends[0] if len(ends) == 1 else np.concatenate([none, *ends], axis=1)
-    lines = lines_of(roles, block, legs, plan.settings, careful) if trace is None else trace(legs)
+    program = line_head(roles, plan.table, plan.settings)
+    lines = trace(legs) if trace else lines_of(roles, block, legs, plan.settings, careful, program is not None)
     sides = CornerScores.empty(roles, corners, players)
+    if program is not None:
+        floor = least_error(allowed, tallest)
+        whole = credit_along_lines(program, lines, corners, sides, constants, floor, plan.settings)
+        error, highest = np.zeros_like(tallest), tallest.copy()
+        kernels.add_rows(error, legs.path, whole.error)
+        np.maximum.at(highest, legs.path, whole.tallest)
+        return ContinuousCredit(legs, whole.credit, sides, error, highest)
     parts = LineParts(lines)
     inputs = Inputs(plan, block, corners, states, constants, legs, lines, parts, sides, allowed, careful)
     totals = Totals(inputs, tallest)
-
-    program = line_head(roles, plan.table, plan.settings)
-    if program is None:
-        integrate_panels(inputs, totals)
-    else:
-        floor = totals.floor(inputs, np.arange(len(block)), np.zeros((0, k)))
-        found = integrated_lines(program, parts, corners, sides, constants, floor, plan.settings)
-        totals.sums, totals.lost, totals.moved = found.sums, found.lost, found.moved
-        np.maximum.at(totals.tallest, legs.path, found.tallest)
+    integrate_panels(inputs, totals)
 
     # Pull the score's derivatives with respect to lines back to the columns, leg by leg.
     credit = np.zeros((len(legs), roles.source.width, k))

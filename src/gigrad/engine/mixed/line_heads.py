@@ -1,43 +1,37 @@
-"""Heads that read lines alone: integrated from kink to kink at once, since exact lines leave nothing to refine."""
+"""Heads that read lines alone: integrated from kink to kink at once, since exact lines leave nothing to refine.
+
+The native core follows a leg, integrates the head on it and pulls the derivatives back before it goes to the next one.
+Mean of a boosted forest (500 x depth 6) and a ReLU net (100-100) under an ECDF, 100 references: TODO
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from ... import kernels
 from ...graph import Array, Node
-from ...kernels.stopping import check_stopped
 from .. import limits
 from ..roles import Roles
 from ..settings import Settings
 from .games import CornerScores
 from .jumps import Corners
 from .line_parts import LineParts
-from .losses import ErrorTerms
-from .native import line_moments
+from .lines import Lines
+from .native import segment_lengths, segment_rules
 from .program import HeadProgram, whole_program
+from .slopes import opposed
 from .table import Table
+from .traced import TracedLines
 
 
 @dataclass(frozen=True, eq=False)
 class LineHeadCredit:
-    """The integrals of the score's derivatives by lines, for outputs k.
+    """The credit between corners: (legs, p, k), its error and the largest |score|, (legs, k) each."""
 
-    Attributes
-    ----------
-    sums : dict of (k, pieces, width)
-        The derivative with respect to each line, integrated over every piece of the lines' finest grid.
-    lost, moved, tallest : (legs, k)
-        A bound on the error of one column's credit, the way of the score between corners, and the largest |score|.
-    """
-
-    sums: dict[Node, Array]
-    lost: Array
-    moved: Array
+    credit: Array
+    error: Array
     tallest: Array
 
 
@@ -48,43 +42,53 @@ def line_head(roles: Roles, table: Table | None, settings: Settings) -> HeadProg
     return whole_program(roles)
 
 
-def integrated_lines(
+def credit_along_lines(
     program: HeadProgram,
-    line_parts: LineParts,
+    lines: Lines,
     corners: Corners,
     sides: CornerScores,
     constants: Array,
     allowed: Array,
     settings: Settings,
 ) -> LineHeadCredit:
-    """The integrals over all legs; `allowed` (paths, k) is the error of each path. The score beside corners is written
-    to `sides`."""
-    lines = line_parts.lines
-    roles, grid, k = lines.roles, lines.grid, lines.roles.output.width
-    sums = {n: np.empty((k, len(grid.left), n.width)) for n in roles.line_ends}
-    lost, moved, tallest = np.zeros((3, len(lines.legs), k))
-    for legs in _batches(roles, grid.offsets):
-        check_stopped()
-        found = line_moments(program, lines, legs, corners, sides, constants, allowed, roles, settings)
-        pieces = slice(grid.offsets[legs.start] - legs.start, grid.offsets[legs.stop] - legs.stop)
-        piece = np.arange(pieces.start, pieces.stop)
-        leg, terms, first = grid.leg[grid.left[pieces]], ErrorTerms(len(piece), k), 0
-        for node, table in found.moments.lines.items():
-            sums[node][:, pieces] = table.transpose(2, 0, 1)
-            largest, speed = line_parts.along(node, piece, leg)
-            terms.add_line(table, largest, speed)
-            terms.off += np.einsum("pwk,pw->pk", found.moments.off[0, :, first : first + node.width], largest)
-            first += node.width
-        kernels.add_rows(lost, leg, limits.CAUTION * terms.of(found.moments))
-        kernels.add_rows(moved, leg, terms.moved)
-        begin = grid.offsets[legs] - np.arange(legs.start, legs.stop) - pieces.start
-        tallest[legs] = np.maximum.reduceat(found.tallest, begin)
-    return LineHeadCredit(sums, lost, moved, tallest)
+    """The credit on all legs; `allowed` (paths, k) is the error of each path. The score beside corners is written to
+    `sides`."""
+    roles, legs, threads = lines.roles, lines.legs, kernels.threads(settings.n_threads)
+    k = roles.output.width
+    joints = np.zeros((len(next(iter(sides.joints.values()))), sum(n.width for n in roles.joints)))
+    parts = LineParts(lines)
+    speeds = [_or_unknown(parts.by_leg(n), len(legs), n) for n in roles.joints]
+    met = kernels.LegCorners(
+        legs.path, *corners.on(legs), corners.time, sides.place, constants, allowed, np.concatenate(speeds, axis=1),
+        limits.SLOWEST_JOINT, segment_rules(3), np.array(segment_lengths(roles, settings)), sides.before, sides.after,
+        joints,
+    )  # fmt: skip
+    credit = np.zeros((len(legs), roles.source.width, k))
+    if isinstance(lines, TracedLines):
+        found = kernels.head_along_net(
+            program.native, lines.program.native, legs.low, legs.high, lines.rows, met, threads
+        )
+        for output in range(k):
+            credit[:, :, output] = lines.pull_straight(found.sums[output])
+    else:
+        grid = lines.grid
+        found = kernels.head_along_lines(program.native, grid.offsets, grid.time, lines.head_ends, met, threads)
+        for output in range(k):
+            credit[:, :, output] = lines.pull_back(_by_node(roles, found.sums[output]))
+    for node, table in _by_node(roles, joints).items():
+        sides.joints[node][:] = table
+    error = limits.CAUTION * found.lost
+    if isinstance(lines, TracedLines) or not lines.straight:
+        # With kinks the parts of the lines' speeds are unknown. The credits of columns show by how much they cancel.
+        error *= limits.KINKED_CAUTION * opposed(np.abs(credit).max(axis=1, initial=0.0), found.moved)
+    return LineHeadCredit(credit, error, found.tallest)
 
 
-def _batches(roles: Roles, offsets: Array) -> Iterator[slice]:
-    """Batches of consecutive legs whose integrals fit in memory."""
-    each = 2 * len(limits.SEGMENT_NODES) * sum(n.width for n in roles.joints) * roles.output.width
-    batch = each * (offsets[:-1] - offsets[0]) // limits.BATCH_NUMBERS
-    edges = np.concatenate([[0], np.nonzero(np.diff(batch))[0] + 1, [len(batch)]])
-    return (slice(a, b) for a, b in pairwise(edges.tolist()) if b > a)
+def _or_unknown(largest: Array | None, legs: int, node: Node) -> Array:
+    return np.full((legs, node.width), -1.0) if largest is None else largest
+
+
+def _by_node(roles: Roles, columns: Array) -> dict[Node, Array]:
+    """The columns of all lines that the head reads, by node."""
+    edges = np.cumsum([0, *(n.width for n in roles.joints)]).tolist()
+    return {n: columns[:, a:b] for n, a, b in zip(roles.joints, edges[:-1], edges[1:], strict=True)}

@@ -15,7 +15,6 @@ from ..settings import Settings
 from .games import CornerScores
 from .head import Head
 from .jumps import Corners
-from .lines import Lines
 from .moments import Moments, PanelIntegrals
 from .program import HeadProgram
 
@@ -45,34 +44,17 @@ def native_moments(
         segment_rules(patch.rule.size + 2), np.array(segment_lengths(roles, settings)), table, sides.before, sides.after,
         kernels.threads(settings.n_threads),
     )  # fmt: skip
+    place, first = sides.place[found.corner], 0
     doubts = patch.split(patch.doubt[found.panel], {})
-    for node, doubt in doubts.items():
-        sides.doubts[node][sides.place[found.corner]] = doubt
-    return PanelIntegrals(_moments(roles, found, sides), found.tallest, patch.unsure | found.unsure.astype(np.bool_))
-
-
-def line_moments(
-    program: HeadProgram,
-    lines: Lines,
-    legs: slice,
-    corners: Corners,
-    sides: CornerScores,
-    constants: Array,
-    allowed: Array,
-    roles: Roles,
-    settings: Settings,
-) -> PanelIntegrals:
-    """All moments of a head that reads lines alone, on the pieces of some legs; writes the score beside corners.
-
-    The error that each path may have is `allowed`, (paths, k). Lines are exact, so that no piece is unsure.
-    """
-    grid, (begin, end) = lines.grid, corners.on(lines.legs)
-    found = kernels.line_moments(
-        program.native, (grid.offsets[legs.start : legs.stop + 1], lines.legs.path[legs], begin[legs], end[legs]),
-        grid.time, lines.head_ends, corners.time, sides.place, constants, allowed, segment_rules(3),
-        np.array(segment_lengths(roles, settings)), sides.before, sides.after, kernels.threads(settings.n_threads),
-    )  # fmt: skip
-    return PanelIntegrals(_moments(roles, found, sides), found.tallest, found.unsure.astype(np.bool_))
+    for node in roles.joints:
+        sides.joints[node][place] = found.joints[:, first : first + node.width]
+        first += node.width
+        if node in doubts:
+            sides.doubts[node][place] = doubts[node]
+    edges = np.cumsum([0, *(n.width for n in head_lines)])
+    by_line = {n: found.lines[:, a:b] for n, a, b in zip(head_lines, edges[:-1], edges[1:], strict=True)}
+    moments = Moments(found.curves, by_line, found.lost, found.wander, found.sway, found.off)
+    return PanelIntegrals(moments, found.tallest, patch.unsure | found.unsure.astype(np.bool_))
 
 
 def segment_lengths(roles: Roles, settings: Settings) -> tuple[float, float, float]:
@@ -80,17 +62,6 @@ def segment_lengths(roles: Roles, settings: Settings) -> tuple[float, float, flo
     # Between its kinks a head that is piecewise linear has one slope, which a single node gives.
     steady = np.inf if roles.steady_head else 5.0 * settings.tol**0.5
     return steady, max(steady, 0.6 * settings.tol**0.25), max(steady, 2.0 * settings.tol**0.125)
-
-
-def _moments(roles: Roles, found: kernels.HeadMoments, sides: CornerScores) -> Moments:
-    """The moments by node; keeps the joints at corners of several players."""
-    place, first = sides.place[found.corner], 0
-    for node in roles.joints:
-        sides.joints[node][place] = found.joints[:, first : first + node.width]
-        first += node.width
-    edges = np.cumsum([0, *(n.width for n in roles.head_lines)])
-    by_line = {n: found.lines[:, a:b] for n, a, b in zip(roles.head_lines, edges[:-1], edges[1:], strict=True)}
-    return Moments(found.curves, by_line, found.lost, found.wander, found.sway, found.off)
 
 
 @cache

@@ -5,8 +5,8 @@
 
 #include "bindings/arrays.hpp"
 #include "core/forest.hpp"
-#include "smooth/integral.hpp"
-#include "smooth/pieces.hpp"
+#include "smooth/leg_head.hpp"
+#include "smooth/line_net.hpp"
 
 namespace gigrad {
 
@@ -111,15 +111,13 @@ void check_view(const PanelsView& v, const Program& program, size_t corners, siz
             refuse("the program needs a table of its series.");
 }
 
-// Consecutive panels that are processed together: 0 = first, ..., the number of panels. Without curves whole legs, so
-// that the rounding of one does not depend on others.
+// Consecutive panels that are processed together: 0 = first, ..., the number of panels.
 std::vector<size_t> tasks(const PanelsView& v) {
     std::vector<size_t> edges = {0};
     size_t segments = 0;
     for (size_t p = 0; p < v.panels; ++p) {
         segments += static_cast<size_t>(v.end[p] - v.begin[p] + 1);
-        const bool last = p + 1 == v.panels, inside = !last && v.curves == 0 && v.left[p + 1] == v.left[p] + 1;
-        if (last || (segments >= TASK && !inside)) edges.push_back(p + 1), segments = 0;
+        if (segments >= TASK || p + 1 == v.panels) edges.push_back(p + 1), segments = 0;
     }
     return edges;
 }
@@ -147,50 +145,6 @@ std::array<SegmentRule, SIZES> made(const std::vector<RuleFields>& rules) {
     return out;
 }
 
-// A program integrated over panels; writes the score beside corners.
-nb::tuple integrated(const Program& program, const SeriesTable& series, const PanelsView& view,
-                     const std::vector<RuleFields>& rules, const Vector<double>& limits, const Vector<int64_t>& place,
-                     const Filled& before, const Filled& after, size_t n_threads) {
-    const std::array<SegmentRule, SIZES> segment_rules = made(rules);
-    const size_t panels = view.panels, curves = view.curves, lines = view.lines, k = program.outputs,
-                 corners = place.size();
-    bool good = limits.size() == SIZES - 1;
-    for (const Filled* side : {&before, &after}) good = good && side->shape(0) == corners && side->shape(1) == k;
-    if (!good) refuse("the arrays of some panels must go together.");
-    const std::array<double, SIZES - 1> lengths = {limits(0), limits(1), limits(2)};
-    const size_t degrees = view.order + 2;
-    const size_t inner = curves == 0 && program.joints == 1 ? 1 : panels;  // a single line has no errors of its own
-    auto curve_moments = zeros<double>({panels, degrees, curves, k}), line_moments = zeros<double>({panels, lines, k});
-    auto lost = zeros<double>({panels, k}), wander = zeros<double>({SIZES, inner, k}),
-         sway = zeros<double>({panels, curves, k});
-    auto off = zeros<double>({2 * SIZES, inner, program.joints, k}), tallest = zeros<double>({panels, k});
-    auto unsure = zeros<uint8_t>({panels});
-    const HeadMoments out{curve_moments.data(), line_moments.data(), lost.data(),   wander.data(), sway.data(),
-                          off.data(),           tallest.data(),      unsure.data(), before.data(), after.data()};
-    const std::vector<size_t> edges = tasks(view);
-    std::vector<SharedJoints> shared(edges.size() - 1);
-    {
-        nb::gil_scoped_release released;
-        parallel(shared.size(), n_threads, [&](auto next) {
-            HeadIntegral integral(program, series, view, segment_rules, lengths, place.data(), out);
-            for (size_t task; next(task);) integral.run(edges[task], edges[task + 1], shared[task]);
-        });
-    }
-    SharedJoints all;
-    for (const SharedJoints& part : shared) {
-        all.corner.insert(all.corner.end(), part.corner.begin(), part.corner.end());
-        all.panel.insert(all.panel.end(), part.panel.begin(), part.panel.end());
-        all.joints.insert(all.joints.end(), part.joints.begin(), part.joints.end());
-    }
-    const auto given = [](const auto& from, std::initializer_list<size_t> shape) {
-        using T = typename std::decay_t<decltype(from)>::value_type;
-        return make<T>(shape, [&](T* to) { std::copy(from.begin(), from.end(), to); });
-    };
-    return nb::make_tuple(curve_moments, line_moments, lost, wander, sway, off, tallest, unsure,
-                          given(all.corner, {all.corner.size()}), given(all.panel, {all.panel.size()}),
-                          given(all.joints, {all.corner.size(), program.joints}));
-}
-
 nb::tuple py_head_moments(const Program& program, const std::vector<Vector<double>>& times,
                           const std::vector<Vector<int64_t>>& places, const Cube& coefficients, const Cube& steepness,
                           const Matrix& doubt, const Matrix& line_rows, const Vector<double>& corner_time,
@@ -206,7 +160,10 @@ nb::tuple py_head_moments(const Program& program, const std::vector<Vector<doubl
     good = good && steepness.shape(0) == panels && steepness.shape(1) == coefficients.shape(1) &&
            steepness.shape(2) == curves;
     good = good && doubt.shape(0) == panels && doubt.shape(1) == curves && constants.shape(1) == program.constants;
-    good = good && allowed.shape(0) == panels && allowed.shape(1) == k && place.size() == corner_time.size();
+    good = good && allowed.shape(0) == panels && allowed.shape(1) == k && limits.size() == SIZES - 1 &&
+           place.size() == corner_time.size();
+    for (const Filled* side : {&before, &after})
+        good = good && side->shape(0) == corner_time.size() && side->shape(1) == k;
     good = good && table.shape(0) == table_slopes.shape(0) && table.shape(1) == table_slopes.shape(1) &&
            table.shape(2) == table_slopes.shape(2);
     if (!good) refuse("the arrays of some panels must go together.");
@@ -234,46 +191,133 @@ nb::tuple py_head_moments(const Program& program, const std::vector<Vector<doubl
                           constants.data(),
                           allowed.data()};
     check_view(view, program, corner_time.size(), constants.shape(0), line_rows.shape(0), series);
-    return integrated(program, series, view, rules, limits, place, before, after, n_threads);
+    const std::array<SegmentRule, SIZES> segment_rules = made(rules);
+    const std::array<double, SIZES - 1> lengths = {limits(0), limits(1), limits(2)};
+    const size_t degrees = view.order + 2;
+    auto curve_moments = zeros<double>({panels, degrees, curves, k}), line_moments = zeros<double>({panels, lines, k});
+    auto lost = zeros<double>({panels, k}), wander = zeros<double>({SIZES, panels, k}),
+         sway = zeros<double>({panels, curves, k});
+    auto off = zeros<double>({2 * SIZES, panels, program.joints, k}), tallest = zeros<double>({panels, k});
+    auto unsure = zeros<uint8_t>({panels});
+    const HeadMoments out{curve_moments.data(), line_moments.data(), lost.data(),   wander.data(), sway.data(),
+                          off.data(),           tallest.data(),      unsure.data(), before.data(), after.data()};
+    const std::vector<size_t> edges = tasks(view);
+    std::vector<SharedJoints> shared(edges.size() - 1);
+    {
+        nb::gil_scoped_release released;
+        parallel(shared.size(), n_threads, [&](auto next) {
+            HeadIntegral integral(program, series, view, segment_rules, lengths, place.data(), out);
+            for (size_t task; next(task);) integral.run(edges[task], edges[task + 1], shared[task]);
+        });
+    }
+    SharedJoints all;
+    for (const SharedJoints& part : shared) {
+        all.corner.insert(all.corner.end(), part.corner.begin(), part.corner.end());
+        all.panel.insert(all.panel.end(), part.panel.begin(), part.panel.end());
+        all.joints.insert(all.joints.end(), part.joints.begin(), part.joints.end());
+    }
+    const auto given = [](const auto& from, std::initializer_list<size_t> shape) {
+        using T = typename std::decay_t<decltype(from)>::value_type;
+        return make<T>(shape, [&](T* to) { std::copy(from.begin(), from.end(), to); });
+    };
+    return nb::make_tuple(curve_moments, line_moments, lost, wander, sway, off, tallest, unsure,
+                          given(all.corner, {all.corner.size()}), given(all.panel, {all.panel.size()}),
+                          given(all.joints, {all.corner.size(), program.joints}));
 }
 
-// A head that reads lines alone, on the pieces of legs: each is a panel without curves.
-nb::tuple py_line_moments(const Program& program, const Vector<int64_t>& offsets, const Vector<double>& time,
-                          const Matrix& line_rows, const Vector<int64_t>& path, const Vector<int64_t>& begin,
-                          const Vector<int64_t>& end, const Vector<double>& corner_time, const Vector<int64_t>& place,
-                          const Matrix& constants, const Matrix& allowed, const std::vector<RuleFields>& rules,
-                          const Vector<double>& limits, const Filled& before, const Filled& after, size_t n_threads) {
-    const size_t legs = path.size(), k = program.outputs;
-    const LegPieces pieces{legs, offsets.data(), time.data(), begin.data(), end.data(), corner_time.data()};
-    bool good = offsets.size() == legs + 1 && begin.size() == legs && end.size() == legs &&
-                pieces.sound(time.size(), corner_time.size()) && line_rows.shape(0) == time.size() &&
-                line_rows.shape(1) == program.joints && constants.shape(1) == program.constants &&
-                allowed.shape(1) == k && place.size() == corner_time.size();
-    for (size_t i = 0; good && i < legs; ++i) good = path(i) >= 0 && path(i) < static_cast<int64_t>(allowed.shape(0));
-    if (!good) refuse("legs need two or more times each, corners that exist, and arrays that go together.");
-    const size_t panels = pieces.pieces();
-    std::vector<double> low, high, length, most;
-    std::vector<int64_t> first, last, state, left;
-    const std::vector<int64_t> row(panels, 0);
-    for (auto* list : {&low, &high, &length}) list->reserve(panels);
-    for (auto* list : {&first, &last, &state, &left}) list->reserve(panels);
-    most.reserve(panels * k);
-    pieces.each_piece([&](size_t leg, size_t point, int64_t from, int64_t to) {
-        low.push_back(time(point)), high.push_back(time(point + 1)), length.push_back(time(point + 1) - time(point));
-        first.push_back(from), last.push_back(to), state.push_back(from + path(leg));
-        left.push_back(static_cast<int64_t>(point));
-        const double* limit = allowed.data() + static_cast<size_t>(path(leg)) * k;
-        most.insert(most.end(), limit, limit + k);
+// path, first corner and the one behind the last (legs,); time and place (corners,); constants, allowed, parts; slowest;
+// rules and lengths of segments; before, after, joints
+using LegFields = std::tuple<Vector<int64_t>, Vector<int64_t>, Vector<int64_t>, Vector<double>, Vector<int64_t>, Matrix,
+                             Matrix, Matrix, double, std::vector<RuleFields>, Vector<double>, Filled, Filled, Filled>;
+
+LegHeads made(const Program& program, const LegFields& fields) {
+    const auto& [path, begin, end, time, place, constants, allowed, parts, slowest, rules, lengths, before, after,
+                 joints] = fields;
+    const size_t legs = path.size(), k = program.outputs, corners = time.size(), states = constants.shape(0);
+    bool good = begin.size() == legs && end.size() == legs && place.size() == corners && allowed.shape(1) == k &&
+                constants.shape(1) == program.constants && parts.shape(0) == legs && parts.shape(1) == program.joints &&
+                lengths.size() == SIZES - 1 && joints.shape(1) == program.joints;
+    for (const Filled* side : {&before, &after}) good = good && side->shape(0) == corners && side->shape(1) == k;
+    for (size_t i = 0; good && i < legs; ++i) {
+        good = path(i) >= 0 && static_cast<size_t>(path(i)) < allowed.shape(0) && begin(i) >= 0 && begin(i) <= end(i) &&
+               end(i) <= static_cast<int64_t>(corners);
+        good = good && (program.constants == 0 || static_cast<size_t>(end(i) + path(i)) < states);
+    }
+    for (size_t c = 0; good && c < corners; ++c) good = place(c) < static_cast<int64_t>(joints.shape(0));
+    for (const Step& s : program.steps) good = good && s.operation != Operation::series;
+    if (!good) refuse("legs need corners and states that exist, and arrays that go together.");
+    LegHeads out;
+    out.program = &program, out.rules = made(rules), out.lengths = {lengths(0), lengths(1), lengths(2)};
+    out.legs = legs, out.path = path.data(), out.begin = begin.data(), out.end = end.data();
+    out.corner_time = time.data(), out.place = place.data(), out.constants = constants.data();
+    out.allowed = allowed.data(), out.parts = parts.data(), out.slowest = slowest;
+    out.before = before.data(), out.after = after.data(), out.joints = joints.data();
+    return out;
+}
+
+// Calls work(head, leg) for all legs; gives what work has filled, and what is lost, the way and the largest score.
+template <class Start>
+nb::tuple each_leg(LegHeads& all, const Numpy<double>& filled, size_t n_threads, Start start) {
+    const size_t k = all.program->outputs;
+    auto lost = zeros<double>({all.legs, k}), moved = zeros<double>({all.legs, k}),
+         tallest = zeros<double>({all.legs, k});
+    all.lost = lost.data(), all.moved = moved.data(), all.tallest = tallest.data();
+    {
+        nb::gil_scoped_release released;
+        parallel(all.legs, n_threads, [&](auto next) {
+            LegHead head(all);
+            auto work = start();
+            for (size_t leg; next(leg);) work(head, leg);
+        });
+    }
+    return nb::make_tuple(filled, lost, moved, tallest);
+}
+
+nb::tuple py_head_along_lines(const Program& program, const Vector<int64_t>& offsets, const Vector<double>& time,
+                              const Matrix& lines, const LegFields& fields, size_t n_threads) {
+    LegHeads all = made(program, fields);
+    bool good = offsets.size() == all.legs + 1 && offsets(0) == 0 && lines.shape(0) == time.size() &&
+                lines.shape(1) == program.joints && offsets(all.legs) == static_cast<int64_t>(time.size());
+    for (size_t i = 0; good && i < all.legs; ++i) good = offsets(i + 1) >= offsets(i) + 2;
+    if (!good) refuse("legs need two or more times each, with the values of all lines there.");
+    const size_t width = program.joints, k = program.outputs, pieces = time.size() - all.legs;
+    auto sums = zeros<double>({k, pieces, width});
+    return each_leg(all, sums, n_threads, [&] {
+        return [&](LegHead& head, size_t leg) {
+            const auto first = static_cast<size_t>(offsets(leg)),
+                       points = static_cast<size_t>(offsets(leg + 1)) - first;
+            head.run(leg, &time(first), lines.data() + first * width, points);
+            for (size_t o = 0; o < k; ++o)
+                for (size_t i = 0; i < (points - 1) * width; ++i)
+                    sums.data()[(o * pieces + first - leg) * width + i] = head.moments()[i * k + o];
+        };
     });
-    PanelsView view;
-    view.panels = panels, view.order = 1, view.lines = program.joints, view.outputs = k;
-    view.low = low.data(), view.high = high.data(), view.piece_low = low.data(), view.piece_length = length.data();
-    view.begin = first.data(), view.end = last.data(), view.state = state.data(), view.row = row.data();
-    view.left = left.data(), view.line_rows = line_rows.data(), view.corner_time = corner_time.data();
-    view.constants = constants.data(), view.allowed = most.data();
-    const SeriesTable none;
-    check_view(view, program, corner_time.size(), constants.shape(0), line_rows.shape(0), none);
-    return integrated(program, none, view, rules, limits, place, before, after, n_threads);
+}
+
+nb::tuple py_head_along_net(const Program& program, const LineNet& net, const Vector<double>& low,
+                            const Vector<double>& high, const Matrix& rows, const LegFields& fields, size_t n_threads) {
+    LegHeads all = made(program, fields);
+    const size_t legs = all.legs, straight = net.straight, width = net.width, k = program.outputs;
+    if (low.size() != legs || high.size() != legs || rows.shape(0) != 2 * legs || rows.shape(1) != straight ||
+        width != program.joints)
+        refuse("legs need two times and two rows of all straight columns each, and a head that reads the net alone.");
+    auto back = zeros<double>({k, legs, straight});
+    return each_leg(all, back, n_threads, [&] {
+        return [&, tracer = LineTracer(net), trace = LegTrace(), values = std::vector<double>(),
+                cotangent = std::vector<double>()](LegHead& head, size_t leg) mutable {
+            const double* from = rows.data() + 2 * leg * straight;
+            tracer.trace(low(leg), high(leg), from, from + straight, trace);
+            const std::vector<double>& time = tracer.finest();
+            make_room(values, time.size() * width), make_room(cotangent, time.size() * width);
+            tracer.ends(trace, values.data());
+            head.run(leg, time.data(), values.data(), time.size());
+            for (size_t o = 0; o < k; ++o) {
+                for (size_t i = 0; i < (time.size() - 1) * width; ++i) cotangent[i] = head.moments()[i * k + o];
+                tracer.pull_back(trace, time.data(), time.size(), cotangent.data(),
+                                 back.data() + (o * legs + leg) * straight);
+            }
+        };
+    });
 }
 
 }  // namespace
@@ -282,7 +326,8 @@ void bind_head(nb::module_& m) {
     nb::class_<Program>(m, "Program").def("__init__", &init_program);
     m.def("program_functions", [] { return function_names(); });
     m.def("head_moments", &py_head_moments);
-    m.def("line_moments", &py_line_moments);
+    m.def("head_along_lines", &py_head_along_lines);
+    m.def("head_along_net", &py_head_along_net);
 }
 
 }  // namespace gigrad

@@ -9,7 +9,6 @@
 #include "core/parallel.hpp"
 #include "smooth/interval_kinks.hpp"
 #include "smooth/line_net.hpp"
-#include "smooth/pieces.hpp"
 #include "smooth/slow_rows.hpp"
 #include "smooth/unit_pulls.hpp"
 
@@ -142,17 +141,32 @@ Numpy<double> py_pull_back(const LineNet& net, const LineTrace& trace, const Mat
     });
 }
 
+// For every piece between two neighbouring times of a leg the corners on it, of those from begin[i] to end[i] of the leg:
+// a corner at an edge belongs to the piece that begins there.
 nb::tuple py_piece_corners(const Vector<int64_t>& offsets, const Vector<double>& time, const Vector<int64_t>& begin,
                            const Vector<int64_t>& end, const Vector<double>& corner_time) {
     const size_t legs = begin.size();
-    const LegPieces view{legs, offsets.data(), time.data(), begin.data(), end.data(), corner_time.data()};
-    if (offsets.size() != legs + 1 || end.size() != legs || !view.sound(time.size(), corner_time.size()))
+    bool good = offsets.size() == legs + 1 && end.size() == legs && offsets(0) == 0;
+    for (size_t i = 0; good && i < legs; ++i)
+        good = offsets(i + 1) >= offsets(i) + 2 && begin(i) >= 0 && begin(i) <= end(i) &&
+               end(i) <= static_cast<int64_t>(corner_time.size());
+    if (!good || offsets(legs) != static_cast<int64_t>(time.size()))
         refuse("legs need two or more times each, and corners that exist.");
-    std::vector<int64_t> first, last;
-    first.reserve(view.pieces()), last.reserve(view.pieces());
-    view.each_piece([&](size_t, size_t, int64_t from, int64_t to) { first.push_back(from), last.push_back(to); });
+    const size_t pieces = time.size() - legs;
+    std::vector<int64_t> first(pieces), last(pieces);
+    for (size_t i = 0, piece = 0; i < legs; ++i) {
+        int64_t at = begin(i);
+        for (int64_t p = offsets(i); p + 1 < offsets(i + 1); ++p, ++piece) {
+            first[piece] = at;
+            if (p + 2 == offsets(i + 1))
+                at = end(i);
+            else
+                while (at < end(i) && corner_time(at) < time(p + 1)) ++at;
+            last[piece] = at;
+        }
+    }
     const auto given = [&](const std::vector<int64_t>& from) {
-        return make<int64_t>({from.size()}, [&](int64_t* out) { std::copy(from.begin(), from.end(), out); });
+        return make<int64_t>({pieces}, [&](int64_t* out) { std::copy(from.begin(), from.end(), out); });
     };
     return nb::make_tuple(given(first), given(last));
 }
