@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -101,7 +101,13 @@ class EndValues:
             return {n: np.concatenate([p[n] for p in parts]) for n in wanted}
 
         at_starts, at_ends = paths.known(roles.output, roles.source)
-        return cls(evaluate(at_starts), evaluate(at_ends))
+        kept = paths.at_starts
+        if not all(n in kept for n in wanted):
+            found = evaluate(at_starts)
+            if sum(n.width for n in wanted) * len(paths.starts) > limits.SCORED_NUMBERS:
+                return cls(found, evaluate(at_ends))
+            kept.update(found)
+        return cls({n: kept[n] for n in wanted}, evaluate(at_ends))
 
 
 def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | None) -> Corners:
@@ -114,8 +120,8 @@ def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | N
     trees: dict[Node, Array] = dict(zip(roles.trees, found.states, strict=True))
     corners = Corners(found.time, found.offsets, found.column, found.broken, found.first, trees)
     if any(isinstance(s, TreeEnsemble) for s in roles.steps):
-        exact = {t: _walked(t, block, v, corners, n_threads) for t, v in zip(roles.trees, at_starts, strict=True)}
-        return replace(corners, trees=exact)
+        for tree, first in zip(roles.trees, at_starts, strict=True):
+            trees[tree] = _walked(tree, block, first, corners, n_threads)
     return corners
 
 

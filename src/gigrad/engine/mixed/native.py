@@ -41,8 +41,8 @@ def native_moments(
         [panels.begin, panels.end, state, row, left],
         (patch.coefficients, patch.steepness, patch.doubt),
         lines, corners.time, sides.place, head.constants, allowed,
-        segment_rules(patch.rule.size + 2), np.array(segment_lengths(roles, settings)), table, sides.before, sides.after,
-        kernels.threads(settings.n_threads),
+        segment_rules(patch.rule.size + 2), np.array(segment_lengths(roles, settings)), table, sides.before,
+        sides.after, kernels.threads(settings.n_threads),
     )  # fmt: skip
     place, first = sides.place[found.corner], 0
     doubts = patch.split(patch.doubt[found.panel], {})
