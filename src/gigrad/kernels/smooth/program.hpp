@@ -110,29 +110,25 @@ public:
     void add(Step step) {
         step.out = registers;
         registers += step.width;
-        step.moving = step.operation != Operation::series;
-        each_read(step, [&](size_t r) { step.moving = step.moving && moves(r); });
         steps.push_back(std::move(step));
     }
 
     // To be called when all steps have been added.
     void finish() {
-        std::vector<bool> read(registers, false);
+        std::vector<bool> moves(registers, true), read(registers, false);
+        std::fill_n(moves.begin() + static_cast<std::ptrdiff_t>(joints), constants, false);
         std::fill_n(read.begin() + static_cast<std::ptrdiff_t>(output), outputs, true);
-        for (const Step& s : steps)
+        for (Step& s : steps) {
+            s.moving = s.operation != Operation::series;
+            each_read(s, [&](size_t r) { s.moving = s.moving && moves[r]; });
+            std::fill_n(moves.begin() + static_cast<std::ptrdiff_t>(s.out), s.width, s.moving);
             if (!s.moving) each_read(s, [&](size_t r) { read[r] = true; });
+        }
         for (size_t r = 0; r < registers; ++r)
-            if (read[r] && moves(r)) spread.push_back(r);
+            if (read[r] && moves[r]) spread.push_back(r);
     }
 
 private:
-    bool moves(size_t r) const {
-        if (r < joints + constants) return r < joints;
-        return std::find_if(steps.begin(), steps.end(), [r](const Step& s) {
-                   return s.moving && r >= s.out && r < s.out + s.width;
-               }) != steps.end();
-    }
-
     template <class Each>
     static void each_read(const Step& s, Each each) {
         for (const size_t r : s.registers) each(r);
