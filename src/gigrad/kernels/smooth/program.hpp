@@ -21,9 +21,10 @@ public:
     Knots() = default;
     Knots(std::vector<double> x, std::vector<double> y) : x_(std::move(x)), y_(std::move(y)) {
         const size_t n = x_.size();
-        ends_ = x_, ends_.push_back(std::numeric_limits<double>::quiet_NaN());
-        slope_.assign(n + 1, 0.0);
-        for (size_t i = 1; i < n; ++i) slope_[i] = (y_[i] - y_[i - 1]) / (x_[i] - x_[i - 1]);
+        cells_.push_back({x_[0], x_[0], y_[0], 0.0});
+        for (size_t i = 1; i < n; ++i)
+            cells_.push_back({x_[i], x_[i - 1], y_[i - 1], (y_[i] - y_[i - 1]) / (x_[i] - x_[i - 1])});
+        cells_.push_back({std::numeric_limits<double>::quiet_NaN(), x_[n - 1], y_[n - 1], 0.0});
         first_.resize(4 * n + 1);
         scale_ = static_cast<double>(4 * n) / (x_[n - 1] - x_[0]);
         if (!std::isfinite(scale_)) scale_ = 0.0;
@@ -38,29 +39,31 @@ public:
     // The function at n values, and how many knots are at most each: found from its step of the table, one knot at a
     // time. The first three comparisons are not branches, which neighbouring values on either side of a jump of the
     // trees would mispredict.
-    void values(const double* v, size_t n, int32_t* cells, double* out) const {
-        const double *x = ends_.data(), *y = y_.data(), *slope = slope_.data();
-        const auto count = static_cast<int32_t>(x_.size());
-        const double low = x[0], scale = scale_, last = static_cast<double>(first_.size() - 1);
+    void values(const double* v, size_t n, int32_t* numbers, double* out) const {
+        const Cell* cells = cells_.data();
+        const double low = x_.front(), high = x_.back(), scale = scale_;
         for (size_t i = 0; i < n; ++i) {
-            const double value = v[i], at = (value - low) * scale, above = at > 0.0 ? at : 0.0;
-            int32_t c = first_[static_cast<size_t>(above < last ? above : last)];
-            for (int turn = 0; turn < 3; ++turn) c += x[c] <= value;
-            if (x[c] <= value) c = cell(value, c);
-            const int32_t before = c > 0 ? c - 1 : 0;
-            const bool inside = c > 0 && c < count;
-            cells[i] = c;
-            out[i] = slope[c] * (inside ? value - x[before] : 0.0) + y[before];
-            if (value != value) out[i] = value;
+            const double value = v[i], above = value < low ? low : value, inside = above > high ? high : above;
+            const double at = (inside - low) * scale;
+            int32_t c = first_[static_cast<size_t>(at > 0.0 ? at : 0.0)];
+            for (int turn = 0; turn < 3; ++turn) c += cells[c].end <= value;
+            if (cells[c].end <= value) c = cell(value, c);
+            numbers[i] = c;
+            out[i] = cells[c].slope * (inside - cells[c].x) + cells[c].y;  // NaN stays NaN
         }
     }
 
-    double slope(int32_t cell) const { return slope_[cell]; }
+    double slope(int32_t cell) const { return cells_[cell].slope; }
     const std::vector<double>& x() const { return x_; }
 
 private:
-    std::vector<double> x_, y_, slope_;  // slope_[c]: where c knots are at most v
-    std::vector<double> ends_;           // x and NaN, which no value reaches
+    // Where c knots are at most a value: the next knot (NaN, which no value reaches, behind the last), and the line.
+    struct Cell {
+        double end, x, y, slope;
+    };
+
+    std::vector<double> x_, y_;
+    std::vector<Cell> cells_;
     std::vector<int32_t> first_;
     double scale_ = 0.0;
 
