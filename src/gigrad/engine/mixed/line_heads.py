@@ -1,7 +1,8 @@
 """Heads that read lines alone: integrated from kink to kink at once, since exact lines leave nothing to refine.
 
-The native core follows a leg, integrates the head on it and pulls the derivatives back before it goes to the next one.
-Mean of a boosted forest (500 x depth 6) and a ReLU net (100-100) under an ECDF, 100 references: TODO
+The native core follows a leg, integrates the head on it and pulls the derivatives back before it goes to the next one:
+the ECDF of the mean of a boosted forest and a ReLU net takes 0.071 ms a pair in the place of 0.086 with these in calls
+of their own, and of 0.100 with panels (`benchmarks/results/mixed.md`).
 """
 
 from __future__ import annotations
