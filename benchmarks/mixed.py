@@ -72,8 +72,8 @@ ENSEMBLES = (
     "rows a call, load 4 to 9 on two cores) the least times fell from 0.100 to 0.105 ms to 0.070 to 0.074, and of one "
     "row from 0.144 to 0.105. The parts, each in turns: units of the net checked without branches, and fewer passes "
     "over its rows, 4%; the pass of the head, where the net's own link is computed once for the two segments beside a "
-    "jump, with one table of all legs in the place of panels, 15%; corners and the trees' outputs listed by the core "
-    "rather than by NumPy, 4%; one pass for all, 12%; what the references give, kept, 5% of one row. Tried and not "
+    "jump, with one table of all legs in the place of panels, 14%; corners and the trees' outputs listed by the core "
+    "rather than by NumPy, 6%; one pass for all, 14%; what the references give, kept, 6% of one row. Tried and not "
     "taken: room for the lists of jumps in advance (no difference)."
 )
 
@@ -303,8 +303,8 @@ def write(folder: Path, first: list[list[str]], second: list[list[str]], others:
         "and in margin, where no jump needs to be in order; 64 gradients of the net by torch. A ratio is the time of "
         "the ensemble over the sum of both parts; the goal is 0.6, and 0.8 for one row a call. Of the "
         "tanh ensemble a third goes to some 46 nodes of the net in NumPy, a quarter to the head, a tenth to the list "
-        "of the trees' jumps, the rest to tables of panels in between; of the ReLU ensemble a quarter each to the jumps "
-        "and to the net, which the core follows from kink to kink, and a fifth to the head.",
+        "of the trees' jumps, the rest to tables of panels in between; of the ReLU ensemble a quarter each to the "
+        "jumps and to the net, which the core follows from kink to kink, and a fifth to the head.",
         "",
         "| model | largest error | goal | time a pair | trees, probability | trees, margin | 64 gradients | ratio | "
         "ratio, margin |",
