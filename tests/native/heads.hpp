@@ -2,7 +2,7 @@
 // to be; coefficients and what the trees give may be huge, tiny, infinite or missing.
 #pragma once
 
-#include "smooth/integral.hpp"
+#include "smooth/leg_head.hpp"
 #include "smooth/linear_leaves.hpp"
 #include "smooth/speed_parts.hpp"
 
@@ -41,7 +41,53 @@ Program every_step(size_t joints, size_t constants, size_t degrees, Values value
     if (degrees > 0) last = add(Operation::series, 1, {0}, {1}).out;
     add(Operation::knots, 1, {last}, {1}).knots = Knots({-1.0, 0.0, 0.5, 3.0}, {0.0, 0.2, 0.9, 1.0});
     program.output = program.steps.back().out, program.outputs = 1;
+    program.finish();
     return program;
+}
+
+// Rules of segments that are exactly as long as they need to be; `numbers` holds their arrays.
+inline std::array<SegmentRule, SIZES> some_rules(std::vector<std::vector<double>>& numbers) {
+    const size_t finer = 3;
+    std::array<SegmentRule, SIZES> rules;
+    for (size_t i = 0; i < SIZES; ++i) {
+        const size_t size = size_t{1} << i;
+        for (const size_t n : {size, finer, finer, finer * size, size * finer, 4 * size}) numbers.emplace_back(n, 0.1);
+        const auto* at = &numbers[numbers.size() - 6];
+        rules[i] = {size, finer, at[0].data(), at[1].data(), at[2].data(), at[3].data(), at[4].data(), at[5].data()};
+        // the vectors' own buffers stay where they are when `numbers` grows
+    }
+    return rules;
+}
+
+// Integrates such a program over lines alone on two legs of a path, with corners on the pieces and at their edges.
+template <class Values, class Below>
+void integrate_legs(Values values, Below below) {
+    const size_t lines = 1 + static_cast<size_t>(below(2)), points = 2 + static_cast<size_t>(below(60)),
+                 corners = static_cast<size_t>(below(90)), rows = 2;
+    const Program program = every_step(lines, 1, 0, values);
+    std::vector<double> time(points), corner_time;
+    for (size_t i = 0; i < points; ++i) time[i] = static_cast<double>(i) / static_cast<double>(points - 1);
+    for (size_t c = 0; c < corners; ++c) corner_time.push_back(static_cast<double>(below(200)) / 199.0);
+    std::sort(corner_time.begin(), corner_time.end());
+    const std::vector<int64_t> path = {0, 1}, begin = {0, static_cast<int64_t>(corners / 2)},
+                               end = {begin[1], static_cast<int64_t>(corners)};
+    std::vector<int64_t> place(corners, -1);
+    for (size_t c = 0; c < std::min(rows, corners); ++c) place[c] = static_cast<int64_t>(c);
+    const std::vector<double> constants = values(corners + 2), allowed(2, 1e-6), parts = values(2 * lines),
+                              read = values(points * lines);
+    std::vector<double> before(corners), after(corners), joints(rows * lines), lost(2), moved(2), tallest(2);
+    std::vector<std::vector<double>> numbers;
+    LegHeads all;
+    all.program = &program, all.rules = some_rules(numbers), all.lengths = {0.02, 0.1, 0.3}, all.legs = 2;
+    all.path = path.data(), all.begin = begin.data(), all.end = end.data(), all.corner_time = corner_time.data();
+    all.place = place.data(), all.constants = constants.data(), all.allowed = allowed.data();
+    all.parts = parts.data(), all.slowest = 1e-3, all.before = before.data(), all.after = after.data();
+    all.joints = joints.data(), all.lost = lost.data(), all.moved = moved.data(), all.tallest = tallest.data();
+    LegHead head(all);
+    for (size_t leg = 0; leg < 2; ++leg) {
+        head.run(leg, time.data(), read.data(), points);
+        if (head.moments().size() != (points - 1) * lines) std::abort();
+    }
 }
 
 // Integrates such a program over `panels` panels of one path, two corners on each.
@@ -72,16 +118,8 @@ void integrate_head(Values values, Below below) {
                           state.data(),  series.data(), steep.data(),  doubt.data(), rows.data(),
                           left.data(),   start.data(),  length.data(), time.data(),  given.data(),
                           allowed.data()};
-    const size_t finer = 3;
-    std::array<SegmentRule, SIZES> rules;
     std::vector<std::vector<double>> numbers;
-    for (size_t i = 0; i < SIZES; ++i) {
-        const size_t size = size_t{1} << i;
-        for (const size_t n : {size, finer, finer, finer * size, size * finer, 4 * size}) numbers.emplace_back(n, 0.1);
-        const auto* at = &numbers[numbers.size() - 6];
-        rules[i] = {size, finer, at[0].data(), at[1].data(), at[2].data(), at[3].data(), at[4].data(), at[5].data()};
-        // the vectors' own buffers stay where they are when `numbers` grows
-    }
+    const std::array<SegmentRule, SIZES> rules = some_rules(numbers);
     std::vector<double> curve_moments(panels * (order + 2) * curves), line_moments(panels * lines), lost(panels),
         wander(SIZES * panels), sway(panels * curves), off(2 * SIZES * panels * joints), tallest(panels),
         before(corners), after(corners);

@@ -2,11 +2,12 @@
 // (`make sanitize`).
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 
 #include "link/corner_credits.hpp"
 #include "link/corner_leaves.hpp"
 #include "link/corner_orders.hpp"
-#include "walk/jumps.hpp"
+#include "walk/path_corners.hpp"
 #include "link/linked.hpp"
 #include "core/reading.hpp"
 #include "smooth/interval_kinks.hpp"
@@ -50,6 +51,29 @@ void list_corners(const Forest& forest, const LaneKernel* kernel, const Rows& st
     must(first == starts.n_rows, "jumps lost a pair");
 }
 
+// The corners of two sums of the same trees together, and of columns that jump half-way on the first path: after the last
+// corner of every path the outputs are those at its end.
+void join_some_corners(const Forest& forest, const LaneKernel* kernel, const Rows& starts, const Rows& ends,
+                       const std::vector<double>& fs, const std::vector<double>& fe, double scale) {
+    const size_t n = starts.n_rows, k = forest.n_outputs(), halves = static_cast<size_t>(below(3));
+    const std::vector<JumpList> lists = jumps(forest, kernel, starts, ends, 2);
+    size_t most = halves;
+    for (const JumpList& list : lists) most += 2 * list.time.size();
+    const std::vector<int64_t> path(halves, 0), column(halves, 0);
+    std::vector<int64_t> first(n + 1), offsets(most + 1), columns(most);
+    std::vector<double> time(most), one((most + n) * k), two((most + n) * k);
+    const std::unique_ptr<bool[]> broken(new bool[most]);
+    std::vector<JoinedTrees> trees = {{JumpReader(lists), k, fs.data(), one.data()},
+                                      {JumpReader(lists), k, fs.data(), two.data()}};
+    join_corners(trees, n, path.data(), column.data(), halves,
+                 {first.data(), time.data(), offsets.data(), columns.data(), broken.get()});
+    for (size_t i = 0; i < n && scale < 1e100; ++i)
+        for (size_t o = 0; o < k; ++o) {
+            const size_t last = (static_cast<size_t>(first[i + 1]) + i) * k + o;
+            must(one[last] == two[last] && std::abs(one[last] - fe[i * k + o]) < 1e-9 * scale, "jumps of joined trees");
+        }
+}
+
 // Everything a caller can ask of a forest; what must add up is checked on the way.
 void walk_everything(const Forest& forest, bool extreme) {
     const size_t p = forest.n_inputs(), k = forest.n_outputs(), n = static_cast<size_t>(1 + below(70));
@@ -74,6 +98,7 @@ void walk_everything(const Forest& forest, bool extreme) {
             for (size_t j = 0; j < p; ++j) pair += credit[(i * p + j) * k + o], row += mean[(i * p + j) * k + o];
             must(std::abs(pair) < 1e-9 * scale && std::abs(row) < 1e-9 * scale, "credits do not add up");
         }
+    join_some_corners(forest, kernel, S, E, fs, fe, scale);
     std::vector<int64_t> pair;
     std::vector<double> time;
     list_corners(forest, kernel, S, E, pair, time);
@@ -393,6 +418,7 @@ int main() {
         find_interval_kinks();
         trace_net();
         integrate_head([](size_t n) { return some_values(n); }, below);
+        integrate_legs([](size_t n) { return some_values(n); }, below);
     }
     must(refused > 300, "too few corrupt forests were refused: the test does not test");
     std::printf("sanitize: 500 forests walked, %d of 1500 corrupt ones refused, nothing wrong\n", refused);

@@ -14,7 +14,7 @@ from .._common.progress import parts, shown, wanted
 from .._io import provenance
 from .._io.tables import Rows, read_record, read_rows, under_names
 from ..configuration import config
-from ..engine import Population, Settings, distinct, told_apart
+from ..engine import KnownStarts, Population, Settings, distinct, told_apart
 from ..errors import InputError
 from ..graph import Array, Choice, Scores
 from .choosing import choose
@@ -130,6 +130,7 @@ class Explainer:
         self.settings = replace(settings, players=grouping.players)
         self.reference, self.weights, self.base = reference, weights, weights @ scores.own
         self.reference_scores = scores.graph
+        self._at_starts, self._at_distinct = KnownStarts(), KnownStarts()
         self._distinct = distinct(told_apart(scorer.node, scorer.source, reference.matrix), weights)
 
     @property
@@ -210,6 +211,7 @@ class Explainer:
         self.scorer.refuse_ignored(self.reference, rows)
         population = Population(self.reference.matrix, self.weights, rows.matrix)
         population.tell(self.scorer.node, self.reference_scores, scores.graph)
+        population.share_starts(self._at_starts)
         traced = Traced(self.scorer.graph, self.scorer.node, self.settings)
         with shown(show, "explaining", len(rows)):
             whole, again, ways = parts(len(rows), len(rows) if single else 0, TRACING * len(asked))
@@ -232,6 +234,7 @@ class Explainer:
         first, weights = self._distinct
         merged = Population(self.reference.matrix[first], weights, population.ends)
         merged.tell(self.scorer.node, self.reference_scores[first], scores)
+        merged.share_starts(self._at_distinct)
         return merged
 
     def credit_ranges(self, groups: Mapping[str, Sequence[str]] | None = None) -> dict[str, float]:

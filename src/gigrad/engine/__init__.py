@@ -3,7 +3,7 @@
 from .cells import told_apart
 from .closed_form.links import as_link
 from .completeness import attribute, attribute_singly, held_to
-from .paths import Pairs, Population, distinct
+from .paths import KnownStarts, Pairs, Population, distinct
 from .progress import ScoreJumps, jumps_unlisted, progress, scores_along
 from .roles import categories_read, columns_read
 from .settings import Credits, Settings
@@ -11,6 +11,7 @@ from .terms import LinkedTrees, as_linked_trees, linear_terms
 
 __all__ = [
     "Credits",
+    "KnownStarts",
     "LinkedTrees",
     "Pairs",
     "Population",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,30 @@ WHOLE = np.array([0.0, 1.0])
 """The edges of a path whose credit is not split by time."""
 
 
+class KnownStarts(WeakKeyDictionary[Node, Array]):
+    """What nodes give at the starts of some paths, as far as it was computed: an explainer's calls share it.
+
+    One that is pickled begins anew.
+    """
+
+    def __reduce__(self) -> tuple[type[KnownStarts], tuple[()]]:
+        return KnownStarts, ()
+
+
 class Ends:
     """Scores and tree outputs at all starts and ends of some paths, computed once and shared."""
 
     starts: Array
     ends: Array
+
+    @cached_property
+    def at_starts(self) -> KnownStarts:
+        """What nodes give at the starts."""
+        return KnownStarts()
+
+    def share_starts(self, known: KnownStarts) -> None:
+        """Use, and add to, what is known of the same starts already."""
+        self.__dict__["at_starts"] = known
 
     def known(self, output: Node, source: Input) -> tuple[dict[Node, Array], dict[Node, Array]]:
         """The rows of all starts and of all ends, and the outputs there of the trees below `output` that read them."""
@@ -31,9 +51,11 @@ class Ends:
         at_ends: dict[Node, Array] = {source: self.ends}
         for tree in topological(output):
             if isinstance(tree, TreeEnsemble) and tree.source is source:
-                if tree not in self._trees:
-                    self._trees[tree] = (tree.forward(self.starts), tree.forward(self.ends))
-                at_starts[tree], at_ends[tree] = self._trees[tree]
+                if tree not in self.at_starts:
+                    self.at_starts[tree] = tree.forward(self.starts)
+                if tree not in self._at_ends:
+                    self._at_ends[tree] = tree.forward(self.ends)
+                at_starts[tree], at_ends[tree] = self.at_starts[tree], self._at_ends[tree]
         return at_starts, at_ends
 
     def scores(self, output: Node, source: Input) -> tuple[Array, Array]:
@@ -52,7 +74,7 @@ class Ends:
         return {}
 
     @cached_property
-    def _trees(self) -> dict[Node, tuple[Array, Array]]:
+    def _at_ends(self) -> dict[Node, Array]:
         return {}
 
 

@@ -26,7 +26,10 @@ from .arrays import threads as threads
 from .heads import PROGRAM_FUNCTIONS as PROGRAM_FUNCTIONS
 from .heads import PROGRAM_STAGES as PROGRAM_STAGES
 from .heads import HeadMoments as HeadMoments
+from .heads import LegCorners as LegCorners
 from .heads import Program as Program
+from .heads import head_along_lines as head_along_lines
+from .heads import head_along_net as head_along_net
 from .heads import head_moments as head_moments
 from .heads import linear_credits as linear_credits
 from .lines import IntervalKinks as IntervalKinks
@@ -236,6 +239,14 @@ def sum_groups(rows: Array, first: NDArray[np.int64]) -> Array:
 def add_rows(table: Array, row: NDArray[np.int64], values: Array) -> None:
     """`table[row] += values` in place, (n, columns), where rows may come more than once; tables must be contiguous."""
     _native.add_rows(table, row, _rows(values))
+
+
+def add_grouped(table: Array, first: NDArray[np.int64], column: NDArray[np.int64], values: Array) -> None:
+    """`table[g, column[i]] += values[i]` for the entries i = first[g] .. first[g + 1] - 1 of every row g, in place.
+
+    Of k outputs (n, k), column j has the numbers k j .. k j + k - 1 of a row.
+    """
+    _native.add_grouped(table, first, column, _rows(values))
 
 
 def passed_rows(rows: Array, left: NDArray[np.int64], level: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

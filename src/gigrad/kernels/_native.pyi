@@ -84,6 +84,13 @@ def suffix_products(
 ) -> NDArray[numpy.float64]: ...
 def sum_groups(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], /) -> NDArray[numpy.float64]: ...
 def add_rows(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], arg2: NDArray[numpy.float64], /) -> None: ...
+def add_grouped(
+    arg0: NDArray[numpy.float64],
+    arg1: NDArray[numpy.int64],
+    arg2: NDArray[numpy.int64],
+    arg3: NDArray[numpy.float64],
+    /,
+) -> None: ...
 def passed_rows(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], arg2: float, /) -> tuple[Any, ...]: ...
 def largest_steps(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.int64], /) -> NDArray[numpy.float64]: ...
 def speed_parts(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.float64], /) -> tuple[Any, ...]: ...
@@ -106,6 +113,16 @@ class CoalitionFold:
     def add(self, arg: NDArray[numpy.float64], /) -> None: ...
     def finish(self) -> NDArray[numpy.float64]: ...
 
+def path_corners(
+    arg0: Sequence[Forest],
+    arg1: Sequence[NDArray[numpy.float64]],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.int64],
+    arg5: NDArray[numpy.int64],
+    arg6: int,
+    /,
+) -> tuple[Any, ...]: ...
 def coalition_scores(
     arg0: Forest,
     arg1: NDArray[numpy.float64],
@@ -174,6 +191,73 @@ def head_moments(
     arg17: NDArray[numpy.float64],
     arg18: NDArray[numpy.float64],
     arg19: int,
+    /,
+) -> tuple[Any, ...]: ...
+def head_along_lines(
+    arg0: Program,
+    arg1: NDArray[numpy.int64],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: tuple[
+        NDArray[numpy.int64],
+        NDArray[numpy.int64],
+        NDArray[numpy.int64],
+        NDArray[numpy.float64],
+        NDArray[numpy.int64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        float,
+        Sequence[
+            tuple[
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+            ]
+        ],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+    ],
+    arg5: int,
+    /,
+) -> tuple[Any, ...]: ...
+def head_along_net(
+    arg0: Program,
+    arg1: LineNet,
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.float64],
+    arg5: tuple[
+        NDArray[numpy.int64],
+        NDArray[numpy.int64],
+        NDArray[numpy.int64],
+        NDArray[numpy.float64],
+        NDArray[numpy.int64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        float,
+        Sequence[
+            tuple[
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+                NDArray[numpy.float64],
+            ]
+        ],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+        NDArray[numpy.float64],
+    ],
+    arg6: int,
     /,
 ) -> tuple[Any, ...]: ...
 

@@ -5,9 +5,10 @@ Bit i of a coalition's number says whether player i is in it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _native
 from .arrays import Array, Ints, integers, numbers, threads
@@ -39,6 +40,37 @@ CoalitionFold = _native.CoalitionFold
 `add` takes the values of the next coalitions, (n, outputs), n a multiple of 256 or all of them; `finish` gives
 (players, outputs).
 """
+
+
+class PathCorners(NamedTuple):
+    """The corners of paths, in order of path and time: see `path_corners`."""
+
+    first: Ints  # (paths + 1,) of each path
+    time: Array  # (n,)
+    offsets: Ints  # (n + 1,)
+    column: Ints  # the distinct columns that cross at corner i, in order: column[offsets[i]:offsets[i + 1]]
+    broken: NDArray[np.bool_]  # (n,) whether a column that jumps half-way is among them
+    states: list[Array]  # outputs of each sum of trees, (n + paths, outputs): before corner c of path i in row c + i
+
+
+def path_corners(
+    forests: list[Any],
+    at_starts: list[Array],
+    starts: Array,
+    ends: Array,
+    half: tuple[Ints, Ints],
+    n_threads: int | None = None,
+) -> PathCorners:
+    """The corners of the paths from starts[i] to ends[i], from the jumps of several sums of trees.
+
+    `at_starts` are the outputs of each at the starts, `half` paths (in order) and columns that jump half-way.
+    """
+    outputs = [numbers(v) for v in at_starts]
+    return PathCorners(
+        *_native.path_corners(
+            forests, outputs, numbers(starts), numbers(ends), integers(half[0]), integers(half[1]), threads(n_threads)
+        )
+    )
 
 
 def coalition_scores(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,6 +97,85 @@ def head_moments(
         _rows(table[0]), _rows(table[1]), table[2], table[3], before, after, n_threads,
     )  # fmt: skip
     return HeadMoments(*found)
+
+
+@dataclass(frozen=True, eq=False)
+class LegCorners:
+    """What a head that reads lines alone meets on legs; L are the columns of its lines.
+
+    Attributes
+    ----------
+    path, begin, end : (legs,)
+        The path of each leg, its first corner, and the one behind the last.
+    time, shared : (corners,)
+        When corners are; at least zero where several players share one: its row in `joints`.
+    constants : (states, columns)
+        The outputs of the trees: before corner c of path i in row c + i.
+    allowed : (paths, k)
+    parts : (legs, L)
+        How fast one column of the rows moves each line at most; negative where only its whole speed is known.
+    slowest : float
+        The least speed of the score that is assumed, as a share of its parts.
+    rules, lengths
+        See `head_moments`.
+    before, after, joints : (corners, k), (corners, k), (rows, L)
+        Filled in: the score beside every corner, and the lines at those that are shared.
+    """
+
+    path: Ints
+    begin: Ints
+    end: Ints
+    time: Array
+    shared: Ints
+    constants: Array
+    allowed: Array
+    parts: Array
+    slowest: float
+    rules: list[tuple[Array, ...]]
+    lengths: Array
+    before: Array
+    after: Array
+    joints: Array
+
+    def _fields(self) -> tuple[Any, ...]:
+        rules: list[Any] = [tuple(_rows(v) for v in rule) for rule in self.rules]
+        return (
+            _whole(self.path), _whole(self.begin), _whole(self.end), _rows(self.time), self.shared,
+            _rows(self.constants), _rows(self.allowed), _rows(self.parts), self.slowest, rules, _rows(self.lengths),
+            self.before, self.after, self.joints,
+        )  # fmt: skip
+
+
+class LegIntegrals(NamedTuple):
+    """A head that reads lines alone, integrated over legs; k outputs.
+
+    `sums` are the integrals of the score's derivatives by lines over the pieces between kinks, (k, pieces, L), or those
+    by the straight columns of a net over whole legs, (k, legs, columns). The others, (legs, k), are the error of one
+    column's credit, the way of the score between corners, and its largest size.
+    """
+
+    sums: Array
+    lost: Array
+    moved: Array
+    tallest: Array
+
+
+def head_along_lines(
+    program: Any, offsets: Ints, time: Array, lines: Array, corners: LegCorners, n_threads: int
+) -> LegIntegrals:
+    """Integrate a program over legs: leg i has its kinks at time[offsets[i]:offsets[i + 1]], and there the lines
+    `lines` (points, L)."""
+    return LegIntegrals(
+        *_native.head_along_lines(program, _whole(offsets), _rows(time), _rows(lines), corners._fields(), n_threads)
+    )
+
+
+def head_along_net(
+    program: Any, net: Any, low: Array, high: Array, rows: Array, corners: LegCorners, n_threads: int
+) -> LegIntegrals:
+    """Follow a net along legs as `trace_lines` does, integrate a program that reads it, and pull the derivatives back:
+    one leg after the other, so that nothing else of it is stored."""
+    return LegIntegrals(*_native.head_along_net(program, net, low, high, _rows(rows), corners._fields(), n_threads))
 
 
 def linear_credits(

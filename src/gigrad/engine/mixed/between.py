@@ -22,6 +22,7 @@ from .curve_kinks import curve_kinks
 from .games import CornerPlayers, CornerScores
 from .head import Head
 from .jumps import Corners
+from .line_heads import credit_along_lines, line_head
 from .line_parts import LineParts
 from .lines import Legs, Lines
 from .panel_credit import PanelCredit, credit_alone, credit_by_head
@@ -140,9 +141,12 @@ class Totals:
         """
         if tall.any():
             np.maximum.at(self.tallest, path, tall)
-        return np.maximum(
-            inputs.allowed[path], np.maximum(limits.PANEL_ROUNDING * self.tallest[path], np.finfo(np.float64).tiny)
-        )
+        return least_error(inputs.allowed[path], self.tallest[path])
+
+
+def least_error(allowed: Array, tall: Array) -> Array:
+    """The error allowed, but at least the rounding of the score, whose sizes are `tall`."""
+    return np.maximum(allowed, np.maximum(limits.PANEL_ROUNDING * tall, np.finfo(np.float64).tiny))
 
 
 def between_corners(
@@ -167,27 +171,23 @@ def between_corners(
             legs, nothing, CornerScores.of_steps(roles, corners, states), np.zeros((len(block), k)), tallest
         )
 
+    ends = [states[n] for n in roles.step_ends]
     none = np.zeros((len(corners) + len(block), 0))
-    constants = np.concatenate([none, *(states[n] for n in roles.step_ends)], axis=1)
-    lines = lines_of(roles, block, legs, plan.settings) if trace is None else trace(legs)
+    constants = ends[0] if len(ends) == 1 else np.concatenate([none, *ends], axis=1)
+    program = line_head(roles, plan.table, plan.settings)
+    lines = trace(legs) if trace else lines_of(roles, block, legs, plan.settings, program is not None)
     sides = CornerScores.empty(roles, corners, players)
+    if program is not None:
+        floor = least_error(allowed, tallest)
+        whole = credit_along_lines(program, lines, corners, sides, constants, floor, plan.settings)
+        error, highest = np.zeros_like(tallest), tallest.copy()
+        kernels.add_rows(error, legs.path, whole.error)
+        np.maximum.at(highest, legs.path, whole.tallest)
+        return ContinuousCredit(legs, whole.credit, sides, error, highest)
     parts = LineParts(lines)
     inputs = Inputs(plan, block, corners, states, constants, legs, lines, parts, sides, allowed, careful)
     totals = Totals(inputs, tallest)
-
-    # Panels that are not accurate enough are refined and integrated again, up to a maximal number of panels.
-    panels = _first(inputs)
-    if plan.table is not None:
-        plan.table.expect(3 * (len(corners) + len(panels)))
-    most = limits.PANEL_GROWTH * (len(panels) + 64 * len(legs))
-    while len(panels):
-        again: list[Panels] = []
-        orders = np.unique(panels.order).tolist()
-        for order in orders:
-            narrow = plan.table is not None and plan.table.made
-            same = panels if len(orders) == 1 else panels[panels.order == order]
-            again += [integrate(inputs, totals, some, order, most) for some in _batches(inputs, same, order, narrow)]
-        panels = Panels.joined(again)
+    integrate_panels(inputs, totals)
 
     # Pull the score's derivatives with respect to lines back to the columns, leg by leg.
     credit = np.zeros((len(legs), roles.source.width, k))
@@ -195,6 +195,23 @@ def between_corners(
         credit[:, :, output] = lines.pull_back({n: s[output] for n, s in totals.sums.items()})
     kernels.add_rows(totals.error, legs.path, _lost(inputs, totals, credit))
     return ContinuousCredit(legs, credit, sides, totals.error, totals.tallest)
+
+
+def integrate_panels(inputs: Inputs, totals: Totals) -> None:
+    """Integrate panel by panel: those that are not accurate enough are refined, up to a maximal number of panels."""
+    table, legs = inputs.plan.table, inputs.legs
+    panels = _first(inputs)
+    if table is not None:
+        table.expect(3 * (len(inputs.corners) + len(panels)))
+    most = limits.PANEL_GROWTH * (len(panels) + 64 * len(legs))
+    while len(panels):
+        again: list[Panels] = []
+        orders = np.unique(panels.order).tolist()
+        for order in orders:
+            narrow = table is not None and table.made
+            same = panels if len(orders) == 1 else panels[panels.order == order]
+            again += [integrate(inputs, totals, some, order, most) for some in _batches(inputs, same, order, narrow)]
+        panels = Panels.joined(again)
 
 
 def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: int) -> Panels:

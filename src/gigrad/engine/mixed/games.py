@@ -24,32 +24,36 @@ from .large_games import LargeCorner, LargeGame
 class CornerPlayers:
     """The players of every corner: the columns that cross, or their groups, each once.
 
-    Those of corner i are `player[offsets[i]:offsets[i + 1]]`; `corner` repeats i for each of them. `of_column` (p,) is
-    the player of every column, `count` the number of players.
+    Those of corner i are `player[offsets[i]:offsets[i + 1]]`. `of_column` (p,) is the player of every column, `count`
+    the number of players.
     """
 
     offsets: Ints
     player: Ints
-    corner: Ints
     of_column: Ints
     count: int
 
-    @property
+    @cached_property
     def size(self) -> Ints:
         """The number of players of each corner."""
         return np.diff(self.offsets)
 
+    @cached_property
+    def corner(self) -> Ints:
+        """The corner of every entry of `player`."""
+        return np.repeat(np.arange(len(self.offsets) - 1), self.size)
+
     @classmethod
     def of(cls, corners: Corners, of_column: Ints) -> CornerPlayers:
         """The players of corners, given the player that every column belongs to."""
-        corner = np.repeat(np.arange(len(corners)), corners.size)
         if np.array_equal(of_column, np.arange(len(of_column))):
-            return cls(corners.offsets, corners.column, corner, of_column, len(of_column))
+            return cls(corners.offsets, corners.column, of_column, len(of_column))
         count = int(of_column.max(initial=-1)) + 1
+        corner = np.repeat(np.arange(len(corners)), corners.size)
         pairs = np.unique(corner * count + of_column[corners.column])
         corner, player = pairs // max(count, 1), pairs % max(count, 1)
         offsets = np.concatenate([[0], np.cumsum(np.bincount(corner, minlength=len(corners)))])
-        return cls(offsets, player, corner, of_column, count)
+        return cls(offsets, player, of_column, count)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +79,8 @@ class CornerScores:
     def empty(cls, roles: Roles, corners: Corners, players: CornerPlayers) -> CornerScores:
         """Arrays to be filled in."""
         n, k = len(corners), roles.output.width
-        shared = np.nonzero((players.size > 1) & ~corners.broken)[0]
+        shared = np.nonzero(players.size > 1)[0]
+        shared = shared[~corners.broken[shared]]
         place = np.full(n, -1)
         place[shared] = np.arange(len(shared))
         tables = [{node: np.zeros((len(shared), node.width)) for node in roles.joints} for _ in range(2)]
@@ -137,12 +142,11 @@ class Games:
         """
         players, corners, k = self.players, self.corners, self.roles.output.width
         error, unshared = (np.zeros((len(self.block), k)) for _ in range(2))
+        jump = self.sides.after - self.sides.before
+        if players.size.max(initial=0) < 2 and not corners.broken.any():  # as on most tables of continuous columns
+            return CornerCredit(jump, error, unshared, [])
         out = CornerCredit(np.zeros((len(players.player), k)), error, unshared, [])
         alone = (players.size == 1) & ~corners.broken
-        jump = self.sides.after - self.sides.before
-        if alone.all():  # as on most tables of continuous columns
-            out.credit[:] = jump
-            return out
         out.credit[players.offsets[:-1][alone]] = jump[alone]
         shared = ~alone & (players.size > 0)
         for size in np.unique(players.size[shared & (players.size <= limits.SMALL_GAME)]).tolist():

@@ -18,7 +18,7 @@ from ..roles import Levels, Roles, pull_back
 from ..roots import solve
 from .curve_kinks import may_pass
 from .patch import PanelCurves
-from .program import HeadProgram, empty_table, head_program
+from .program import HeadProgram, empty_table, head_program, whole_program
 from .segments import Crossings, Cuts, Segments, SmoothSegments
 from .table import ScoreSeries, Table, TabulatedPart
 
@@ -53,11 +53,12 @@ class Head:
 
     def program(self) -> HeadProgram | None:
         """The head as a program of the native core, if the core implements all of its nodes."""
-        known, part = self.roles.programs, None if self.narrow is None else self.narrow.part
-        key = None if part is None else part.node
-        if key not in known:
-            known[key] = head_program(self.roles) if part is None else head_program(self.roles, tuple(part.above), key)
-        return known[key]
+        if self.narrow is None:
+            return whole_program(self.roles)
+        known, part = self.roles.programs, self.narrow.part
+        if part.node not in known:
+            known[part.node] = head_program(self.roles, tuple(part.above), part.node)
+        return known[part.node]
 
     def table_rows(self, state: Ints) -> tuple[Ints, tuple[Array, Array, float, float]]:
         """For each panel, given its first state of the trees, its row in the table; and the table as the core takes it.

@@ -20,7 +20,7 @@ from .games import CornerScores
 from .head import Head
 from .jumps import Corners
 from .moments import Moments, PanelIntegrals
-from .native import native_moments, up_to_nodes
+from .native import native_moments, segment_lengths, up_to_nodes
 from .segments import Crossings, Segments, SmoothSegments
 
 
@@ -29,13 +29,10 @@ def integrated(head: Head, corners: Corners, sides: CornerScores, allowed: Array
 
     The scores beside the corners of the patch are written to `sides`.
     """
-    # Between its kinks a head that is piecewise linear has one slope, which a single node gives.
-    steady = np.inf if head.roles.steady_head else 5.0 * settings.tol**0.5
-    lengths = (steady, max(steady, 0.6 * settings.tol**0.25), max(steady, 2.0 * settings.tol**0.125))
     program = head.program() if settings.native else None
     if program is not None:
-        return native_moments(head, program, corners, sides, allowed, lengths, settings)
-    return Integral(head, corners, sides, allowed, lengths, settings).run()
+        return native_moments(head, program, corners, sides, allowed, settings)
+    return Integral(head, corners, sides, allowed, segment_lengths(head.roles, settings), settings).run()
 
 
 class Integral:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ... import kernels
 from ...graph import Array, Node, TreeEnsemble
+from ...kernels.corner_games import path_corners
 from .. import limits
 from ..paths import Block, Bools, Chosen, Ints, Paths
 from ..roles import Roles
+
+if TYPE_CHECKING:
+    from .lines import Legs
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +25,7 @@ class Corners:
 
     Attributes
     ----------
-    path, time : (n,)
+    time : (n,)
     offsets : (n + 1,)
         The columns that cross at corner i are `column[offsets[i]:offsets[i + 1]]`.
     column : (crossings,)
@@ -33,7 +38,6 @@ class Corners:
         state before corner c is c + i, the one after it c + i + 1.
     """
 
-    path: Ints
     time: Array
     offsets: Ints
     column: Ints
@@ -42,17 +46,37 @@ class Corners:
     trees: dict[Node, Array]
 
     def __len__(self) -> int:
-        return len(self.path)
+        return len(self.time)
+
+    @cached_property
+    def path(self) -> Ints:
+        """The path of each corner."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
     @cached_property
     def before(self) -> Ints:
         """The state before each corner; the one after it is the next."""
-        return np.arange(len(self.path)) + self.path
+        return np.arange(len(self)) + self.path
 
     @cached_property
     def size(self) -> Ints:
         """How many columns cross at each corner."""
         return np.diff(self.offsets)
+
+    def on(self, legs: Legs) -> tuple[Ints, Ints]:
+        """The first corner on each leg, and the one after the last. One where two legs meet is on the second of them,
+        and on neither where a line or a curve may change."""
+        if len(legs) == len(self.first) - 1:  # every path is one leg
+            return self.first[:-1], self.first[1:]
+        begin = np.searchsorted(self.path * 4.0 + self.time, legs.path * 4.0 + legs.low)
+        end = np.append(begin[1:], len(self))
+        broken = np.nonzero(self.broken)[0]
+        where = np.full(len(self.first) - 1, -1)
+        where[self.path[broken]] = broken
+        at = where[legs.path]
+        end = np.where((at >= 0) & ~legs.late, np.minimum(end, at), end)
+        begin = np.where((at >= 0) & legs.late, np.maximum(begin, at + 1), begin)
+        return begin, np.maximum(begin, end)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,50 +101,28 @@ class EndValues:
             return {n: np.concatenate([p[n] for p in parts]) for n in wanted}
 
         at_starts, at_ends = paths.known(roles.output, roles.source)
-        return cls(evaluate(at_starts), evaluate(at_ends))
+        kept = paths.at_starts
+        if not all(n in kept for n in wanted):
+            found = evaluate(at_starts)
+            if sum(n.width for n in wanted) * len(paths.starts) > limits.SCORED_NUMBERS:
+                return cls(found, evaluate(at_ends))
+            kept.update(found)
+        return cls({n: kept[n] for n in wanted}, evaluate(at_ends))
 
 
 def find_corners(roles: Roles, block: Block, ends: EndValues, n_threads: int | None) -> Corners:
     """The corners of a block of paths, from the jumps of all trees and from columns that jump in smooth parts."""
-    found = [kernels.jumps(t.forest, block.starts, block.ends, n_threads) for t in roles.trees]
     half_path, half_column = np.nonzero(_jumping(roles, block))
-    path = [np.repeat(np.arange(len(block)), np.diff(j.offsets)) for j in found] + [half_path]
-    time = np.concatenate([j.time for j in found] + [np.full(len(half_path), 0.5)])
-    column = np.concatenate([j.variable.astype(np.int64) for j in found] + [half_column])
-    all_paths = np.concatenate(path)
-    sorted_ = len(found) == 1 and not len(half_path)
-    if not sorted_:
-        order = np.lexsort((column, time, all_paths))
-        all_paths, time, column = all_paths[order], time[order], column[order]
-
-    new = np.ones(len(time), np.bool_)
-    new[1:] = (all_paths[1:] != all_paths[:-1]) | (time[1:] != time[:-1])
-    begin = np.nonzero(new)[0]
-    corner = np.cumsum(new) - 1
-    corner_path, corner_time = all_paths[begin], time[begin]
-    first = np.searchsorted(corner_path, np.arange(len(block) + 1))
-    broken = np.zeros(len(begin), np.bool_)
-    position = corner  # the corner of each entry of each list of jumps
-    if not sorted_:
-        position = np.empty(len(order), np.int64)
-        position[order] = corner
-        broken[position[len(position) - len(half_path) :]] = True
-    trees: dict[Node, Array] = {}
-    gone = 0
-    exact = any(isinstance(s, TreeEnsemble) for s in roles.steps)
-    for tree, jumps in zip(roles.trees, found, strict=True):
-        mine = position[gone : gone + len(jumps.time)]
-        gone += len(jumps.time)
-        trees[tree] = (
-            _walked(tree, block, ends, corner_path, corner_time, n_threads)
-            if exact
-            else _summed(tree, block, ends, corner_path, mine, jumps.delta)
-        )
-    if sorted_:
-        offsets = np.append(begin, len(time))
-    else:
-        offsets, column = _distinct(corner, column, len(begin))
-    return Corners(corner_path, corner_time, offsets, column, broken, first, trees)
+    at_starts = [ends.at_starts[t][block.start] for t in roles.trees]
+    found = path_corners(
+        [t.forest for t in roles.trees], at_starts, block.starts, block.ends, (half_path, half_column), n_threads
+    )
+    trees: dict[Node, Array] = dict(zip(roles.trees, found.states, strict=True))
+    corners = Corners(found.time, found.offsets, found.column, found.broken, found.first, trees)
+    if any(isinstance(s, TreeEnsemble) for s in roles.steps):
+        for tree, first in zip(roles.trees, at_starts, strict=True):
+            trees[tree] = _walked(tree, block, first, corners, n_threads)
+    return corners
 
 
 def _jumping(roles: Roles, block: Block) -> Bools:
@@ -147,42 +149,16 @@ def _jumping(roles: Roles, block: Block) -> Bools:
     return out
 
 
-def _distinct(corner: Ints, column: Ints, corners: int) -> tuple[Ints, Ints]:
-    """The distinct columns of each corner."""
-    order = np.lexsort((column, corner))
-    corner, column = corner[order], column[order]
-    new = np.ones(len(corner), np.bool_)
-    new[1:] = (corner[1:] != corner[:-1]) | (column[1:] != column[:-1])
-    counts = np.bincount(corner[new], minlength=corners)
-    return np.concatenate([[0], np.cumsum(counts)]), column[new]
-
-
-def _summed(tree: TreeEnsemble, block: Block, ends: EndValues, path: Ints, corner: Ints, delta: Array) -> Array:
-    """The trees' output in every state: the start's, and the jumps added one by one."""
-    state = np.arange(len(path)) + path + 1  # after each corner
-    first = np.searchsorted(path, np.arange(len(block))) + np.arange(len(block))
-    change = np.zeros((len(path) + len(block), tree.width))
-    starts, last = ends.at_starts[tree][block.start], ends.at_ends[tree][block.row]
-    for k in range(tree.width):
-        change[:, k] = np.bincount(state[corner], weights=delta[:, k], minlength=len(change))
-    change[first] = starts - np.concatenate([np.zeros((1, tree.width)), last[:-1]])
-    out: Array = np.cumsum(change, axis=0)
-    # Rounding errors must not carry over from one path to the next: each begins exactly at its own start.
-    out += np.repeat(starts - out[first], np.diff(np.append(first, len(out))), axis=0)
-    return out
-
-
-def _walked(tree: TreeEnsemble, block: Block, ends: EndValues, path: Ints, time: Array, n_threads: int | None) -> Array:
+def _walked(tree: TreeEnsemble, block: Block, at_starts: Array, corners: Corners, n_threads: int | None) -> Array:
     """The trees' output in every state, evaluated for each state: equal to the trees' own predictions to the last bit.
 
     Needed below other trees, whose splits could change sides by the rounding of a running sum.
     """
-    out = np.empty((len(path) + len(block), tree.width))
-    first = np.searchsorted(path, np.arange(len(block))) + np.arange(len(block))
-    out[first] = ends.at_starts[tree][block.start]
-    past = np.ones((len(path), block.starts.shape[1]), np.bool_)
-    out[np.arange(len(path)) + path + 1] = kernels.cells(
-        tree.forest, block.starts, block.ends, path, time, past, n_threads
+    out = np.empty((len(corners) + len(block), tree.width))
+    out[corners.first[:-1] + np.arange(len(block))] = at_starts
+    past = np.ones((len(corners), block.starts.shape[1]), np.bool_)
+    out[corners.before + 1] = kernels.cells(
+        tree.forest, block.starts, block.ends, corners.path, corners.time, past, n_threads
     )
     return out
 

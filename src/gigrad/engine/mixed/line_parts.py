@@ -23,8 +23,13 @@ class LineParts:
         grid, ends = self.lines.grid, self.lines.ends[node]
         left = grid.left[panels.piece]
         speed = (ends[left + 1] - ends[left]) / (grid.time[left + 1] - grid.time[left])[:, None]
+        largest = self.by_leg(node)
+        return np.abs(speed) if largest is None else largest[panels.leg], speed
+
+    def by_leg(self, node: Node) -> Array | None:
+        """The largest contributions on every leg, (legs, width); None where lines have kinks, or are many."""
         if not self.lines.straight_below(node) or node.width > limits.WIDEST_LINE:
-            return np.abs(speed), speed
+            return None
         if node not in self.known:
             legs = np.arange(len(self.lines.legs))
             each = np.zeros((len(legs), node.width))
@@ -33,4 +38,4 @@ class LineParts:
                 one[:, column] = 1.0
                 each[:, column] = np.abs(self.lines.pull_rows(legs, {node: one})).max(axis=1, initial=0.0)
             self.known[node] = each
-        return self.known[node][panels.leg], speed
+        return self.known[node]

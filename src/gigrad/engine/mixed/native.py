@@ -10,6 +10,7 @@ from ... import kernels
 from ...graph import Array
 from .. import limits
 from ..quadrature import gauss, legendre
+from ..roles import Roles
 from ..settings import Settings
 from .games import CornerScores
 from .head import Head
@@ -24,7 +25,6 @@ def native_moments(
     corners: Corners,
     sides: CornerScores,
     allowed: Array,
-    lengths: tuple[float, ...],
     settings: Settings,
 ) -> PanelIntegrals:
     """All moments of a patch; writes the score beside its corners to `sides`."""
@@ -41,8 +41,8 @@ def native_moments(
         [panels.begin, panels.end, state, row, left],
         (patch.coefficients, patch.steepness, patch.doubt),
         lines, corners.time, sides.place, head.constants, allowed,
-        segment_rules(patch.rule.size + 2), np.array(lengths), table, sides.before, sides.after,
-        kernels.threads(settings.n_threads),
+        segment_rules(patch.rule.size + 2), np.array(segment_lengths(roles, settings)), table, sides.before,
+        sides.after, kernels.threads(settings.n_threads),
     )  # fmt: skip
     place, first = sides.place[found.corner], 0
     doubts = patch.split(patch.doubt[found.panel], {})
@@ -55,6 +55,13 @@ def native_moments(
     by_line = {n: found.lines[:, a:b] for n, a, b in zip(head_lines, edges[:-1], edges[1:], strict=True)}
     moments = Moments(found.curves, by_line, found.lost, found.wander, found.sway, found.off)
     return PanelIntegrals(moments, found.tallest, patch.unsure | found.unsure.astype(np.bool_))
+
+
+def segment_lengths(roles: Roles, settings: Settings) -> tuple[float, float, float]:
+    """The lengths of segments up to which one, two and four nodes are tried first."""
+    # Between its kinks a head that is piecewise linear has one slope, which a single node gives.
+    steady = np.inf if roles.steady_head else 5.0 * settings.tol**0.5
+    return steady, max(steady, 0.6 * settings.tol**0.25), max(steady, 2.0 * settings.tol**0.125)
 
 
 @cache

@@ -102,17 +102,9 @@ class Panels:
 def first_panels(lines: Lines, corners: Corners) -> Panels:
     """One panel for each piece of the lines' finest grid, with the corners that lie on it."""
     grid, legs = lines.grid, lines.legs
-    # A corner at the edge of two legs belongs to the second of them.
-    begin = np.searchsorted(corners.path * 4.0 + corners.time, legs.path * 4.0 + legs.low)
-    end = np.append(begin[1:], len(corners))
-    broken = np.nonzero(corners.broken)[0]
-    where = np.full(len(corners.first) - 1, -1)
-    where[corners.path[broken]] = broken
-    at = where[legs.path]
-    end = np.where((at >= 0) & ~legs.late, np.minimum(end, at), end)
-    begin = np.where((at >= 0) & legs.late, np.maximum(begin, at + 1), begin)
+    begin, end = corners.on(legs)
     pieces = len(grid.left)
-    first, last = kernels.piece_corners(grid.offsets, grid.time, begin, np.maximum(begin, end), corners.time)
+    first, last = kernels.piece_corners(grid.offsets, grid.time, begin, end, corners.time)
     low, high = grid.time[grid.left], grid.time[grid.left + 1]
     return Panels(grid.leg[grid.left], np.arange(pieces), low, high, first, last, np.ones(pieces, np.int64))
 

@@ -77,6 +77,13 @@ def head_program(roles: Roles, above: tuple[Node, ...] | None = None, table: Nod
     return HeadProgram(kernels.Program(joints, constant, steps, place[output], output.width))
 
 
+def whole_program(roles: Roles) -> HeadProgram | None:
+    """The program of a head without a table, which is made once."""
+    if None not in roles.programs:
+        roles.programs[None] = head_program(roles)
+    return roles.programs[None]
+
+
 def _fields(node: Node, place: dict[Node, int]) -> tuple[Any, ...] | None:
     """The core's description of a node, without the flag whether its input may have extrema."""
     stage = node.stage()

@@ -92,22 +92,32 @@ def _step(node: Node, place: dict[Node, int]) -> tuple[Any, ...] | None:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TracedLines(Lines):
-    """The lines of a model on a block of paths, computed by the native core."""
+    """The lines of a model on a block of paths, computed by the native core.
+
+    Attributes
+    ----------
+    rows : (2 legs, columns)
+        What the net reads at the two ends of every leg.
+    """
 
     program: LineProgram
-    traced: kernels.TracedLegs
+    rows: Array
     n_threads: int
 
     @staticmethod
     def by_core(roles: Roles, block: Block, legs: Legs, program: LineProgram, n_threads: int) -> TracedLines:
-        """The lines below the first kinks in Python, all others by the core."""
+        """The lines below the first kinks in Python, all others by the core, once they are asked for."""
         below = Lines.trace(roles, block, legs, program.straight)
         rows = np.concatenate([below.values[n] for n in program.read], axis=1)
-        found = kernels.trace_lines(program.native, legs.low, legs.high, rows, n_threads)
         return TracedLines(
             roles, block, legs, below.grids, below.level, below.values, below.middles, below.hinges,
-            program=program, traced=found, n_threads=n_threads,
+            program=program, rows=rows, n_threads=n_threads,
         )  # fmt: skip
+
+    @cached_property
+    def traced(self) -> kernels.TracedLegs:
+        """The net on all legs, from kink to kink."""
+        return kernels.trace_lines(self.program.native, self.legs.low, self.legs.high, self.rows, self.n_threads)
 
     @cached_property
     def grid(self) -> Grid:
@@ -130,17 +140,23 @@ class TracedLines(Lines):
         """Credit of every column on every leg, (legs, p): see `Lines.pull_back`."""
         pieces = len(self.grid.left)
         parts = [cotangents.get(n, np.zeros((pieces, n.width))) for n in self.roles.line_ends]
-        back = self.traced.pull_back(np.concatenate(parts, axis=1), self.n_threads)
+        return self.pull_straight(self.traced.pull_back(np.concatenate(parts, axis=1), self.n_threads))
+
+    def pull_straight(self, back: Array) -> Array:
+        """The same from integrals of derivatives by what the net reads, (legs, columns)."""
         edges = np.cumsum([n.width for n in self.program.read])[:-1]
         by_node = dict(zip(self.program.read, np.split(back, edges, axis=1), strict=True))
         return self.pull_rows(np.arange(len(self.legs)), by_node)
 
 
-def lines_of(roles: Roles, block: Block, legs: Legs, settings: Settings) -> Lines:
-    """The lines of a block of paths, by the native core if it implements them and they have kinks."""
+def lines_of(roles: Roles, block: Block, legs: Legs, settings: Settings, alone: bool = False) -> Lines:
+    """The lines of a block of paths, by the native core if it implements them and they have kinks.
+
+    With `alone` set, they will only be followed together with a head, which finds out itself whether they have.
+    """
     program = roles.line_program if settings.native else None
     if program is not None:
         traced = TracedLines.by_core(roles, block, legs, program, kernels.threads(settings.n_threads))
-        if not traced.straight:
+        if alone or not traced.straight:
             return traced
     return Lines.trace(roles, block, legs, two_layers=settings.native)

@@ -134,11 +134,10 @@ def _jumps_by_piece(plan: Plan, paths: int, corners: Corners, players: CornerPla
     0 to the first.
     """
     pieces, width, k = len(plan.edges) - 1, plan.player_count, credit.shape[1]
-    piece = corners.path
+    first = corners.first
     if pieces > 1:
-        piece = piece * pieces + np.maximum(np.searchsorted(plan.edges, corners.time) - 1, 0)
-    cell = piece[players.corner] * width + players.player
-    out = np.zeros((paths * pieces * width, k))
-    for output in range(k):
-        out[:, output] = np.bincount(cell, credit[:, output], len(out))
+        piece = corners.path * pieces + np.maximum(np.searchsorted(plan.edges, corners.time) - 1, 0)
+        first = np.concatenate([[0], np.cumsum(np.bincount(piece, minlength=paths * pieces))])
+    out = np.zeros((paths * pieces, width * k))
+    kernels.add_grouped(out, players.offsets[first], players.player, credit)
     return out.reshape(paths, pieces, width, k)

@@ -1,9 +1,11 @@
 // Python bindings of the games at corners of the mixed engine, whose score is more than a link over trees.
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/arrays.hpp"
 #include "link/corner_leaves.hpp"
 #include "core/reading.hpp"
+#include "walk/path_corners.hpp"
 
 namespace gigrad {
 namespace {
@@ -110,6 +112,59 @@ Numpy<int64_t> py_order_groups(size_t players, size_t count, uint64_t seed) {
     });
 }
 
+// Room for an array that numpy will own, of which only the first rows may be used in the end.
+template <class T>
+struct Room {
+    std::unique_ptr<T[]> data;
+    explicit Room(size_t size) : data(new T[size]) {}
+    Numpy<T> used(std::initializer_list<size_t> shape) {
+        nb::capsule owner(data.get(), [](void* p) noexcept { delete[] static_cast<T*>(p); });
+        return Numpy<T>(data.release(), shape, owner);
+    }
+};
+
+nb::tuple py_path_corners(const std::vector<const Forest*>& forests, const std::vector<Matrix>& at_starts,
+                          const Matrix& starts, const Matrix& ends, const Vector<int64_t>& half_path,
+                          const Vector<int64_t>& half_column, size_t n_threads) {
+    const size_t paths = starts.shape(0), halves = half_path.size();
+    bool good = at_starts.size() == forests.size() && half_column.size() == halves;
+    for (size_t f = 0; good && f < forests.size(); ++f)
+        good = at_starts[f].shape(0) == paths && at_starts[f].shape(1) == forests[f]->n_outputs();
+    for (size_t i = 0; good && i < halves; ++i)
+        good = half_path(i) >= (i ? half_path(i - 1) : 0) && half_path(i) < static_cast<int64_t>(paths);
+    if (!good) refuse("corners need the outputs of all trees at all starts, and columns that jump in order of path.");
+    std::vector<std::vector<JumpList>> lists;
+    size_t most = halves;
+    {
+        nb::gil_scoped_release released;
+        for (const Forest* forest : forests) {
+            lists.push_back(jumps(*forest, lanes_for(*forest), ReadRows(*forest, as_rows(starts), "starts"),
+                                  ReadRows(*forest, as_rows(ends), "ends"), std::max<size_t>(n_threads, 1)));
+            for (const JumpList& list : lists.back()) most += list.time.size();
+        }
+    }
+    Room<int64_t> first(paths + 1), offsets(most + 1), column(most);
+    Room<double> time(most);
+    Room<bool> broken(most);
+    std::vector<Room<double>> states;
+    std::vector<JoinedTrees> trees;
+    for (size_t f = 0; f < forests.size(); ++f) {
+        const size_t width = forests[f]->n_outputs();
+        states.emplace_back((most + paths) * width);
+        trees.push_back({JumpReader(lists[f]), width, at_starts[f].data(), states[f].data.get()});
+    }
+    {
+        nb::gil_scoped_release released;
+        join_corners(trees, paths, half_path.data(), half_column.data(), halves,
+                     {first.data.get(), time.data.get(), offsets.data.get(), column.data.get(), broken.data.get()});
+    }
+    const auto n = static_cast<size_t>(first.data[paths]), entries = static_cast<size_t>(offsets.data[n]);
+    nb::list outputs;
+    for (size_t f = 0; f < forests.size(); ++f) outputs.append(states[f].used({n + paths, trees[f].width}));
+    return nb::make_tuple(first.used({paths + 1}), time.used({n}), offsets.used({n + 1}), column.used({entries}),
+                          broken.used({n}), outputs);
+}
+
 }  // namespace
 
 void bind_corners(nb::module_& m) {
@@ -139,6 +194,7 @@ void bind_corners(nb::module_& m) {
             if (fold.left()) refuse("some coalitions have not been added.");
             return make<double>({fold.players(), fold.outputs()}, [&](double* out) { fold.finish(out); });
         });
+    m.def("path_corners", &py_path_corners);
     m.def("coalition_scores", &py_coalition_scores);
     m.def("fold_orders", &py_fold_orders);
     m.def("order_groups", &py_order_groups);

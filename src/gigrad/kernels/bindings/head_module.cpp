@@ -5,7 +5,8 @@
 
 #include "bindings/arrays.hpp"
 #include "core/forest.hpp"
-#include "smooth/integral.hpp"
+#include "smooth/leg_head.hpp"
+#include "smooth/line_net.hpp"
 
 namespace gigrad {
 
@@ -91,6 +92,7 @@ void init_program(Program* self, size_t joints, size_t constants, const std::vec
     if (outputs < 1 || output + outputs > self->registers)
         refuse("the output of a program must be among its registers.");
     self->output = output, self->outputs = outputs;
+    self->finish();
 }
 
 void check_view(const PanelsView& v, const Program& program, size_t corners, size_t states, size_t points,
@@ -127,6 +129,22 @@ Numpy<T> zeros(std::initializer_list<size_t> shape) {
     return make<T>(shape, [size](T* out) { std::fill(out, out + size, T{}); });
 }
 
+std::array<SegmentRule, SIZES> made(const std::vector<RuleFields>& rules) {
+    if (rules.size() != SIZES) refuse("segments need a rule of each size.");
+    std::array<SegmentRule, SIZES> out;
+    for (size_t i = 0; i < SIZES; ++i) {
+        const auto& [nodes, finer_nodes, finer_weights, refine, up_to, ends] = rules[i];
+        const size_t size = nodes.size(), finer = finer_nodes.size();
+        if (size != size_t{1} << i || finer > POINTS || finer_weights.size() != finer || refine.shape(0) != finer ||
+            refine.shape(1) != size || up_to.shape(0) != size || up_to.shape(1) != finer || ends.shape(0) != 4 ||
+            ends.shape(1) != size)
+            refuse("rule " + std::to_string(i) + " of a segment has arrays that do not go together.");
+        out[i] = {size,          finer,        nodes.data(), finer_nodes.data(), finer_weights.data(),
+                  refine.data(), up_to.data(), ends.data()};
+    }
+    return out;
+}
+
 nb::tuple py_head_moments(const Program& program, const std::vector<Vector<double>>& times,
                           const std::vector<Vector<int64_t>>& places, const Cube& coefficients, const Cube& steepness,
                           const Matrix& doubt, const Matrix& line_rows, const Vector<double>& corner_time,
@@ -136,7 +154,7 @@ nb::tuple py_head_moments(const Program& program, const std::vector<Vector<doubl
                           const Filled& after, size_t n_threads) {
     const size_t panels = coefficients.shape(0), curves = coefficients.shape(2), k = program.outputs,
                  lines = line_rows.shape(1);
-    bool good = times.size() == 4 && places.size() == 5 && curves + lines == program.joints && rules.size() == SIZES;
+    bool good = times.size() == 4 && places.size() == 5 && curves + lines == program.joints;
     for (const auto& t : times) good = good && t.size() == panels;
     for (const auto& t : places) good = good && t.size() == panels;
     good = good && steepness.shape(0) == panels && steepness.shape(1) == coefficients.shape(1) &&
@@ -173,17 +191,7 @@ nb::tuple py_head_moments(const Program& program, const std::vector<Vector<doubl
                           constants.data(),
                           allowed.data()};
     check_view(view, program, corner_time.size(), constants.shape(0), line_rows.shape(0), series);
-    std::array<SegmentRule, SIZES> segment_rules;
-    for (size_t i = 0; i < SIZES; ++i) {
-        const auto& [nodes, finer_nodes, finer_weights, refine, up_to, ends] = rules[i];
-        const size_t size = nodes.size(), finer = finer_nodes.size();
-        if (size != size_t{1} << i || finer > POINTS || finer_weights.size() != finer || refine.shape(0) != finer ||
-            refine.shape(1) != size || up_to.shape(0) != size || up_to.shape(1) != finer || ends.shape(0) != 4 ||
-            ends.shape(1) != size)
-            refuse("rule " + std::to_string(i) + " of a segment has arrays that do not go together.");
-        segment_rules[i] = {size,          finer,        nodes.data(), finer_nodes.data(), finer_weights.data(),
-                            refine.data(), up_to.data(), ends.data()};
-    }
+    const std::array<SegmentRule, SIZES> segment_rules = made(rules);
     const std::array<double, SIZES - 1> lengths = {limits(0), limits(1), limits(2)};
     const size_t degrees = view.order + 2;
     auto curve_moments = zeros<double>({panels, degrees, curves, k}), line_moments = zeros<double>({panels, lines, k});
@@ -217,12 +225,109 @@ nb::tuple py_head_moments(const Program& program, const std::vector<Vector<doubl
                           given(all.joints, {all.corner.size(), program.joints}));
 }
 
+// path, first corner and the one behind the last (legs,); time and place (corners,); constants, allowed, parts; slowest;
+// rules and lengths of segments; before, after, joints
+using LegFields = std::tuple<Vector<int64_t>, Vector<int64_t>, Vector<int64_t>, Vector<double>, Vector<int64_t>, Matrix,
+                             Matrix, Matrix, double, std::vector<RuleFields>, Vector<double>, Filled, Filled, Filled>;
+
+LegHeads made(const Program& program, const LegFields& fields) {
+    const auto& [path, begin, end, time, place, constants, allowed, parts, slowest, rules, lengths, before, after,
+                 joints] = fields;
+    const size_t legs = path.size(), k = program.outputs, corners = time.size(), states = constants.shape(0);
+    bool good = begin.size() == legs && end.size() == legs && place.size() == corners && allowed.shape(1) == k &&
+                constants.shape(1) == program.constants && parts.shape(0) == legs && parts.shape(1) == program.joints &&
+                lengths.size() == SIZES - 1 && joints.shape(1) == program.joints;
+    for (const Filled* side : {&before, &after}) good = good && side->shape(0) == corners && side->shape(1) == k;
+    for (size_t i = 0; good && i < legs; ++i) {
+        good = path(i) >= 0 && static_cast<size_t>(path(i)) < allowed.shape(0) && begin(i) >= 0 && begin(i) <= end(i) &&
+               end(i) <= static_cast<int64_t>(corners);
+        good = good && (program.constants == 0 || static_cast<size_t>(end(i) + path(i)) < states);
+    }
+    for (size_t c = 0; good && c < corners; ++c) good = place(c) < static_cast<int64_t>(joints.shape(0));
+    for (const Step& s : program.steps) good = good && s.operation != Operation::series;
+    if (!good) refuse("legs need corners and states that exist, and arrays that go together.");
+    LegHeads out;
+    out.program = &program, out.rules = made(rules), out.lengths = {lengths(0), lengths(1), lengths(2)};
+    out.legs = legs, out.path = path.data(), out.begin = begin.data(), out.end = end.data();
+    out.corner_time = time.data(), out.place = place.data(), out.constants = constants.data();
+    out.allowed = allowed.data(), out.parts = parts.data(), out.slowest = slowest;
+    out.before = before.data(), out.after = after.data(), out.joints = joints.data();
+    return out;
+}
+
+// Calls work(head, leg) for all legs; gives what work has filled, and what is lost, the way and the largest score.
+template <class Start>
+nb::tuple each_leg(LegHeads& all, const Numpy<double>& filled, size_t n_threads, Start start) {
+    const size_t k = all.program->outputs;
+    auto lost = zeros<double>({all.legs, k}), moved = zeros<double>({all.legs, k}),
+         tallest = zeros<double>({all.legs, k});
+    all.lost = lost.data(), all.moved = moved.data(), all.tallest = tallest.data();
+    {
+        nb::gil_scoped_release released;
+        parallel(all.legs, n_threads, [&](auto next) {
+            LegHead head(all);
+            auto work = start();
+            for (size_t leg; next(leg);) work(head, leg);
+        });
+    }
+    return nb::make_tuple(filled, lost, moved, tallest);
+}
+
+nb::tuple py_head_along_lines(const Program& program, const Vector<int64_t>& offsets, const Vector<double>& time,
+                              const Matrix& lines, const LegFields& fields, size_t n_threads) {
+    LegHeads all = made(program, fields);
+    bool good = offsets.size() == all.legs + 1 && offsets(0) == 0 && lines.shape(0) == time.size() &&
+                lines.shape(1) == program.joints && offsets(all.legs) == static_cast<int64_t>(time.size());
+    for (size_t i = 0; good && i < all.legs; ++i) good = offsets(i + 1) >= offsets(i) + 2;
+    if (!good) refuse("legs need two or more times each, with the values of all lines there.");
+    const size_t width = program.joints, k = program.outputs, pieces = time.size() - all.legs;
+    auto sums = zeros<double>({k, pieces, width});
+    return each_leg(all, sums, n_threads, [&] {
+        return [&](LegHead& head, size_t leg) {
+            const auto first = static_cast<size_t>(offsets(leg)),
+                       points = static_cast<size_t>(offsets(leg + 1)) - first;
+            head.run(leg, &time(first), lines.data() + first * width, points);
+            for (size_t o = 0; o < k; ++o)
+                for (size_t i = 0; i < (points - 1) * width; ++i)
+                    sums.data()[(o * pieces + first - leg) * width + i] = head.moments()[i * k + o];
+        };
+    });
+}
+
+nb::tuple py_head_along_net(const Program& program, const LineNet& net, const Vector<double>& low,
+                            const Vector<double>& high, const Matrix& rows, const LegFields& fields, size_t n_threads) {
+    LegHeads all = made(program, fields);
+    const size_t legs = all.legs, straight = net.straight, width = net.width, k = program.outputs;
+    if (low.size() != legs || high.size() != legs || rows.shape(0) != 2 * legs || rows.shape(1) != straight ||
+        width != program.joints)
+        refuse("legs need two times and two rows of all straight columns each, and a head that reads the net alone.");
+    auto back = zeros<double>({k, legs, straight});
+    return each_leg(all, back, n_threads, [&] {
+        return [&, tracer = LineTracer(net), trace = LegTrace(), values = std::vector<double>(),
+                cotangent = std::vector<double>()](LegHead& head, size_t leg) mutable {
+            const double* from = rows.data() + 2 * leg * straight;
+            tracer.trace(low(leg), high(leg), from, from + straight, trace);
+            const std::vector<double>& time = tracer.finest();
+            make_room(values, time.size() * width), make_room(cotangent, time.size() * width);
+            tracer.ends(trace, values.data());
+            head.run(leg, time.data(), values.data(), time.size());
+            for (size_t o = 0; o < k; ++o) {
+                for (size_t i = 0; i < (time.size() - 1) * width; ++i) cotangent[i] = head.moments()[i * k + o];
+                tracer.pull_back(trace, time.data(), time.size(), cotangent.data(),
+                                 back.data() + (o * legs + leg) * straight);
+            }
+        };
+    });
+}
+
 }  // namespace
 
 void bind_head(nb::module_& m) {
     nb::class_<Program>(m, "Program").def("__init__", &init_program);
     m.def("program_functions", [] { return function_names(); });
     m.def("head_moments", &py_head_moments);
+    m.def("head_along_lines", &py_head_along_lines);
+    m.def("head_along_net", &py_head_along_net);
 }
 
 }  // namespace gigrad

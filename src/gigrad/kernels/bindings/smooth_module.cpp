@@ -134,6 +134,22 @@ void py_add_rows(const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device
     add_rows(table.data(), row.data(), values.data(), row.size(), table.shape(1));
 }
 
+void py_add_grouped(const nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>& table,
+                    const Vector<int64_t>& first, const Vector<int64_t>& column, const Matrix& values) {
+    const size_t groups = table.shape(0), k = values.shape(1), n = column.size();
+    bool good =
+        first.size() == groups + 1 && first(0) == 0 && first(groups) == static_cast<int64_t>(n) && values.shape(0) == n;
+    for (size_t g = 0; good && g < groups; ++g) good = first(g) <= first(g + 1);
+    if (!good) refuse("the entries of all rows must be given, in order.");
+    check_below(column, k > 0 ? table.shape(1) / k : 0, "column");
+    nb::gil_scoped_release released;
+    for (size_t g = 0; g < groups; ++g) {
+        double* to = table.data() + g * table.shape(1);
+        for (auto i = static_cast<size_t>(first(g)); i < static_cast<size_t>(first(g + 1)); ++i)
+            for (size_t o = 0; o < k; ++o) to[static_cast<size_t>(column(i)) * k + o] += values.data()[i * k + o];
+    }
+}
+
 void check_left(const Vector<int64_t>& left, size_t rows) {
     for (size_t i = 0; i < left.size(); ++i)
         if (left(i) < 0 || static_cast<size_t>(left(i)) + 1 >= rows)
@@ -213,6 +229,7 @@ void bind_smooth(nb::module_& m) {
     m.def("suffix_products", &py_suffix_products);
     m.def("sum_groups", &py_sum_groups);
     m.def("add_rows", &py_add_rows);
+    m.def("add_grouped", &py_add_grouped);
     m.def("passed_rows", &py_passed_rows);
     m.def("largest_steps", &py_largest_steps);
     m.def("speed_parts", &py_speed_parts);

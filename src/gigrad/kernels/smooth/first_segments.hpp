@@ -53,26 +53,22 @@ inline std::vector<Segment> without_turns(Settler& settler, const std::vector<Se
     return out;
 }
 
-// Calls add(segment) for the parts of a panel between its corners. A corner at the end of a panel leaves an empty one.
-template <class Add>
-void each_segment(const PanelsView& view, size_t p, Add add) {
-    double low = view.low[p];
-    int64_t left = -1;
-    for (int64_t c = view.begin[p]; c < view.end[p]; ++c) {
-        const double time = std::min(std::max(view.corner_time[c], view.low[p]), view.high[p]);
-        add(Segment{p, view.state[p] + (c - view.begin[p]), low, time, left, c});
-        low = time, left = c;
-    }
-    add(Segment{p, view.state[p] + (view.end[p] - view.begin[p]), low, view.high[p], left, -1});
-}
-
-// The parts of panels between their corners.
+// The parts of panels between their corners. A corner at the end of a panel leaves an empty one.
 inline std::vector<Segment> between_corners(const PanelsView& view, size_t begin, size_t end) {
     std::vector<Segment> out;
     size_t corners = 0;
     for (size_t p = begin; p < end; ++p) corners += static_cast<size_t>(view.end[p] - view.begin[p]);
     out.reserve(corners + (end - begin));
-    for (size_t p = begin; p < end; ++p) each_segment(view, p, [&](const Segment& s) { out.push_back(s); });
+    for (size_t p = begin; p < end; ++p) {
+        double low = view.low[p];
+        int64_t left = -1;
+        for (int64_t c = view.begin[p]; c < view.end[p]; ++c) {
+            const double time = std::min(std::max(view.corner_time[c], view.low[p]), view.high[p]);
+            out.push_back({p, view.state[p] + (c - view.begin[p]), low, time, left, c});
+            low = time, left = c;
+        }
+        out.push_back({p, view.state[p] + (view.end[p] - view.begin[p]), low, view.high[p], left, -1});
+    }
     return out;
 }
 

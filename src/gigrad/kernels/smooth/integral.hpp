@@ -174,21 +174,21 @@ private:
         }
     }
 
+    // The score at both ends of segments, and the joints at their upper ones, for the corners there.
     void write_corners(SharedJoints& shared) const {
-        for (size_t i = 0; i < list_.size(); ++i)
-            write_corners(list_[i], &first_[i * k_], &last_[i * k_], &to_[i * joints_], shared);
+        for (size_t i = 0; i < list_.size(); ++i) {
+            const Segment& s = list_[i];
+            if (s.left >= 0) std::copy_n(&first_[i * k_], k_, out_.after + static_cast<size_t>(s.left) * k_);
+            if (s.right < 0) continue;
+            std::copy_n(&last_[i * k_], k_, out_.before + static_cast<size_t>(s.right) * k_);
+            if (place_[s.right] >= 0) share(s.right, s.panel, &to_[i * joints_], shared);
+        }
     }
 
-    // The score at both ends of a segment, and the joints at its upper one, for the corners there.
-    void write_corners(const Segment& s, const double* first, const double* last, const double* to,
-                       SharedJoints& shared) const {
-        if (s.left >= 0) std::copy_n(first, k_, out_.after + static_cast<size_t>(s.left) * k_);
-        if (s.right < 0) return;
-        std::copy_n(last, k_, out_.before + static_cast<size_t>(s.right) * k_);
-        if (place_[s.right] < 0) return;
-        shared.corner.push_back(s.right);
-        shared.panel.push_back(static_cast<int64_t>(s.panel));
-        shared.joints.insert(shared.joints.end(), to, to + joints_);
+    void share(int64_t corner, size_t panel, const double* joints, SharedJoints& shared) const {
+        shared.corner.push_back(corner);
+        shared.panel.push_back(static_cast<int64_t>(panel));
+        shared.joints.insert(shared.joints.end(), joints, joints + joints_);
     }
 
     std::vector<Segment> halves() const {
@@ -246,11 +246,22 @@ private:
 
     // ------------------------------------------------------------ a head over one line (integral_line.hpp)
 
+    // Points of a line in order of time, and the stretches between neighbours.
+    struct Stretches {
+        size_t n = 0;
+        std::array<double, POINTS / 2 + 1> line, time;
+        std::array<int64_t, POINTS / 2 + 1> corner;  // -1 for none
+        std::array<size_t, POINTS / 2> panel;
+        std::array<int64_t, POINTS / 2> state;
+        std::array<bool, POINTS / 2> apart;      // between two points that do not follow each other
+        std::array<double, POINTS / 2> fastest;  // the line's largest speed on the leg
+    };
+
     void run_along_line(size_t begin, size_t end, SharedJoints& shared);
-    void along_line(const Segment* some, size_t n, double fastest, SharedJoints& shared);
+    void along_line(const Stretches& some, SharedJoints& shared);
     void add_slopes(const size_t* some, size_t n);
 
-    std::vector<double> chord_, noise_, low_score_, high_score_;
+    std::vector<double> chord_, noise_;  // (k, POINTS / 2)
 
     // ------------------------------------------------------------ moments
 

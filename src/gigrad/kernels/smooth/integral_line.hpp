@@ -10,19 +10,43 @@ namespace gigrad {
 // numbers.
 inline void HeadIntegral::run_along_line(size_t begin, size_t end, SharedJoints& shared) {
     list_.clear(), first_.clear(), last_.clear(), from_.clear(), to_.clear();  // of doubtful segments
-    double fastest = 0.0;
+    const auto apart = [&](size_t p) {
+        return view_.left[p] != view_.left[p - 1] + 1 || view_.low[p] != view_.high[p - 1];
+    };
+    Stretches some;
+    const auto start = [&](double line, double time, int64_t corner) {
+        some.line[some.n] = line, some.time[some.n] = time, some.corner[some.n] = corner;
+    };
+    double fastest = 0.0;  // on the leg
+    const auto add = [&](size_t p, int64_t state, bool gap, double line, double time, int64_t corner) {
+        some.panel[some.n] = p, some.state[some.n] = state, some.apart[some.n] = gap, some.fastest[some.n] = fastest;
+        ++some.n;
+        start(line, time, corner);
+        if (some.n < some.panel.size()) return;
+        along_line(some, shared);
+        some.n = 0;
+        start(line, time, corner);
+    };
     for (size_t p = begin; p < end; ++p) {
-        const double* from = view_.line_rows + view_.left[p];
-        fastest = std::max(fastest, std::fabs(from[1] - from[0]) / view_.piece_length[p]);
+        const double *from = view_.line_rows + view_.left[p], low = view_.low[p], high = view_.high[p];
+        const double piece = view_.piece_low[p], rate = (from[1] - from[0]) / view_.piece_length[p];
+        const auto line = [&](double time) { return from[0] + (time - piece) * rate; };
+        if (p == begin || apart(p)) {
+            p == begin ? start(line(low), low, -1) : add(p, view_.state[p], true, line(low), low, -1);
+            fastest = std::fabs(rate);
+            for (size_t q = p + 1; q < end && !apart(q); ++q) {
+                const double* next = view_.line_rows + view_.left[q];
+                fastest = std::max(fastest, std::fabs(next[1] - next[0]) / view_.piece_length[q]);
+            }
+        }
+        for (int64_t c = view_.begin[p]; c < view_.end[p]; ++c) {
+            const double time = std::min(std::max(view_.corner_time[c], low), high);
+            add(p, view_.state[p] + (c - view_.begin[p]), false, line(time), time, c);
+        }
+        const bool whole = high == piece + view_.piece_length[p];
+        add(p, view_.state[p] + (view_.end[p] - view_.begin[p]), false, whole ? from[1] : line(high), high, -1);
     }
-    std::array<Segment, POINTS / 2> some;
-    size_t n = 0;
-    for (size_t p = begin; p < end; ++p)
-        each_segment(view_, p, [&](const Segment& s) {
-            some[n++] = s;
-            if (n == some.size()) along_line(some.data(), n, fastest, shared), n = 0;
-        });
-    along_line(some.data(), n, fastest, shared);
+    if (some.n > 0) along_line(some, shared);
     std::vector<size_t> doubtful(list_.size());
     for (size_t at = 0; at < doubtful.size(); ++at) doubtful[at] = at;
     for (size_t at = 0; at < doubtful.size(); at += POINTS)
@@ -33,50 +57,51 @@ inline void HeadIntegral::run_along_line(size_t begin, size_t end, SharedJoints&
 // cancel, each about as large as the line's largest speed, and rounding errors are larger by the same factor.
 GIGRAD_WIDE inline void chords(const double* __restrict from, const double* __restrict to,
                                const double* __restrict first, const double* __restrict last,
-                               const double* __restrict length, double fastest, size_t n, double* __restrict chord,
-                               double* __restrict noise) {
+                               const double* __restrict length, const double* __restrict fastest, size_t n,
+                               double* __restrict chord, double* __restrict noise) {
     for (size_t i = 0; i < n; ++i) {
         const double way = to[i] - from[i], a = std::fabs(from[i]), b = std::fabs(to[i]), size = a < b ? b : a;
-        const double ratio = fastest * length[i] / std::fabs(way), share = ratio > 1.0 ? ratio : 1.0;
+        const double ratio = fastest[i] * length[i] / std::fabs(way), share = ratio > 1.0 ? ratio : 1.0;
         chord[i] = (last[i] - first[i]) / way;
         noise[i] = 0.25 * ROUNDING * share * (std::fabs(first[i]) + std::fabs(last[i]) + std::fabs(chord[i]) * size);
     }
 }
 
-// Adds n consecutive segments by difference quotients, whose rounding error is counted as error; those for which it is
-// too large go to the list.
-inline void HeadIntegral::along_line(const Segment* some, size_t n, double fastest, SharedJoints& shared) {
-    points_.load_along_line(some, n);
-    points_.forward(2 * n);
-    const double* joint = points_.machine().value(0);
-    const size_t half = POINTS / 2;
-    chord_.resize(k_ * half), noise_.resize(k_ * half), low_score_.resize(n * k_), high_score_.resize(n * k_);
+// Adds stretches by difference quotients, whose rounding error is counted as error; those for which it is too large go to
+// the list of doubtful segments.
+inline void HeadIntegral::along_line(const Stretches& some, SharedJoints& shared) {
+    const size_t n = some.n, room = some.panel.size();
+    points_.forward_along_line(some.line.data(), some.panel.data(), some.state.data(), n);
+    chord_.resize(k_ * room), noise_.resize(k_ * room);
     std::array<double, POINTS / 2> length;
     std::array<bool, POINTS / 2> good;
-    for (size_t i = 0; i < n; ++i) length[i] = some[i].length(), good[i] = true;
+    for (size_t i = 0; i < n; ++i) length[i] = some.time[i + 1] - some.time[i], good[i] = !some.apart[i];
+    const auto score = [&](size_t o) { return points_.machine().value(program_.output + o); };
     for (size_t o = 0; o < k_; ++o) {
-        const double* score = points_.machine().value(program_.output + o);
-        chords(joint, joint + n, score, score + n, length.data(), fastest, n, &chord_[o * half], &noise_[o * half]);
+        const double *first = score(o), *last = first + n, *noise = &noise_[o * room];
+        chords(some.line.data(), some.line.data() + 1, first, last, length.data(), some.fastest.data(), n,
+               &chord_[o * room], &noise_[o * room]);
         for (size_t i = 0; i < n; ++i) {
-            double& tall = out_.tallest[some[i].panel * k_ + o];
-            tall = std::max(tall, std::max(std::fabs(score[i]), std::fabs(score[n + i])));
-            low_score_[i * k_ + o] = score[i], high_score_[i * k_ + o] = score[n + i];
-            const double limit = SEEN_NOISE * view_.allowed[some[i].panel * k_ + o] * std::max(length[i], 1.0 / 4096.0);
-            good[i] = good[i] && noise_[o * half + i] <= limit;
+            if (some.apart[i]) continue;
+            const size_t at = some.panel[i] * k_ + o;
+            out_.tallest[at] = std::max(out_.tallest[at], std::max(std::fabs(first[i]), std::fabs(last[i])));
+            if (some.corner[i] >= 0) out_.after[static_cast<size_t>(some.corner[i]) * k_ + o] = first[i];
+            if (some.corner[i + 1] >= 0) out_.before[static_cast<size_t>(some.corner[i + 1]) * k_ + o] = last[i];
+            good[i] = good[i] && noise[i] <= SEEN_NOISE * view_.allowed[at] * std::max(length[i], 1.0 / 4096.0);
         }
     }
     for (size_t i = 0; i < n; ++i) {
-        const double *first = &low_score_[i * k_], *last = &high_score_[i * k_];
-        write_corners(some[i], first, last, &joint[n + i], shared);
-        if (!good[i]) {
-            list_.push_back(some[i]), from_.push_back(joint[i]), to_.push_back(joint[n + i]);
-            first_.insert(first_.end(), first, first + k_), last_.insert(last_.end(), last, last + k_);
-            continue;
+        if (some.apart[i]) continue;
+        const int64_t corner = some.corner[i + 1];
+        if (corner >= 0 && place_[corner] >= 0) share(corner, some.panel[i], &some.line[i + 1], shared);
+        for (size_t o = 0; o < k_ && good[i]; ++o) {
+            out_.lines[some.panel[i] * k_ + o] += chord_[o * room + i] * length[i];
+            out_.lost[some.panel[i] * k_ + o] += noise_[o * room + i];
         }
-        for (size_t o = 0; o < k_; ++o) {
-            out_.lines[some[i].panel * k_ + o] += chord_[o * half + i] * length[i];
-            out_.lost[some[i].panel * k_ + o] += noise_[o * half + i];
-        }
+        if (good[i]) continue;
+        list_.push_back({some.panel[i], some.state[i], some.time[i], some.time[i + 1], some.corner[i], corner});
+        from_.push_back(some.line[i]), to_.push_back(some.line[i + 1]);
+        for (size_t o = 0; o < k_; ++o) first_.push_back(score(o)[i]), last_.push_back(score(o)[n + i]);
     }
 }
 

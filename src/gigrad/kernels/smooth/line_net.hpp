@@ -101,7 +101,8 @@ private:
     std::vector<std::vector<double>> values_, back_;  // of every step: (points, width), (pieces, width)
     std::vector<double> finest_, slope_, side_, sum_, lift_, units_, merged_;  // `side_` has the signs of units
     std::vector<uint8_t> flags_;
-    bool at_zero_ = false;  // whether a unit was exactly zero
+    std::vector<size_t> stops_;  // the bends before each piece
+    bool at_zero_ = false;       // whether a unit was exactly zero
     std::vector<Kink> kinks_;
 
     // ------------------------------------------------------------ units
@@ -128,7 +129,8 @@ private:
             for (size_t i = 0; i < flags_.size(); ++i)
                 if (flags_[i] != 0 || at_zero_)
                     for (size_t unit = i * CHECKED_UNITS; unit < std::min((i + 1) * CHECKED_UNITS, width); ++unit)
-                        judge(step, a[unit], b[unit], g, unit, begin, trace);
+                        if (!on_one_side(a[unit], b[unit], side_[unit]))
+                            judge(step, a[unit], b[unit], g, unit, begin, trace);
             if (!kinks_.empty()) cut(step, a, coarse[g], coarse[g + 1], trace);
         }
         trace.time.push_back(coarse[pieces]);
@@ -232,13 +234,14 @@ private:
                         sum_.data(),
                         -turn(trace.bends[k], z, n, g) * ((high - trace.time[trace.bends[k].piece]) / length) / length,
                         step.rows.data() + trace.bends[k].unit * width, width);
-                for (size_t i = f + 1; i < last; ++i) {
+                for (size_t i = f + 1; i < last; ++i) {  // every inner point has a kink
                     double* to = &values[i * width];
-                    std::copy(to - width, to, to);
-                    add_row(to, trace.time[i] - trace.time[i - 1], sum_.data(), width);
+                    const auto way = [&](const Bend& b) { return turn(b, z, n, g) / length; };
+                    const auto row = [&](const Bend& b) { return step.rows.data() + b.unit * width; };
+                    const Bend& b = trace.bends[bend++];
+                    step_row(to - width, trace.time[i] - trace.time[i - 1], way(b), row(b), width, sum_.data(), to);
                     for (; bend < trace.bends.size() && trace.bends[bend].piece == i; ++bend)
-                        add_row(sum_.data(), turn(trace.bends[bend], z, n, g) / length,
-                                step.rows.data() + trace.bends[bend].unit * width, width);
+                        add_row(sum_.data(), way(trace.bends[bend]), row(trace.bends[bend]), width);
                 }
             }
             f = last;
@@ -260,26 +263,27 @@ private:
         const size_t n = units.width, width = step.width, pieces = coarse.size() - 1;
         std::vector<double>& to = back_[units.in[0]];
         make_room(lift_, pieces * width), make_room(units_, pieces * n);
-        gathered(from.data(), width, trace.time.data(), trace.time.size(), coarse, width, lift_.data());
-        std::fill_n(units_.begin(), pieces * n, 0.0);
-        add_matrix_product(lift_.data(), pieces, width, step.weight.data(), step.rows.data(), n, units_.data());
-        slope_ = trace.slope;
-        sum_.resize(width);
-        size_t bend = 0;
-        for (size_t g = 0, f = 0; g < pieces; ++g) {
+        std::fill_n(lift_.begin(), pieces * width, 0.0), std::fill_n(units_.begin(), pieces * n, 0.0);
+        stops_.assign(1, 0);
+        for (size_t g = 0, f = 0, bend = 0; g < pieces; ++g) {
+            double* sum = &lift_[g * width];  // from a time up to the end of the piece: at last of all of it
             size_t last = f + 1, stop = bend;
             while (trace.time[last] < coarse[g + 1]) ++last;
             while (stop < trace.bends.size() && trace.bends[stop].piece < last) ++stop;
-            add_products(slope_.data(), &units_[g * n], n, &to[g * n]);
-            std::fill(sum_.begin(), sum_.end(), 0.0);
             size_t piece = last;
             for (size_t k = stop; k-- > bend;) {
                 const Bend& b = trace.bends[k];
-                for (; piece > b.piece; --piece) add_row(sum_.data(), 1.0, &from[(piece - 1) * width], width);
-                to[g * n + b.unit] += b.step * row_product(step.rows.data() + b.unit * width, sum_.data(), width);
-                slope_[b.unit] += b.step;
+                for (; piece > b.piece; --piece) add_row(sum, 1.0, &from[(piece - 1) * width], width);
+                to[g * n + b.unit] += b.step * row_product(step.rows.data() + b.unit * width, sum, width);
             }
-            bend = stop, f = last;
+            for (; piece > f; --piece) add_row(sum, 1.0, &from[(piece - 1) * width], width);
+            bend = stop, f = last, stops_.push_back(stop);
+        }
+        add_matrix_product(lift_.data(), pieces, width, step.weight.data(), step.rows.data(), n, units_.data());
+        slope_ = trace.slope;
+        for (size_t g = 0; g < pieces; ++g) {
+            add_products(slope_.data(), &units_[g * n], n, &to[g * n]);
+            for (size_t k = stops_[g]; k < stops_[g + 1]; ++k) slope_[trace.bends[k].unit] += trace.bends[k].step;
         }
     }
 

@@ -84,6 +84,22 @@ GIGRAD_WIDE inline void other_sides(const double* __restrict a, const double* __
     if (begin < n) flags[begin / CHECKED_UNITS] = any < 0;
 }
 
+// Whether both ends of a unit's input, and the unit before, are strictly on the same side of zero. Without branches,
+// which would be mispredicted for every other unit: the search for kinks took 1.5 times as long with them.
+inline bool on_one_side(double a, double b, double side) {
+    return (static_cast<unsigned>(a * side > 0.0) & static_cast<unsigned>(b * side > 0.0)) != 0;
+}
+
+// to = from + time slope; then the slope turns by a multiple of a row.
+GIGRAD_WIDE inline void step_row(const double* __restrict from, double time, double factor,
+                                 const double* __restrict row, size_t n, double* __restrict slope,
+                                 double* __restrict to) {
+    for (size_t j = 0; j < n; ++j) {
+        to[j] = from[j] + time * slope[j];
+        slope[j] += factor * row[j];
+    }
+}
+
 // to += a b
 GIGRAD_WIDE inline void add_products(const double* __restrict a, const double* __restrict b, size_t n,
                                      double* __restrict to) {

@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
+#include <limits>
 
 #include "smooth/functions.hpp"
 #include "limits.hpp"
@@ -19,8 +21,10 @@ public:
     Knots() = default;
     Knots(std::vector<double> x, std::vector<double> y) : x_(std::move(x)), y_(std::move(y)) {
         const size_t n = x_.size();
-        slope_.assign(n + 1, 0.0);
-        for (size_t i = 1; i < n; ++i) slope_[i] = (y_[i] - y_[i - 1]) / (x_[i] - x_[i - 1]);
+        cells_.push_back({x_[0], x_[0], y_[0], 0.0});
+        for (size_t i = 1; i < n; ++i)
+            cells_.push_back({x_[i], x_[i - 1], y_[i - 1], (y_[i] - y_[i - 1]) / (x_[i] - x_[i - 1])});
+        cells_.push_back({std::numeric_limits<double>::quiet_NaN(), x_[n - 1], y_[n - 1], 0.0});
         first_.resize(4 * n + 1);
         scale_ = static_cast<double>(4 * n) / (x_[n - 1] - x_[0]);
         if (!std::isfinite(scale_)) scale_ = 0.0;
@@ -32,44 +36,44 @@ public:
         }
     }
 
-    // How many knots are at most v.
-    int32_t cell(double v) const {
-        const auto n = static_cast<int32_t>(x_.size());
-        if (!(v >= x_[0])) return 0;
-        if (v >= x_[n - 1]) return n;
-        const auto step = static_cast<size_t>(std::min((v - x_[0]) * scale_, static_cast<double>(first_.size() - 1)));
-        int32_t c = first_[step];
-        const int32_t near = std::min<int32_t>(c + 16, n);
+    // The function at n values, and how many knots are at most each: found from its step of the table, one knot at a
+    // time. The first three comparisons are not branches, which neighbouring values on either side of a jump of the
+    // trees would mispredict.
+    void values(const double* v, size_t n, int32_t* numbers, double* out) const {
+        const Cell* cells = cells_.data();
+        const double low = x_.front(), high = x_.back(), scale = scale_;
+        for (size_t i = 0; i < n; ++i) {
+            const double value = v[i], above = value < low ? low : value, inside = above > high ? high : above;
+            const double at = (inside - low) * scale;
+            int32_t c = first_[static_cast<size_t>(at > 0.0 ? at : 0.0)];
+            for (int turn = 0; turn < 3; ++turn) c += cells[c].end <= value;
+            if (cells[c].end <= value) c = cell(value, c);
+            numbers[i] = c;
+            out[i] = cells[c].slope * (inside - cells[c].x) + cells[c].y;  // NaN stays NaN
+        }
+    }
+
+    double slope(int32_t cell) const { return cells_[cell].slope; }
+    const std::vector<double>& x() const { return x_; }
+
+private:
+    // Where c knots are at most a value: the next knot (NaN, which no value reaches, behind the last), and the line.
+    struct Cell {
+        double end, x, y, slope;
+    };
+
+    std::vector<double> x_, y_;
+    std::vector<Cell> cells_;
+    std::vector<int32_t> first_;
+    double scale_ = 0.0;
+
+    // How many knots are at most v: c or more.
+    int32_t cell(double v, int32_t c) const {
+        const auto n = static_cast<int32_t>(x_.size()), near = std::min<int32_t>(c + 16, n);
         while (c < near && x_[c] <= v) ++c;
         if (c == near) c = static_cast<int32_t>(std::upper_bound(x_.begin() + c, x_.end(), v) - x_.begin());
         return c;
     }
-
-    // The function at n values, and how many knots are at most each: neighbouring values often share a cell.
-    void values(const double* v, size_t n, int32_t* cells, double* out) const {
-        const double *x = x_.data(), *y = y_.data(), *slope = slope_.data();
-        const auto last = static_cast<int32_t>(x_.size());
-        int32_t c = 0;
-        for (size_t i = 0; i < n; ++i) {
-            if (!(c > 0 && c < last && x[c - 1] <= v[i] && v[i] < x[c])) c = cell(v[i]);
-            cells[i] = c;
-            out[i] = c > 0 && c < last ? slope[c] * (v[i] - x[c - 1]) + y[c - 1] : value(v[i], c);
-        }
-    }
-
-    double value(double v, int32_t cell) const {
-        if (cell == 0) return v < x_[0] ? y_[0] : v;  // NaN stays NaN
-        if (cell == static_cast<int32_t>(x_.size())) return y_[cell - 1];
-        return slope_[cell] * (v - x_[cell - 1]) + y_[cell - 1];
-    }
-
-    double slope(int32_t cell) const { return slope_[cell]; }
-    const std::vector<double>& x() const { return x_; }
-
-private:
-    std::vector<double> x_, y_, slope_;  // slope_[c]: where c knots are at most v
-    std::vector<int32_t> first_;
-    double scale_ = 0.0;
 };
 
 // Values of a part of the head, tabulated: for each row a Legendre series in one score.
@@ -91,6 +95,7 @@ struct Step {
     Knots knots;
     std::vector<size_t> registers;  // gather: the register of each column of the result
     bool turns = true;              // whether the input of a step with kinks may be non-monotone between two corners
+    bool moving = false;            // whether it reads no output of the trees
 
     bool kinked() const {
         return operation == Operation::knots || (operation == Operation::function && has_kink(function));
@@ -103,10 +108,35 @@ public:
     size_t joints = 0, constants = 0, output = 0, outputs = 0, registers = 0;
     std::vector<Step> steps;
 
+    std::vector<size_t> spread;  // registers of moving values that other steps read, or that are the output
+
     void add(Step step) {
         step.out = registers;
         registers += step.width;
         steps.push_back(std::move(step));
+    }
+
+    // To be called when all steps have been added.
+    void finish() {
+        std::vector<bool> moves(registers, true), read(registers, false);
+        std::fill_n(moves.begin() + static_cast<std::ptrdiff_t>(joints), constants, false);
+        std::fill_n(read.begin() + static_cast<std::ptrdiff_t>(output), outputs, true);
+        for (Step& s : steps) {
+            s.moving = s.operation != Operation::series;
+            each_read(s, [&](size_t r) { s.moving = s.moving && moves[r]; });
+            std::fill_n(moves.begin() + static_cast<std::ptrdiff_t>(s.out), s.width, s.moving);
+            if (!s.moving) each_read(s, [&](size_t r) { read[r] = true; });
+        }
+        for (size_t r = 0; r < registers; ++r)
+            if (read[r] && moves[r]) spread.push_back(r);
+    }
+
+private:
+    template <class Each>
+    static void each_read(const Step& s, Each each) {
+        for (const size_t r : s.registers) each(r);
+        for (size_t p = 0; p < s.in.size(); ++p)
+            for (size_t j = 0; j < s.in_width[p]; ++j) each(s.in[p] + j);
     }
 };
 
@@ -153,6 +183,16 @@ public:
     // Runs the steps before `stop` for n points; rows[i] is the row of the table at point i.
     void forward(size_t n, const int64_t* rows, size_t stop) {
         for (size_t s = 0; s < stop; ++s) forward(program_.steps[s], s, n, rows);
+    }
+
+    // Runs the steps that read no output of the trees at n + 1 points, and all others for both ends of the n stretches
+    // between neighbours, points i and n + i.
+    void forward_between(size_t n, const int64_t* rows) {
+        for (size_t s = 0; s < program_.steps.size(); ++s)
+            if (program_.steps[s].moving) forward(program_.steps[s], s, n + 1, rows);
+        for (const size_t r : program_.spread) std::memmove(value(r) + n, value(r) + 1, n * sizeof(double));
+        for (size_t s = 0; s < program_.steps.size(); ++s)
+            if (!program_.steps[s].moving) forward(program_.steps[s], s, 2 * n, rows);
     }
 
     // Derivatives of output k by all registers, for the points of the last full run.

@@ -84,26 +84,22 @@ public:
         }
     }
 
-    // Sets the input registers of a head over one line for the two ends of n consecutive segments, points i and n + i.
-    void load_along_line(const Segment* some, size_t n) {
-        double* value = machine_.value(0);
+    // Runs a head over one line on n stretches between neighbours of n + 1 points, at which the line has the given
+    // values; `state` are those of the trees in between. Both ends of stretch i are points i and n + i.
+    void forward_along_line(const double* line, const size_t* panel, const int64_t* state, size_t n) {
+        std::copy_n(line, n + 1, machine_.value(0));
         for (size_t i = 0; i < n; ++i) {
-            const Segment& s = some[i];
-            set(i, s, s.low), set(n + i, s, s.high);
-            const bool follows = i > 0 && some[i - 1].panel == s.panel;
-            value[i] = follows ? value[n + i - 1] : line_at(s.panel, s.low);
-            value[n + i] = line_at(s.panel, s.high);
+            const double* from = view_.constants + static_cast<size_t>(state[i]) * program_.constants;
+            for (size_t s = 0; s < program_.constants; ++s) {
+                double* to = machine_.value(program_.joints + s);
+                to[i] = to[n + i] = from[s];
+            }
+            row_[i] = row_[n + i] = view_.row[panel[i]] + (state[i] - view_.state[panel[i]]);
         }
-        constants(2 * n);
+        machine_.forward_between(n, row_.data());
     }
 
-    double line_at(size_t p, double time) const {
-        const double* from = view_.line_rows + view_.left[p];
-        const double part = (time - view_.piece_low[p]) / view_.piece_length[p];
-        return part == 0.0 ? from[0] : from[0] + part * (from[1] - from[0]);
-    }
-
-    // The same for the two ends of n segments, points i and n + i: where one begins at the end of the one before, the
+    // Sets the input registers for the two ends of n segments, points i and n + i: where one begins at the end of the one before, the
     // moving inputs are computed once.
     void load_ends(size_t n) {
         if (view_.curves == 0) return load(2 * n);  // evaluating lines costs less than looking for duplicates
