@@ -59,7 +59,7 @@ NETS = {
 
 
 @pytest.mark.parametrize("kind", NETS)
-@pytest.mark.parametrize("references", [1, limits.ROW_PRODUCT_PATHS])
+@pytest.mark.parametrize("references", [1, 100])
 @pytest.mark.parametrize("broken", [False, True])
 def test_values_and_the_way_back_are_those_of_the_plain_lines(kind: str, references: int, broken: bool) -> None:
     for seed in range(12):
@@ -130,7 +130,7 @@ def test_credits_of_wide_layers_are_within_their_error(monkeypatch: pytest.Monke
 def test_no_other_row_changes_a_credit(tol: float) -> None:
     graph, rng = wide_net(6, 400), np.random.default_rng(6)
     rows = rng.normal(size=(3, 6))
-    explainer = gig.Explainer(graph, rng.normal(size=(limits.ROW_PRODUCT_PATHS, 6)), tol=tol)
+    explainer = gig.Explainer(graph, rng.normal(size=(12, 6)), tol=tol)
     alone = np.concatenate([explainer(rows[i : i + 1]).values for i in range(3)])
     together = explainer(rows).values
     assert np.abs(together - alone).max() < 1e-14 * np.abs(alone).max()

@@ -196,7 +196,7 @@ def _products(lines: Lines, node: Affine, below: Affine, unit: Ints, slope: Arra
     `slope` (n, upper units) are the slopes of upper units for each, `at_row` (upper units,) those where the path ends.
     """
     weights, n = lines.roles.transposed(node), len(unit)
-    if lines.block.references >= limits.ROW_PRODUCT_PATHS:
+    if lines.block.references * n >= limits.ROW_PRODUCT_KINKS * below.source.width:
         np.take(lines.roles.products.of(node, below, at_row, weights), unit, axis=0, out=out[:n])
         slope -= at_row
     else:
