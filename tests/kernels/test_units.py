@@ -46,6 +46,18 @@ def test_functions_are_right_to_the_last_digits(name: str) -> None:
     assert np.isnan(kernels.tanh(np.array([np.nan])) + kernels.sigmoid(np.array([np.nan]))).all()
 
 
+def test_the_sigmoid_is_right_far_out_and_symmetric_in_the_middle() -> None:
+    """Below -708 it is zero; both tails keep their relative accuracy."""
+    rng = np.random.default_rng(2)
+    x = np.concatenate([rng.uniform(-707.9, 50, 60_000), rng.normal(size=60_000) * 5])
+    exact = 1 / (1 + np.exp(-x.astype(np.longdouble)))
+    off = np.abs(kernels.sigmoid(x) - exact) / np.spacing(exact.astype(float))
+    assert off.max() < 2.1
+    assert kernels.sigmoid(np.array([-1e9, -708.5, -0.0, 0.0, 709.0, 1e300])).tolist() == [0, 0, 0.5, 0.5, 1, 1]
+    small = np.geomspace(1e-17, 1e-3, 200)
+    np.testing.assert_allclose(kernels.sigmoid(small) + kernels.sigmoid(-small), 1.0, rtol=0, atol=3e-16)
+
+
 def test_groups_that_are_empty_are_refused() -> None:
     with pytest.raises(ValueError, match="none may be empty"):
         kernels.sum_groups(np.zeros((2, 3)), np.array([0, 0]))

@@ -151,6 +151,41 @@ void play_corners(const Forest& forest, const Rows& S, const Rows& E, const std:
     }
 }
 
+// Corners whose terms were kept are sampled as those that are walked to again.
+void sample_kept(const Forest& forest, const Link& link, const Rows& S, const Rows& E, const std::vector<int64_t>& pair,
+                 const std::vector<double>& time, const std::vector<double>& ones, const std::vector<int64_t>& groups,
+                 const std::vector<uint64_t>& seeds) {
+    const size_t n = S.n_rows, outputs = link.n_outputs(), each = n * forest.n_variables() * outputs;
+    std::vector<LargeCorner> found(pair.size());
+    std::vector<int64_t> number(pair.size()), drawn(pair.size());
+    std::vector<double> spread(pair.size()), common(3 * n * outputs), sums[2];
+    CornerWalk walk(forest);
+    CornerTerms terms(forest.n_outputs());
+    for (size_t i = 0; i < pair.size(); ++i) {
+        number[i] = static_cast<int64_t>(i);
+        found[i].margin.resize(forest.n_outputs());
+        walk.collect(S.row(pair[i]), E.row(pair[i]), time[i], terms, found[i].margin.data());
+    }
+    for (const bool kept : {false, true}) {
+        for (size_t i = 0; kept && i < pair.size(); ++i) {
+            std::vector<double> nobody(forest.n_outputs());
+            walk.collect(S.row(pair[i]), E.row(pair[i]), time[i], terms, nobody.data());
+            terms.name_players();
+            terms.drop_players_without_effect();
+            found[i].terms = terms.store();
+        }
+        sums[kept].resize(5 * each);
+        double* const to = sums[kept].data();
+        sample_corners(
+            forest, link, S, E,
+            {pair.size(), pair.data(), pair.data(), pair.data(), time.data(), ones.data(), groups.data(), seeds.data(),
+             nullptr, nullptr, found.data(), number.data()},
+            n, 2,
+            {to, to + each, to + 2 * each, to + 3 * each, to + 4 * each, common.data(), spread.data(), drawn.data()});
+    }
+    must(sums[0] == sums[1], "kept corners are sampled differently");
+}
+
 // Under a link, with corners enumerated and sampled: still everything adds up.
 void walk_linked(const Forest& forest) {
     const size_t p = forest.n_inputs(), k = forest.n_outputs(), n = static_cast<size_t>(1 + below(70));
@@ -207,6 +242,7 @@ void walk_linked(const Forest& forest) {
                 must(std::abs(drawn) < 1e-9, "sampled corners do not add up");
             }
     }
+    sample_kept(forest, link, S, E, pair, time, ones, groups, seeds);
     for (size_t c = 0; c < corner.size(); ++c) summed[static_cast<size_t>(pair[c / (2 * p)]) * 2 + c % 2] += corner[c];
     for (size_t i = 0; i < n; ++i)
         for (size_t o = 0; o < 2; ++o) {

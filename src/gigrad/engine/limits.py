@@ -183,9 +183,9 @@ TRACED_WEIGHTS = 1 << 13
 paths of a block at once: 128 x 128 takes 0.93 of the core's time there, 256 x 256 0.59."""
 
 ROW_PRODUCT_KINKS = 2
-"""Two layers are multiplied into one for a row where the paths to it pass, in all, so many kinks for each lower unit: the
-product takes as long as three paths of 500 kinks gain by it. The paper's net takes 25 ms a pair with 8 references in
-place of 33 at tol 1e-8, and 51 where layers are not followed together (`two_layers`)."""
+"""Two layers are multiplied into one for a row where the paths to it pass, in all, so many kinks for each lower unit,
+as the product takes as long as three paths of 500 kinks gain by it. The paper's net takes 25 ms a pair with 8
+references in place of 33 at tol 1e-8, and 51 where layers are not followed together (`two_layers`)."""
 
 KEPT_PRODUCTS = 2
 """The number of rows for which such products are kept, 8 MB each for layers of 1,000: threads may be at neighbouring

@@ -440,6 +440,10 @@ def corner_credits(
     arg6: int,
     /,
 ) -> tuple[Any, ...]: ...
+
+class FoundCorners:
+    def forget(self) -> None: ...
+
 def sample_corners(
     arg0: Forest,
     arg1: Sequence[tuple[str, NDArray[numpy.float64], NDArray[numpy.float64]]],
@@ -454,9 +458,10 @@ def sample_corners(
     arg10: NDArray[numpy.uint64],
     arg11: NDArray[numpy.float64],
     arg12: NDArray[numpy.float64],
-    arg13: int,
-    arg14: int,
-    /,
+    found: FoundCorners | None,
+    arg14: NDArray[numpy.int64],
+    arg15: int,
+    arg16: int,
 ) -> tuple[Any, ...]: ...
 def link_functions() -> list[str]: ...
 def shortest_decimals(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.float64], /) -> NDArray[numpy.float64]: ...

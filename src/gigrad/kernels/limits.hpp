@@ -161,6 +161,9 @@ constexpr double LEAST_SAMPLE = 1 << 17;
 // a pilot sample decides whether sampling costs less (sampling.py).
 constexpr double ROW_NUMBERS = 1 << 26;
 constexpr double DEFAULT_TARGET = 1e-3;
+// Bytes that a call keeps of corners that will be sampled, so that they need not be walked to again, which took a tenth of
+// the time of census data: about 20 KB each there. Beyond it they are walked to again, with the same bits.
+GIGRAD_LIMIT(size_t, STORED_BYTES, size_t{1} << 28);
 // The largest number of players of a sampled corner whose coalitions are enumerated for every order of the others: one
 // block of a fold. With six the variance was twice as large, with ten the time.
 constexpr size_t STRONG_PLAYERS = 8;

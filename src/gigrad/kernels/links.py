@@ -54,10 +54,14 @@ class LargeCorners(NamedTuple):
 
 
 class Linked(NamedTuple):
-    """Credits (n, columns, link outputs), and the corners whose jumps are not in them."""
+    """Credits (n, columns, link outputs), and the corners whose jumps are not in them.
+
+    `found` is what the walk keeps of these corners for `sample_corners`.
+    """
 
     values: Array
     large: LargeCorners
+    found: Any
 
 
 class SampledCorners(NamedTuple):
@@ -66,7 +70,8 @@ class SampledCorners(NamedTuple):
     A corner is that at `time` of the path from `starts[start]` to `ends[end]`; it counts `weight`, and so many `groups`
     of orders are drawn from `seed`; with 0 all coalitions are evaluated. With `allowed` (n,) and `scale` (n, outputs)
     more groups may be drawn, until the standard error is within `allowed` times the corner's largest credit, or times
-    `scale`.
+    `scale`. With `found` of a `Linked` corner i is number `number[i]` of its large corners: the same answer up to
+    rounding, usually without another walk through the trees.
     """
 
     row: Ints
@@ -78,6 +83,8 @@ class SampledCorners(NamedTuple):
     seed: NDArray[np.uint64]
     allowed: Array = np.zeros(0)
     scale: Array = np.zeros((0, 0))
+    found: Any = None
+    number: Ints = np.zeros(0, np.int64)
 
 
 def linked_credits(
@@ -95,10 +102,10 @@ def linked_credits(
     Corners at which few variables cross are enumerated; `corner_policy.hpp` says which. The others are left out and
     listed. A row's answer does not depend on the other rows.
     """
-    values, end, start, time, players = _native.linked_credits(
+    values, end, start, time, players, found = _native.linked_credits(
         forest, _stages(link), numbers(starts), numbers(weights), numbers(ends), target, threads(n_threads)
     )
-    return Linked(values, LargeCorners(end, start, time, players))
+    return Linked(values, LargeCorners(end, start, time, players), found)
 
 
 def linked_credits_pairs(
@@ -111,10 +118,10 @@ def linked_credits_pairs(
     target: float = DEFAULT_TARGET,
 ) -> Linked:
     """Credit of pair i, from starts[i] to ends[i], for `link(sum of trees)`; see `linked_credits`."""
-    values, end, start, time, players = _native.linked_credits_pairs(
+    values, end, start, time, players, found = _native.linked_credits_pairs(
         forest, _stages(link), numbers(starts), numbers(ends), target, threads(n_threads)
     )
-    return Linked(values, LargeCorners(end, start, time, players))
+    return Linked(values, LargeCorners(end, start, time, players), found)
 
 
 def linked_credits_singly(
@@ -131,10 +138,10 @@ def linked_credits_singly(
     Both (ends * starts, columns, outputs), all starts of the first end first. Corners that are left out have the number
     of their pair for start and end.
     """
-    sums, (values, end, start, time, players) = _native.linked_credits_singly(
+    sums, (values, end, start, time, players, found) = _native.linked_credits_singly(
         forest, _stages(link), numbers(starts), numbers(ends), target, threads(n_threads)
     )
-    return Linked(values, LargeCorners(end, start, time, players)), sums
+    return Linked(values, LargeCorners(end, start, time, players), found), sums
 
 
 def sample_corners(
@@ -153,8 +160,8 @@ def sample_corners(
     row, start, end, groups = (integers(x) for x in (corners.row, corners.start, corners.end, corners.groups))
     sums, common, spread, drawn = _native.sample_corners(
         forest, _stages(link), numbers(starts), numbers(ends), row, start, end, numbers(corners.time),
-        numbers(corners.weight), groups, corners.seed, numbers(corners.allowed), numbers(corners.scale), rows,
-        threads(n_threads),
+        numbers(corners.weight), groups, corners.seed, numbers(corners.allowed), numbers(corners.scale), corners.found,
+        integers(corners.number), rows, threads(n_threads),
     )  # fmt: skip
     return sums[0], sums[1], sums[2], sums[3], sums[4], common, spread, drawn
 

@@ -71,12 +71,12 @@ def credits_singly(
 def _with_sampled(found: kernels.Linked, forest: Any, link: list[Stage], paths: Paths, settings: Settings) -> Credits:
     """Credits with the corners that the native walk left out."""
     weights = np.ones(len(paths.starts)) if isinstance(paths, Pairs) else paths.weights
-    values, large = found
+    values, large = found.values, found.large
     error, players = np.zeros((len(values), values.shape[2])), np.zeros(len(values), np.int64)
     if len(large.end):
         np.maximum.at(players, large.end, large.players)
         rows = np.unique(large.end)
-        sampled, error[rows] = _sampled(forest, link, paths, weights, large, rows, values[rows], settings)
+        sampled, error[rows] = _sampled(forest, link, paths, weights, found, rows, settings)
         values[rows] += sampled
     return Credits(values, error, sampled=error, players=players)
 
@@ -86,12 +86,12 @@ def _sampled(
     link: list[Stage],
     paths: Paths,
     weights: Array,
-    large: kernels.LargeCorners,
+    found: kernels.Linked,
     rows: Ints,
-    known: Array,
     settings: Settings,
 ) -> tuple[Array, Array]:
-    """Credit of the large corners of some rows, (rows, p, k), and its error, (rows, k); `known` is all other credit."""
+    """Credit of the large corners of some rows, (rows, p, k), and its error, (rows, k)."""
+    known, large = found.values[rows], found.large
     at_starts, at_ends = row_hashes(paths.starts), row_hashes(paths.ends)
     # References that are equal are one, with the sum of their weights: their samples would be the same.
     key = np.stack([large.end.astype(np.uint64), at_starts[large.start], large.time.view(np.uint64)], axis=1)
@@ -103,6 +103,7 @@ def _sampled(
     def draw(which: Ints, count: Ints, stage: int) -> Sums:
         seed = seeds(at_starts[start[which]], at_ends[end[which]], time[which], settings.seed, stage)
         some = kernels.SampledCorners(row[which], start[which], end[which], time[which], weight[which], count, seed)
+        some = some._replace(found=found.found, number=first[which])
         if stage == 0:
             some = some._replace(allowed=allowed[which], scale=scale[which])
         sums = kernels.sample_corners(forest, link, paths.starts, paths.ends, some, len(rows), settings.n_threads)

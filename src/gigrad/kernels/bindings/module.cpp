@@ -150,15 +150,25 @@ Numpy<T> listed(const std::vector<LargeCorner>& corners, Get get) {
     });
 }
 
-// (values, end, start, time, players); `run(values)` runs without the GIL and returns the corners that are left out.
+// Large corners with what is kept of them.
+struct FoundCorners {
+    std::vector<LargeCorner> all;
+
+    explicit FoundCorners(std::vector<LargeCorner> corners) : all(std::move(corners)) {}
+    FoundCorners(FoundCorners&&) = default;
+};
+
+// (values, end, start, time, players, found); `run(values)` runs without the GIL and returns the corners that are left
+// out.
 template <class Run>
 nb::tuple values_and_corners(const Forest& forest, const Link& link, size_t n, Run run) {
     std::vector<LargeCorner> large;
     auto values = make<double>({n, forest.n_variables(), link.n_outputs()}, [&](double* out) { large = run(out); });
-    return nb::make_tuple(values, listed<int64_t>(large, [](const LargeCorner& c) { return c.end; }),
-                          listed<int64_t>(large, [](const LargeCorner& c) { return c.start; }),
-                          listed<double>(large, [](const LargeCorner& c) { return c.time; }),
-                          listed<int64_t>(large, [](const LargeCorner& c) { return c.players; }));
+    const auto end = listed<int64_t>(large, [](const LargeCorner& c) { return c.end; }),
+               start = listed<int64_t>(large, [](const LargeCorner& c) { return c.start; }),
+               players = listed<int64_t>(large, [](const LargeCorner& c) { return c.players; });
+    const auto time = listed<double>(large, [](const LargeCorner& c) { return c.time; });
+    return nb::make_tuple(values, end, start, time, players, FoundCorners(std::move(large)));
 }
 
 nb::tuple py_linked_credits(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts,
@@ -183,7 +193,7 @@ nb::tuple py_linked_credits_pairs(const Forest& forest, const std::vector<StageA
 }
 
 // Every start with every end, by itself: the credits for the sum of trees, (pairs, variables, outputs of the trees), and then
-// (values, end, start, time, players), where ends and starts are numbers of pairs.
+// (values, end, start, time, players, found), where ends and starts are numbers of pairs.
 nb::tuple py_linked_credits_singly(const Forest& forest, const std::vector<StageArrays>& stages, const Matrix& starts,
                                    const Matrix& ends, double target, int64_t n_threads) {
     const Link link = make_link(forest, stages);
@@ -197,7 +207,14 @@ nb::tuple py_linked_credits_singly(const Forest& forest, const std::vector<Stage
                           }));
 }
 
-void check_corners(const SampledCorners& corners, const Matrix& starts, const Matrix& ends, size_t n_rows) {
+bool fits(const Forest& forest, const LargeCorner& found) {
+    const auto known = [&](int32_t variable) { return static_cast<size_t>(variable) < forest.n_variables(); };
+    return found.margin.size() == forest.n_outputs() &&
+           std::all_of(found.terms.players.begin(), found.terms.players.end(), known);
+}
+
+void check_corners(const Forest& forest, const SampledCorners& corners, const Matrix& starts, const Matrix& ends,
+                   size_t n_rows, const FoundCorners* found) {
     for (size_t i = 0; i < corners.n; ++i) {
         const auto inside = [](int64_t x, size_t n) { return x >= 0 && static_cast<size_t>(x) < n; };
         if (!inside(corners.row[i], n_rows) || !inside(corners.start[i], starts.shape(0)) ||
@@ -208,6 +225,9 @@ void check_corners(const SampledCorners& corners, const Matrix& starts, const Ma
             refuse("there must be two groups of orders or more for every corner, or none.");
         if (!std::isfinite(corners.time[i]) || !std::isfinite(corners.weight[i]))
             refuse("times and weights must be finite.");
+        if (found && !(inside(corners.number[i], found->all.size()) &&
+                       fits(forest, found->all[static_cast<size_t>(corners.number[i])])))
+            refuse("corner " + std::to_string(i) + " is none of those that were found.");
     }
 }
 
@@ -216,7 +236,8 @@ nb::tuple py_sample_corners(const Forest& forest, const std::vector<StageArrays>
                             const Matrix& ends, const Vector<int64_t>& row, const Vector<int64_t>& start,
                             const Vector<int64_t>& end, const Vector<double>& time, const Vector<double>& weight,
                             const Vector<int64_t>& count, const Vector<uint64_t>& seed, const Vector<double>& allowed,
-                            const Matrix& scale, size_t n_rows, int64_t n_threads) {
+                            const Matrix& scale, const FoundCorners* found, const Vector<int64_t>& number,
+                            size_t n_rows, int64_t n_threads) {
     const Link link = make_link(forest, stages);
     const size_t threads = checked_threads(n_threads), n = row.size(),
                  each = n_rows * forest.n_variables() * link.n_outputs();
@@ -225,6 +246,7 @@ nb::tuple py_sample_corners(const Forest& forest, const std::vector<StageArrays>
     const bool grows = allowed.size() > 0;
     if (grows && (allowed.size() != n || scale.shape(0) != n || scale.shape(1) != link.n_outputs()))
         refuse("allowed and scale must have a number for each corner, the latter for each output.");
+    if (found && number.size() != n) refuse("there must be a number for each corner.");
     const SampledCorners corners{n,
                                  row.data(),
                                  start.data(),
@@ -234,8 +256,10 @@ nb::tuple py_sample_corners(const Forest& forest, const std::vector<StageArrays>
                                  count.data(),
                                  seed.data(),
                                  grows ? allowed.data() : nullptr,
-                                 grows ? scale.data() : nullptr};
-    check_corners(corners, starts, ends, n_rows);
+                                 grows ? scale.data() : nullptr,
+                                 found ? found->all.data() : nullptr,
+                                 number.data()};
+    check_corners(forest, corners, starts, ends, n_rows, found);
     std::vector<double> spread(n), common(3 * n_rows * link.n_outputs());
     std::vector<int64_t> drawn(n);
     auto sums = make<double>({5, n_rows, forest.n_variables(), link.n_outputs()}, [&](double* out) {
@@ -369,7 +393,12 @@ NB_MODULE(_native, m) {
     m.def("linked_credits_pairs", &py_linked_credits_pairs);
     m.def("linked_credits_singly", &py_linked_credits_singly);
     m.def("corner_credits", &py_corner_credits);
-    m.def("sample_corners", &py_sample_corners);
+    nb::class_<FoundCorners>(m, "FoundCorners").def("forget", [](FoundCorners& found) {  // as if there were no room
+        for (LargeCorner& corner : found.all) corner.terms = StoredTerms();
+    });
+    m.def("sample_corners", &py_sample_corners, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+          nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg("found").none(),
+          nb::arg(), nb::arg(), nb::arg());
     m.def("link_functions", [] {
         std::vector<std::string> names;
         for (const NamedBatch& function : LINK_FUNCTIONS) names.push_back(function.name);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "walk/corner.hpp"
-#include "link/corner_walk.hpp"
+#include "link/large_corners.hpp"
 #include "link/weak_cubic.hpp"
 #include "walk/credits.hpp"
 #include "limits.hpp"
@@ -258,6 +258,8 @@ struct SampledCorners {
     const int64_t* count;  // groups of orders, two at least; 0: all coalitions are enumerated
     const uint64_t* seed;
     const double *allowed, *scale;  // of CornerSample::enough, (n,) and (n, outputs); or null: no more than `count`
+    const LargeCorner* found = nullptr;  // what a walk found, or null: corner i is number[i] of it
+    const int64_t* number = nullptr;
 };
 
 // Sums over the corners of a row, each (rows, columns, link outputs): of weight * credit where orders were drawn, and
@@ -283,28 +285,26 @@ inline void sample_corners(const Forest& forest, const Link& link, const Rows& s
     const size_t n_units = begins.size() - 1;
     std::vector<std::vector<double>> parts(n_units);
     parallel(n_units, n_threads, [&](auto next) {
-        std::vector<CornerWalk> walks(SAMPLED_CORNERS, CornerWalk(forest));
+        CornerTermSource source(forest, SAMPLED_CORNERS);
         CornerTerms terms(forest.n_outputs());
         CornerSample sample(link);
         CornerGame game(link);
-        const size_t margins = forest.n_outputs();
-        std::vector<double> nobodies(SAMPLED_CORNERS * margins), most;
+        std::vector<double> most;
         for (size_t unit; next(unit);) {
             parts[unit].assign(5 * table + 3 * outputs, 0.0);
             double *const credit = parts[unit].data(), *const settled = credit + table,
                           *const variance = settled + table, *const squared = variance + table,
                           *const reach = squared + table, *const common = reach + table;
             const size_t first = begins[unit], last = begins[unit + 1];
-            for (size_t i = first; i < last; ++i)
-                walks[i - first].begin(starts.row(corners.start[i]), ends.row(corners.end[i]), corners.time[i],
-                                       &nobodies[(i - first) * margins]);
-            for (size_t tree = 0; tree < forest.n_trees(); ++tree)
-                for (size_t i = first; i < last; ++i) walks[i - first].add_tree(tree, &nobodies[(i - first) * margins]);
+            source.set(
+                last - first,
+                [&](size_t i) { return corners.found ? corners.found + corners.number[first + i] : nullptr; },
+                [&](size_t i) { return starts.row(corners.start[first + i]); },
+                [&](size_t i) { return ends.row(corners.end[first + i]); },
+                [&](size_t i) { return corners.time[first + i]; });
             for (size_t i = first; i < last; ++i) {
-                walks[i - first].finish(terms);
-                const double* const nobody = &nobodies[(i - first) * margins];
-                terms.name_players();
-                const size_t n = terms.drop_players_without_effect();
+                const double* const nobody = source.take(i - first, terms);
+                const size_t n = terms.players().size();
                 out.spread[i] = 0.0;
                 auto groups = static_cast<size_t>(corners.count[i]);
                 if (groups) sample.set(terms, nobody, std::min(strong_players(forest.n_outputs()), n));

@@ -21,6 +21,19 @@ struct CornerTerm {
     uint32_t first, width;
 };
 
+// Terms that outlive the walk that found them: they point into this object, which may be moved.
+struct StoredTerms {
+    std::vector<int32_t> players, members;
+    std::vector<double> values;
+    std::vector<CornerTerm> terms;
+
+    StoredTerms() = default;
+    StoredTerms(StoredTerms&&) = default;
+    StoredTerms& operator=(StoredTerms&&) = default;
+
+    bool empty() const { return terms.empty(); }
+};
+
 // The terms of one corner. The empty coalition has the margin before the corner, independently of the terms.
 class CornerTerms {
 public:
@@ -33,7 +46,13 @@ public:
 
     void add(const CornerTerm& term) {
         terms_.push_back(term);
-        for (uint32_t i = 0; i < term.n_past + term.n_before; ++i) note(term.members[i]);
+        note_all(term);
+    }
+
+    // The change of all `width` margins that variable makes by itself; `variable` and `value` must outlive this.
+    void add_change(const int32_t& variable, const double* value, size_t width) {
+        if (std::all_of(value, value + width, [](double v) { return v == 0.0; })) return;
+        add({&variable, 1, 0, value, 0, static_cast<uint32_t>(width)});
     }
 
     // Numbers the players in the order of their variables; after all terms were added.
@@ -55,6 +74,40 @@ public:
             if (static_cast<size_t>(variables[i]) < is_out.size()) is_out[static_cast<size_t>(variables[i])] = 0;
         }
         if (std::any_of(is_out.begin(), is_out.end(), [](char out) { return out; })) leave_out(is_out);
+    }
+
+    // How many bytes `store` needs, about.
+    size_t stored_bytes() const {
+        size_t bytes = players_.size() * sizeof(int32_t) + terms_.size() * sizeof(CornerTerm);
+        for (const CornerTerm& t : terms_)
+            bytes += (t.n_past + t.n_before) * sizeof(int32_t) + t.width * sizeof(double);
+        return bytes;
+    }
+
+    // The terms with their players; `restore` gives them back.
+    StoredTerms store() const {
+        StoredTerms out;
+        size_t n_members = 0, n_values = 0;
+        for (const CornerTerm& t : terms_) n_members += t.n_past + t.n_before, n_values += t.width;
+        out.players = players_;
+        out.members.reserve(n_members);
+        out.values.reserve(n_values);
+        out.terms = terms_;
+        for (CornerTerm& t : out.terms) {
+            const int32_t* const members = t.members;
+            const double* const value = t.value;
+            t.members = out.members.data() + out.members.size();
+            t.value = out.values.data() + out.values.size();
+            out.members.insert(out.members.end(), members, members + t.n_past + t.n_before);
+            out.values.insert(out.values.end(), value, value + t.width);
+        }
+        return out;
+    }
+    void restore(const StoredTerms& stored) {
+        forget_players();
+        terms_ = stored.terms;
+        for (const int32_t variable : stored.players) note(variable);
+        for (size_t i = 0; i < players_.size(); ++i) player_of_[players_[i]] = static_cast<int32_t>(i);
     }
 
     const std::vector<int32_t>& players() const { return players_; }  // the variable of each
@@ -96,8 +149,7 @@ public:
         for (size_t i = 0; i < n; ++i) is_out[static_cast<size_t>(players_[i])] = idle[i];
         forget_players();
         leave_out(is_out);
-        for (const CornerTerm& t : terms_)
-            for (uint32_t i = 0; i < t.n_past + t.n_before; ++i) note(t.members[i]);
+        for (const CornerTerm& t : terms_) note_all(t);
         return name_players();
     }
 
@@ -197,6 +249,18 @@ private:
             if (std::abs(sum) > TERM_ROUNDING * size) return false;
         }
         return true;
+    }
+
+    void note_all(const CornerTerm& term) {
+        const int32_t* const player_of = player_of_.data();
+        const size_t known = player_of_.size();
+        for (uint32_t i = 0; i < term.n_past + term.n_before; ++i) {
+            const auto variable = static_cast<size_t>(term.members[i]);
+            if (variable >= known || player_of[variable] < 0) return note_from(term, i);
+        }
+    }
+    void note_from(const CornerTerm& term, uint32_t i) {  // rarely: most terms have players that others had before
+        for (; i < term.n_past + term.n_before; ++i) note(term.members[i]);
     }
 
     void note(int32_t variable) {

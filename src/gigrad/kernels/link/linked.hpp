@@ -2,20 +2,12 @@
 // link(before).
 #pragma once
 
-#include <mutex>
-
 #include "link/corner_policy.hpp"
 #include "link/game.hpp"
+#include "link/large_corners.hpp"
 #include "walk/ordered.hpp"
 
 namespace gigrad {
-
-// A corner that was not enumerated: its jump is not yet in any credit.
-struct LargeCorner {
-    int64_t end, start;  // the rows of its pair
-    double time;
-    int64_t players;
-};
 
 class LinkedCredit {
 public:
@@ -30,12 +22,14 @@ public:
           game_(link) {}
 
     // Adds weight * credit of a pair; `start`, `end` are its rows, `margin` the trees' outputs at the start. Corners too
-    // large to be enumerated are left out: large(time, players).
+    // large to be enumerated are left out: large(time, players, terms, margin), with the margin of the empty coalition. `terms`
+    // is null where CornerWalk would not find the same ones in the same order.
     template <class Large>
     void add(const TracedPair& pair, const double* start, const double* end, const double* margin, double weight,
              double* credit, Large large) {
         check_interrupt();
         jumps_.read(pair, start, end);
+        swept_ = pair.swept;
         values_.resize(std::max(values_.size(), (jumps_.size() + 1) * k_));
         std::fill_n(values_.begin(), k_, 0.0);
         n_values_ = 1;
@@ -79,7 +73,8 @@ private:
     CornerGame game_;
     CoalitionMargins coalitions_;
     ShapleyFold fold_;
-    std::vector<double> margin_;
+    std::vector<double> before_, after_, margin_;  // the first two: changes of the margins up to a corner
+    bool swept_ = false;
     const ShareTable shares_;
 
     void add_margin(const double* margin) {
@@ -149,29 +144,32 @@ private:
     // A corner of several variables.
     template <class Large>
     void meet(size_t begin, size_t stop, const double* margin, double weight, double* credit, Large& large) {
+        const double* const last = values_.data() + (n_values_ - 1) * k_;
+        before_.assign(last, last + k_);
+        after_ = before_;
         terms_.clear();
-        for (size_t i = begin; i < stop; ++i) enter(jumps_.index(i));
+        for (size_t i = begin; i < stop; ++i) {
+            enter(jumps_.index(i));
+            jump(jumps_.index(i), after_.data());
+        }
         size_t n = terms_.name_players();
         if (n <= ShapleyFold::BLOCK_BITS) {
             double* const table = next_values(size_t{1} << n);
             coalitions_.find(terms_, n, 0, table);
             for (size_t a = 0; a < size_t{1} << n; ++a)
-                for (size_t o = 0; o < k_; ++o) table[a * k_ + o] += (table - k_)[o];
+                for (size_t o = 0; o < k_; ++o) table[a * k_ + o] += before_[o];
             steps_.push_back({-1, static_cast<int32_t>(n), n_values_ - (size_t{1} << n)});
             players_.insert(players_.end(), terms_.players().begin(), terms_.players().end());
             return;
         }
-        double* const now = next_values(1);
-        std::copy(now - k_, now, now);
+        std::copy(after_.begin(), after_.end(), next_values(1));
         if (n > ALWAYS_ENUMERATED) n = terms_.drop_players_without_effect();
-        if (policy_.enumerates(n, terms_.n_coefficients(true), k_)) {
-            margin_.resize(k_);
-            for (size_t o = 0; o < k_; ++o) margin_[o] = margin[o] + now[o];
+        margin_.resize(k_);
+        for (size_t o = 0; o < k_; ++o) margin_[o] = margin[o] + before_[o];
+        if (policy_.enumerates(n, terms_.n_coefficients(true), k_))
             game_.solve(terms_, margin_.data(), weight, credit);
-        } else {
-            large(jumps_.time(begin), n);
-        }
-        for (size_t i = begin; i < stop; ++i) jump(jumps_.index(i), now);
+        else
+            large(jumps_.time(begin), n, swept_ ? nullptr : &terms_, margin_);
     }
 
     // Adds the whole change of an entry: in the end all variables are past.
@@ -200,12 +198,7 @@ private:
     }
 
     void enter(int32_t index) {
-        if (index >= 0) {
-            const double* value = jumps_.delta(index);
-            if (std::all_of(value, value + k_, [](double v) { return v == 0.0; })) return;
-            terms_.add({&splits_.variable[index], 1, 0, value, 0, static_cast<uint32_t>(k_)});
-            return;
-        }
+        if (index >= 0) return terms_.add_change(splits_.variable[index], jumps_.delta(index), k_);
         const CornerVisit& c = jumps_.corner(index);
         terms_.add({jumps_.members(c), c.n_past, c.n_before, &forest_.values[c.value],
                     static_cast<uint32_t>(forest_.first(c.tree)), static_cast<uint32_t>(forest_.width(c.tree))});
@@ -261,25 +254,6 @@ struct LinkedWorker {
         : tracer(f, kernel, route), credit(f, f.split_ids(), link, policy) {}
 };
 
-// The results of threads, in an order that does not depend on them.
-class LargeCorners {
-public:
-    void add(const LargeCorner& corner) {
-        const std::lock_guard<std::mutex> lock(lock_);
-        all_.push_back(corner);
-    }
-    std::vector<LargeCorner> in_order() {
-        const auto key = [](const LargeCorner& c) { return std::make_tuple(c.end, c.start, c.time); };
-        std::sort(all_.begin(), all_.end(),
-                  [&](const LargeCorner& a, const LargeCorner& b) { return key(a) < key(b); });
-        return std::move(all_);
-    }
-
-private:
-    std::mutex lock_;
-    std::vector<LargeCorner> all_;
-};
-
 // Traces every start with every end, and calls take(worker, traced, start, end, weight, sum), where `sum` is the end's
 // part of out (ends, table).
 template <class Take>
@@ -317,10 +291,7 @@ inline std::vector<LargeCorner> linked_credits(const Forest& forest, const LaneK
     for_linked(forest, kernel, link, starts, weights, ends, {starts.n_rows, target}, n_threads, table, values,
                [&](LinkedWorker& worker, const TracedPair& pair, size_t start, size_t end, double weight, double* sum) {
                    worker.credit.add(pair, starts.row(start), ends.row(end), &margins[start * k], weight, sum,
-                                     [&](double time, size_t players) {
-                                         large.add({static_cast<int64_t>(end), static_cast<int64_t>(start), time,
-                                                    static_cast<int64_t>(players)});
-                                     });
+                                     large.of(static_cast<int64_t>(end), static_cast<int64_t>(start)));
                });
     return large.in_order();
 }
@@ -346,10 +317,8 @@ inline std::vector<LargeCorner> linked_credits_singly(const Forest& forest, cons
                    std::fill_n(values + pair * table, table, 0.0);
                    std::fill_n(sums + pair * sum_table, sum_table, 0.0);
                    worker.credit.add(traced, starts.row(start), ends.row(end), &margins[start * k], weight,
-                                     values + pair * table, [&](double time, size_t players) {
-                                         const auto at = static_cast<int64_t>(pair);
-                                         large.add({at, at, time, static_cast<int64_t>(players)});
-                                     });
+                                     values + pair * table,
+                                     large.of(static_cast<int64_t>(pair), static_cast<int64_t>(pair)));
                    worker.credit.add_sum(sums + pair * sum_table);
                });
     return large.in_order();
@@ -374,9 +343,7 @@ inline std::vector<LargeCorner> linked_credits_pairs(const Forest& forest, const
             worker->tracer.pairs(block, size, [&](size_t i, const TracedPair& pair) {
                 const auto row = static_cast<int64_t>(begin + i);
                 worker->credit.add(pair, starts.row(begin + i), ends.row(begin + i), &margins[i * k], 1.0,
-                                   values + (begin + i) * table, [&](double time, size_t players) {
-                                       large.add({row, row, time, static_cast<int64_t>(players)});
-                                   });
+                                   values + (begin + i) * table, large.of(row, row));
             });
         };
     });

@@ -77,7 +77,7 @@ inline __attribute__((always_inline)) double sum_of_eight(const Eight& x) {
 // the panel's own coordinate, as sums over the units; and for each degree the root of the sum of squares of the Legendre
 // coefficients of single units. `even` and `odd` (3, 3): the coefficients of degrees 0, 2, 4 and 1, 3, 5 from sums and
 // differences of what is known at both ends.
-GIGRAD_WIDEST inline void speeds_of(const UnitEnds& x, size_t p, size_t output, const double* even, const double* odd,
+GIGRAD_WIDE inline void speeds_of(const UnitEnds& x, size_t p, size_t output, const double* even, const double* odd,
                                     double* speed, double* size) {
     Eight total[END_DATA] = {}, squares[END_DATA] = {};
     const double* matrix = x.matrix + output * x.units;
@@ -111,7 +111,7 @@ inline void unit_speeds(const UnitEnds& x, const double* even, const double* odd
 
 // sums (units,) of panel p: what is known of the units' slopes at both ends, times `weight` (outputs, END_DATA), pulled
 // back through the layer above.
-GIGRAD_WIDEST inline void pull_panel(const UnitEnds& x, size_t p, const double* weight, double* sums) {
+GIGRAD_WIDE inline void pull_panel(const UnitEnds& x, size_t p, const double* weight, double* sums) {
     for (size_t first = 0; first < x.units; first += PULLED_UNITS) {
         Eight move, row, data[END_DATA], sum = {};
         unit_data(x, p, first, move, data);
