@@ -64,7 +64,9 @@ def credit_by_head(
     found = integrated(head, corners, sides, allowed, settings)
     sums, error, losses = _from_moments(head.patch, line_parts, found.moments)
     lost = limits.CAUTION * losses.of(found.moments)
-    return PanelCredit(sums, limits.CAUTION * error, lost, losses.moved, found.tallest, found.unsure)
+    return PanelCredit(
+        sums, limits.CAUTION * error + found.moments.slow, lost, losses.moved, found.tallest, found.unsure
+    )
 
 
 def _from_moments(
