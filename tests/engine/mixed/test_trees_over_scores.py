@@ -245,7 +245,7 @@ def test_ensembles_over_scores_that_cross_at_one_time_share_the_jump(apart: floa
     np.testing.assert_allclose(want, [0.5, 0.5] if apart < 0.3 else [1 / 3, 2 / 3], atol=1e-12)
 
 
-@pytest.mark.parametrize("slow", 10.0 ** -np.arange(1, 10))
+@pytest.mark.parametrize("slow", 10.0 ** -np.arange(1, 13))
 def test_the_error_covers_scores_whose_parts_cancel(slow: float) -> None:
     """The speed of the score is a small difference, whose rounding is divided by it; the truth in exact fractions."""
     rng, source = np.random.default_rng(3), Input(2)
@@ -276,7 +276,7 @@ def test_the_error_covers_a_score_that_turns_just_above_a_threshold(jumps: int) 
         want += sign * np.array([1.0 - t, -t]) / (1.0 - 2.0 * t)
     assert np.abs(want).max() > 10.0
     assert np.abs(e.values[0] - want).max() <= e.error[0] + 1e-12 * np.abs(want).max()
-    assert e.error[0] < 1e-6
+    assert e.error[0] < 1e-5
 
 
 @pytest.mark.parametrize("level", 10.0 ** -np.arange(2.0, 15.0, 2.0))
@@ -287,9 +287,12 @@ def test_the_error_covers_a_score_that_is_nearly_at_rest_at_a_threshold(level: f
         assemble(Product(Select(source, (0,)), Select(source, (1,))), [step(0, level)], np.zeros(1)), source
     )
     start, move = -0.3 * level**0.5, 0.8 + 0.3 * level**0.5
-    e = gig.explain_pairs(graph, [[start, 0.0]], [[0.8, 1.1]], discrete=())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        e = gig.explain_pairs(graph, [[start, 0.0]], [[0.8, 1.1]], discrete=())
     a, b = 1.1 * move, 1.1 * start
     time = 2.0 * level / (b + (b * b + 4.0 * a * level) ** 0.5)  # of move * 1.1 t^2 + start * 1.1 t = level
     parts = np.array([move * 1.1 * time, 1.1 * (start + move * time)])
     assert np.abs(e.values[0] - parts / parts.sum()).max() <= e.error[0] + 1e-15
-    assert e.error[0] < 1e-6
+    assert e.error[0] <= 1e-15 / level
+    assert bool(said) == (e.error[0] > 1e-6)

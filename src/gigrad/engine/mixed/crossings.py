@@ -133,7 +133,7 @@ def _along(head: Head, jumps: _Jumps, some: slice, moments: Moments) -> None:
 
 
 def _from_time(head: Head, node: Node, column: Ints, one: SmoothSegments, normal: _Normal, still: Bools) -> Array:
-    """By how much the shares of a jump change where the error of a slow score moves the time of its crossing, (n,)."""
+    """By how much the shares of a jump change where the rounding of a slow score moves the time of its crossing, (n,)."""
     out, panels = np.zeros(len(column)), head.patch.panels
     with np.errstate(divide="ignore", invalid="ignore"):
         late = limits.CAUTION * normal.doubt / np.abs(normal.speed)
@@ -166,9 +166,13 @@ def _from_rest(head: Head, node: Node, column: Ints, one: SmoothSegments, share:
     inward = np.where(time - low < high - time, reach, -reach)
     near, far = (_Normal.at(head, node, column, one, time + part * inward) for part in (0.5, 1.0))
     with np.errstate(divide="ignore", invalid="ignore"):  # cancelling parts double, relative to half the speed
-        sizes = (np.abs(n.parts(head, panel, time + p * inward)).sum(axis=1) for n, p in ((near, 0.5), (far, 1.0)))
-        ratio = next(sizes) / next(sizes)
-        agree = ratio * np.abs(far.speed / near.speed) <= limits.REST_AGREES
+        size, size_far = (
+            np.abs(normal.parts(head, panel, time + part * inward)).sum(axis=1)
+            for normal, part in ((near, 0.5), (far, 1.0))
+        )
+        agree = size / size_far * np.abs(far.speed / near.speed) <= limits.REST_AGREES
+        noise = limits.SPEED_NOISE * np.square(np.maximum(size, near.by_line) / near.speed)
+    np.add.at(moments.slow, panel, np.where(agree, noise, 0.0)[:, None] * np.abs(share))
     settled = np.nonzero(agree)[0]
     for normal, part, weight in ((near, 0.5, 2.0), (far, 1.0, -1.0)):
         at = (time + part * inward)[settled]
@@ -189,13 +193,16 @@ class _Normal:
         The derivative of each column by time.
     size : (n,)
         The sum of the largest sizes of the parts of the speed on the panel, which bounds its rounding.
+    by_line : (n,)
+        The same for lines alone, by column of the rows, and at these times alone.
     doubt : (n,)
-        The error of the score itself: rounding, and that of interpolated curves.
+        The rounding error of the score itself, also as interpolated.
     """
 
     back: dict[Node, Array]
     speed: Array
     size: Array
+    by_line: Array
     doubt: Array
 
     @classmethod
@@ -221,14 +228,14 @@ class _Normal:
         doubts = head.patch.split(head.patch.doubt[s.panel], {})
         doubt = np.zeros(len(column))
         for n, part in back.items():
-            doubt += (np.abs(part) * (limits.ROUNDING * np.abs(known[n]) + doubts.get(n, 0.0))).sum(axis=1)
-        return cls(back, speed, np.maximum(size, by_line), doubt)
+            rounding = limits.ROUNDING * np.abs(known[n])
+            doubt += (np.abs(part) * (rounding + np.minimum(doubts.get(n, 0.0), 10.0 * rounding))).sum(axis=1)
+        return cls(back, speed, np.maximum(size, by_line), by_line, doubt)
 
     def part(self, index: Ints) -> _Normal:
         """Some of the gradients."""
-        return _Normal(
-            {n: v[index] for n, v in self.back.items()}, self.speed[index], self.size[index], self.doubt[index]
-        )
+        back = {n: v[index] for n, v in self.back.items()}
+        return _Normal(back, *(v[index] for v in (self.speed, self.size, self.by_line, self.doubt)))
 
     def parts(self, head: Head, panel: Ints, time: Array) -> Array:
         """The parts of the speed by each line, and through curves by each column of the rows, (n, parts)."""
