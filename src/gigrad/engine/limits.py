@@ -121,8 +121,10 @@ TIMES = 2.0**30
 CLOSEST_KINKS = 1e-13
 """Kinks closer than this share of their piece are one."""
 
-SLOWEST_JOINT = 1e-3
-"""The least movement of a joint that is assumed, as a share of its parts."""
+SLOWEST_JOINT = 1e-12
+"""The least movement of a joint that is assumed, as a share of its parts. With 1e-3 the error of a line under a sigmoid
+whose two parts cancel to 1e-7 was too small by 300, with 1e-10 it is a third of the error of parts that cancel to
+1e-12."""
 
 FINEST_ERROR = 1e-12
 """The smallest error that is aimed at, relative to the largest score on a path."""

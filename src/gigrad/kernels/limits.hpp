@@ -30,7 +30,8 @@ namespace gigrad {
 
 // Differences e - s whose inverse float32 can represent, with a margin of 1e5 to either end of its range; the others are
 // computed in float64.
-constexpr double LEAST_WAY = 1e-33, LARGEST_WAY = 1e33;
+GIGRAD_LIMIT(double, LEAST_WAY, 1e-33);
+GIGRAD_LIMIT(double, LARGEST_WAY, 1e33);
 // Errors below this share of their terms are rounding: 16 units of float64.
 GIGRAD_LIMIT(double, ROUNDING, 16.0 * 2.220446049250313e-16);
 // The rounding of a coefficient of a corner's game, relative to its terms: of up to 50 leaves.
@@ -143,7 +144,7 @@ GIGRAD_LIMIT(size_t, FEW_STARTS, 8);
 // ---- Corners of many variables (`link/corner_policy.hpp`)
 
 // Corners of at most this many players are always enumerated.
-constexpr size_t ALWAYS_ENUMERATED = 12;
+GIGRAD_LIMIT(size_t, ALWAYS_ENUMERATED, 12);
 // The largest number of players whose coalitions are all enumerated. Twenty take 6 ms under a sigmoid, each further one
 // doubles the time.
 constexpr size_t MAX_ENUMERATED = 24;

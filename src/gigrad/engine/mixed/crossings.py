@@ -133,7 +133,7 @@ def _along(head: Head, jumps: _Jumps, some: slice, moments: Moments) -> None:
 
 
 def _from_time(head: Head, node: Node, column: Ints, one: SmoothSegments, normal: _Normal, still: Bools) -> Array:
-    """By how much the shares of a jump change where the rounding of a slow score moves the time of its crossing, (n,)."""
+    """The change of the shares of jumps, (n,), where the rounding of a slow score moves the time of its crossing."""
     out, panels = np.zeros(len(column)), head.patch.panels
     with np.errstate(divide="ignore", invalid="ignore"):
         late = limits.CAUTION * normal.doubt / np.abs(normal.speed)
