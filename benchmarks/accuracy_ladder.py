@@ -45,7 +45,7 @@ def ladder(name: str, quick: bool) -> list[float | int]:
             *(max(int(value * f), 1) for f in WHOLE_FACTORS), max(value - 1, 1), value + 1,
         }  # fmt: skip
         return sorted(tried - {value})
-    factors = (0.5, 2.0) if quick else WHOLE_FACTORS if name == "KERNEL_REACH" else FACTORS
+    factors = (0.5, 2.0) if quick else WHOLE_FACTORS if name.startswith("KERNEL_") else FACTORS
     return [value * f for f in factors]
 
 
@@ -132,6 +132,6 @@ def rows(python: Path, quick: bool) -> Iterator[list[str]]:
         line += ["" if v is None else difference(by_value[v], usual) for v in near]
         for side in steps:
             broken = next(((v, said) for v in side if (said := failure(name, by_value[v]))), None)
-            last = f"none at {side[-1]:.3g}" if side else ""
+            last = f"none at {side[-1]:.3g} ({difference(by_value[side[-1]], usual)})" if side else ""
             line.append(last if broken is None else f"{broken[0]:.3g}: {broken[1]}")
         yield line

@@ -112,8 +112,8 @@ def made_text(lines: list[list[str]]) -> list[str]:
         "`other` where there are more or fewer messages",
         "- breaks below, above: the nearest smaller and larger value that was tried with which a case does not hold, "
         "and what is wrong: the error of a credit is larger than `error` by that factor, or a warning is false or "
-        "missing. `none at` is the farthest value that was tried, where all still hold: beyond cost, this side of the "
-        "constant decides nothing that a case could show",
+        "missing. `none at` is the farthest value that was tried, where all still hold, with how many numbers change: "
+        "but for cost, this side of the constant decides nothing that a case could show",
         "",
         f"Measured on {facts['date']}, {facts['processor']}, one thread, load {facts['load']}.",
         "",
