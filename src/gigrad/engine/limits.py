@@ -58,9 +58,10 @@ ROUNDING = 16 * float(np.finfo(np.float64).eps)
 LEVEL_MARGIN = 1e-12
 """A level closer than this to an end of a bracket, relative to the values there, is not crossed inside the bracket."""
 
-SPEED_NOISE = 1e-15
-"""The rounding error of the speed of a score at a threshold, relative to the largest sizes of its parts. With 1e-16 the
-error was too small by 6 where parts cancel to 1e-2 to 1e-13, from 1e-12 on there are false warnings."""
+SPEED_NOISE = 4e-15
+"""The rounding error of the speed of a score at a threshold, relative to the largest sizes of its parts. With 5e-16 the
+error was too small by 1.9 for a product that is slow at a threshold, with 1e-16 by 6; from 1e-12 on there are false
+warnings."""
 
 STILL = 1e-10
 """A score slower than this at a threshold, relative to the same sizes, has no speed: its direction is extrapolated.
