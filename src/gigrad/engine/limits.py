@@ -133,7 +133,8 @@ SLOW_DECAY = 0.7
 """Legendre coefficients whose ratio from one degree to the next is larger than this count as not falling at all."""
 
 SHORTEST_SEGMENT = 1e-14
-"""Segments shorter than this in time are not divided any more."""
+"""Segments shorter than this in time are not divided any more. Ranks with knots 1e-1 to 1e-15 apart have the same bits
+with 1e-20 to 1e-8."""
 
 TIMES = 2.0**30
 """Equal multiples of 1 / TIMES are one time (spec, section 3). It is the definition's: with half or twice, ties are
@@ -193,17 +194,20 @@ hold; half and twice change no bit."""
 
 SAMPLED_EACH = 2
 """Evaluations of layers in each interval. The paper's ensemble at 16 intervals is off by 7e-4 of the largest credit;
-with one evaluation each by 1.4e-3, with four by 2.6e-4 at twice the cost."""
+with one evaluation each by 1.4e-3, with four by 2.6e-4 at twice the cost. With 1 to 16 the errors of nets of 120 units
+hold."""
 
 SAMPLED_LAYERS = 2
 """In the first so many layers of units all kinks are found; in later ones those between the points of evaluation. With
 1 to 16 the errors of nets of three and four layers hold."""
 
 TABLE_CONVERGED = 1e-13
-"""The last coefficients of a tabulated head must be below this share of its largest value."""
+"""The last coefficients of a tabulated head must be below this share of its largest value. With 1e-10 the error of
+heads of 80 units was too small by 24; with 1e-19 none is tabulated."""
 
 TABLE_TESTED = 48
-"""The number of further points at which a tabulated head is compared with the head itself."""
+"""The number of further points at which a tabulated head is compared with the head itself. With 6 to 384 the same heads
+of 80 units are tabulated, to within `error`."""
 
 # ------------------------------------------------------------
 # Speed: which of two exact ways is taken. Any value gives the same answers within the tolerance.
