@@ -3,6 +3,8 @@
 Those of speed and memory were measured at half and at twice their values: `benchmarks/limits.py`. Those of accuracy
 were changed likewise while random models were compared with the definition: `benchmarks/accuracy_limits.py`. None of
 these changes made an error of 510 rows larger than claimed; where a longer run found one, it is said at the constant.
+On most of them no random model depends: models made for each are in `benchmarks/accuracy_cases/`, and what these show
+at other values is said at the constant, too.
 """
 
 from __future__ import annotations
