@@ -1,13 +1,20 @@
 """What other values of the constants of accuracy cost, and whether `error` still holds with them.
 
-    python accuracy_limits.py [--quick]
+    python accuracy_limits.py [--quick] [--only made | random]
 
-Every number of the section "Accuracy" of `engine/limits.py` and of `kernels/limits.hpp` is set to a smaller and to a
-larger value: half and twice where it is a factor or a share, a tenth and ten times where it is a rounding error. With
-each of them random compositions (`tests/properties/compositions.py`) are explained at three tolerances and compared
-with the brute-force definition, which is computed once. The native core is built once more, so that it reads its
-constants from the environment (GIGRAD_TUNED); each value has a process of its own. Results go to
-results/accuracy_limits.md.
+Made cases: each constant has models on which it matters (`accuracy_cases/`), with credits in closed form or by the
+definition, or with warnings that are known to be right. They run with values from a millionth to a million times the
+one in use, and the first value on either side is noted with which one of them does not hold. Ten minutes.
+
+Random cases: every number of the section "Accuracy" of `engine/limits.py` and of `kernels/limits.hpp` is set to a
+smaller and to a larger value: half and twice where it is a factor or a share, a tenth and ten times where it is a
+rounding error. With each of them random compositions (`tests/properties/compositions.py`) are explained at three
+tolerances and compared with the brute-force definition, which is computed once. Some hours.
+
+The native core is built once more, so that it reads its constants from the environment (GIGRAD_TUNED); each value has a
+process of its own.
+
+Results go to results/accuracy_limits.md, whose other part stays where only one is run.
 """
 
 from __future__ import annotations
@@ -22,6 +29,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import accuracy_ladder
 from run import HERE, machine, options_on_one_thread
 
 from gigrad.engine import limits
@@ -91,15 +99,39 @@ def rows(python: Path, file: Path, cases: int, quick: bool) -> Iterator[list[str
             ]  # fmt: skip
 
 
-def write(folder: Path, lines: list[list[str]], cases: int) -> None:
+RANDOM, MADE = "## Random cases", "## Made cases"
+
+
+def made_text(lines: list[list[str]]) -> list[str]:
     facts = machine()
-    text = [
+    return [
+        "Models made so that one constant matters, with values from a millionth to a million times the one in use. "
+        "With the values in use all of them hold.",
+        "",
+        "- half, twice: credits, errors and messages that are not the same bits as with the value in use, of how many; "
+        "`other` where there are more or fewer messages",
+        "- breaks below, above: the nearest smaller and larger value that was tried with which a case does not hold, "
+        "and what is wrong: the error of a credit is larger than `error` by that factor, or a warning is false or "
+        "missing. `none at` is the farthest value that was tried, where all still hold, with how many numbers change: "
+        "but for cost, this side of the constant decides nothing that a case could show",
+        "",
+        f"Measured on {facts['date']}, {facts['processor']}, one thread, load {facts['load']}.",
+        "",
+        "| constant | used | half | twice | breaks below | breaks above |",
+        "|---|---|---|---|---|---|",
+        *(f"| {' | '.join(line)} |" for line in lines),
+    ]
+
+
+def random_text(lines: list[list[str]], cases: int) -> list[str]:
+    facts = machine()
+    return [
         f"What other values of the constants of accuracy do to the credits of {cases} random compositions of every "
         f"kind of node, and of {cases // 16} nets with kinks that are functions to the engine: two pairs each, at tol "
         "1e-3, 1e-6 and 1e-9. Constants that are whole numbers are not among them.",
         "",
         "- changed: credits and errors that are not the same bits as with the value in use; none where no composition "
-        "depends on the constant: its reason is beside it alone",
+        "depends on the constant: see its made cases",
         "- worst: the largest true error, as a multiple of `error` and of what the definition may be off by",
         "- above 1: rows for which it is larger than 1, so that `error` did not hold",
         "- warned: calls that warn of their accuracy",
@@ -110,19 +142,46 @@ def write(folder: Path, lines: list[list[str]], cases: int) -> None:
         "|---|---|---|---|---|---|---|",
         *(f"| {' | '.join(line)} |" for line in lines),
     ]
+
+
+def write(folder: Path, parts: dict[str, list[str]]) -> None:
+    """The page: the new parts, and what it had of the others."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "accuracy_limits.md").write_text("\n".join(text) + "\n")
+    page = folder / "accuracy_limits.md"
+    before = page.read_text() if page.exists() else ""
+    texts = []
+    for title in (MADE, RANDOM):
+        if title in parts:
+            texts.append("\n".join([title, "", *parts[title]]))
+        elif title in before:
+            texts.append(title + before.partition(title)[2].partition("\n## ")[0].rstrip())
+    page.write_text("\n\n".join(texts) + "\n")
 
 
 def main() -> None:
-    options = options_on_one_thread(__doc__, {"--cases": {"type": int, "default": CASES}})
-    cases, lines = (QUICK_CASES if options.quick else options.cases), list[list[str]]()
+    options = options_on_one_thread(
+        __doc__, {"--cases": {"type": int, "default": CASES}, "--only": {"choices": ("made", "random")}}
+    )
+    cases, parts = (QUICK_CASES if options.quick else options.cases), dict[str, list[str]]()
     with tempfile.TemporaryDirectory() as folder:
         python = tuned(Path(folder) / "tuned", options.quick)
-        for line in rows(python, Path(folder) / "wanted.pickle", cases, options.quick):
-            lines.append(line)
-            print(*line, flush=True)
-    write(options.folder, lines, cases)
+        if options.only != "random":
+            for name, said in accuracy_ladder.as_they_are(python):
+                raise AssertionError(f"{name}: {said}")
+            parts[MADE] = made_text(told(accuracy_ladder.rows(python, options.quick)))
+        if options.only != "made":
+            found = told(rows(python, Path(folder) / "wanted.pickle", cases, options.quick))
+            parts[RANDOM] = random_text(found, cases)
+    write(options.folder, parts)
+
+
+def told(lines: Iterator[list[str]]) -> list[list[str]]:
+    """The lines, each printed as soon as it is known."""
+    out = []
+    for line in lines:
+        out.append(line)
+        print(*line, flush=True)
+    return out
 
 
 if __name__ == "__main__":

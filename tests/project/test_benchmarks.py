@@ -67,7 +67,8 @@ def test_the_benchmark_of_constants_of_accuracy_runs(tmp_path: Path) -> None:
     (usual,) = (line for line in lines if line[0] == "| as they are")
     assert float(usual[4]) < 1.0
     assert usual[5] == "0"  # rows in which `error` did not hold
-    assert sum(line[0] == "| `SUM_ROUNDING`" for line in lines) == 2
+    assert sum(line[0] == "| `SUM_ROUNDING`" and len(line) == 7 for line in lines) == 2
+    assert sum(len(line) == 6 and line[0].startswith("| `") for line in lines) == 1  # made cases, all of which hold
 
 
 @pytest.mark.slow

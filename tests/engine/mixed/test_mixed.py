@@ -260,3 +260,21 @@ def test_the_error_estimate_bounds_the_error_and_a_missed_tolerance_is_said() ->
     assert (true <= 4 * rough.error + 1e-12).all()
     scale = np.maximum(np.abs(rough.predictions), np.abs(rough.base_values))
     assert (rough.error <= 1e-3 * scale + 1e-15).all()
+
+
+@pytest.mark.parametrize("slow", 10.0 ** -np.arange(0.0, 13.0, 3.0))
+@pytest.mark.filterwarnings("ignore:The tolerance was not reached")
+def test_the_error_covers_a_line_under_a_head_whose_parts_cancel(slow: float) -> None:
+    """The credits of its columns are large parts of a small change, and have its rounding as many times over."""
+    source = Input(2)
+    line = Affine(source, np.array([[3.0, -3.0 * (1.0 - slow)]]), np.zeros(1))
+    tanh = Elementwise(Sum((line, Elementwise(line, "sigmoid"))), "sigmoid")
+    graph = Graph((Column("a"), Column("b")), source, tanh, tanh, ("y",))
+    e = gig.explain_pairs(graph, np.zeros((1, 2)), np.ones((1, 2)), discrete=())
+    change = 3.0 * slow * 0.5 * (np.polynomial.legendre.leggauss(30)[0] + 1.0)
+    inner = 1.0 / (1.0 + np.exp(-change))
+    outer = 1.0 / (1.0 + np.exp(-(change + inner)))
+    slopes = outer * (1.0 - outer) * (1.0 + inner * (1.0 - inner))
+    mean = 0.5 * float(np.polynomial.legendre.leggauss(30)[1] @ slopes)
+    want = mean * np.array([3.0, -3.0 * (1.0 - slow)])
+    assert np.abs(e.values[0] - want).max() <= e.error[0] + 1e-15

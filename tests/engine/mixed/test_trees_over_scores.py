@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +12,20 @@ from sklearn.ensemble import ExtraTreesClassifier, GradientBoostingClassifier
 from sklearn.neural_network import MLPClassifier
 
 import gigrad as gig
-from gigrad.graph import Affine, Column, Concat, Elementwise, Graph, Input, Node, Product, Select, Tree, assemble
+from gigrad.graph import (
+    Affine,
+    Column,
+    Concat,
+    Elementwise,
+    Graph,
+    Input,
+    Node,
+    Product,
+    Select,
+    Sum,
+    Tree,
+    assemble,
+)
 from gigrad.importers.common.votes import stump
 from gigrad.testing import brute_force, check_importer, reads_scores
 
@@ -189,3 +204,95 @@ def test_parts_that_cancel_at_a_threshold_earn_nothing_and_say_so() -> None:
         e = gig.explain_pairs(graph, np.ones((1, 3)), np.array([[2.0, 0.0, 1.0]]), discrete=())
     assert e.error.max() >= 0.99
     assert abs(float(e.gap.ravel()[0])) <= float(e.error.ravel()[0]) + 1e-12
+
+
+# ---------------------------------------------------------------- crossings at one time, slow and turning scores
+
+
+def step(column: int, threshold: float) -> Tree:
+    """A tree that is 1 where one column is above a threshold, and 0 elsewhere."""
+    index = np.arange(3)
+    return Tree(
+        feature=np.where(index == 0, column, -1),
+        threshold=np.where(index == 0, threshold, 0.0),
+        left=np.where(index == 0, 1, -1),
+        right=np.where(index == 0, 2, -1),
+        missing_left=np.zeros(3, bool),
+        values=np.array([0.0, 0.0, 1.0]),
+    )
+
+
+def over_two_columns(node: Node, source: Input) -> Graph:
+    return Graph(COLUMNS[:2], source, node, node, ("y",))
+
+
+@pytest.mark.parametrize("apart", [0.0, 0.2, 0.45, 0.9, 1.6])
+@pytest.mark.parametrize("kind", ["linear", "apart", "curved"])
+def test_ensembles_over_scores_that_cross_at_one_time_share_the_jump(apart: float, kind: str) -> None:
+    """Two ensembles whose thresholds are met at the same multiple of 2^-30, or not: as in the definition."""
+    source, weight = Input(2), np.array([[1.0, 0.5], [0.5, 1.0]])
+    first: Node = Affine(source, weight, np.zeros(2))
+    second: Node = Affine(source, weight, np.zeros(2)) if kind == "apart" else first
+    levels = np.array([0.45, 1.5 * (0.3 + apart * 2.0**-30)])
+    if kind == "curved":
+        first = second = Elementwise(first, "tanh")
+        levels = np.tanh(levels)
+    trees = (assemble(s, [step(j, levels[j])], np.zeros(1)) for j, s in enumerate((first, second)))
+    graph = over_two_columns(Product(*trees), source)
+    e = gig.explain_pairs(graph, np.zeros((1, 2)), np.ones((1, 2)), discrete=())
+    want = brute_force(graph, np.zeros(2), np.ones(2))[:, 0]
+    np.testing.assert_allclose(e.values[0], want, atol=1e-12)
+    np.testing.assert_allclose(want, [0.5, 0.5] if apart < 0.3 else [1 / 3, 2 / 3], atol=1e-12)
+
+
+@pytest.mark.parametrize("slow", 10.0 ** -np.arange(1, 13))
+def test_the_error_covers_scores_whose_parts_cancel(slow: float) -> None:
+    """The speed of the score is a small difference, whose rounding is divided by it; the truth in exact fractions."""
+    rng, source = np.random.default_rng(3), Input(2)
+    weight, end = np.array([1.07, -1.03]), np.array([[1.0 + 0.01 * rng.random(), 0.0]])
+    end[0, 1] = -end[0, 0] * weight[0] / weight[1] * (1.0 - slow)
+    parts = [Fraction(float(w)) * Fraction(float(e)) for w, e in zip(weight, end[0], strict=True)]
+    score = Affine(source, weight[None], np.zeros(1))
+    graph = over_two_columns(assemble(score, [step(0, 0.37 * float(sum(parts)))], np.zeros(1)), source)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        e = gig.explain_pairs(graph, np.zeros((1, 2)), end, discrete=())
+    off = max(abs(Fraction(float(v)) - part / sum(parts)) for v, part in zip(e.values[0], parts, strict=True))
+    assert float(off) <= e.error[0] + 1e-15
+    assert e.error[0] <= 2e-14 / slow**2, "and is no larger than rounding explains"
+    assert bool(said) == (e.error[0] > 1e-6 * max(1.0, float(np.abs(e.predictions[0]))))
+
+
+@pytest.mark.parametrize("jumps", [20, 200])
+def test_the_error_covers_a_score_that_turns_just_above_a_threshold(jumps: int) -> None:
+    """x0 (1 - x1) = t (1 - t) crosses the threshold twice, slowly, between two of the jumps of other trees."""
+    source, before = Input(2), 0.5 - 0.31 / jumps
+    score = Product(Select(source, (0,)), Affine(Select(source, (1,)), -np.eye(1), np.ones(1)))
+    other = assemble(source, [step(0, (i + 0.5) / jumps) for i in range(jumps)], np.zeros(1))
+    node = Sum((assemble(score, [step(0, before * (1.0 - before))], np.zeros(1)), other))
+    e = gig.explain_pairs(over_two_columns(node, source), np.zeros((1, 2)), np.ones((1, 2)), discrete=())
+    want = np.array([jumps, 0.0])
+    for t, sign in ((before, 1.0), (1.0 - before, -1.0)):
+        want += sign * np.array([1.0 - t, -t]) / (1.0 - 2.0 * t)
+    assert np.abs(want).max() > 10.0
+    assert np.abs(e.values[0] - want).max() <= e.error[0] + 1e-12 * np.abs(want).max()
+    assert e.error[0] < 1e-5
+
+
+@pytest.mark.parametrize("level", 10.0 ** -np.arange(2.0, 15.0, 2.0))
+def test_the_error_covers_a_score_that_is_nearly_at_rest_at_a_threshold(level: float) -> None:
+    """x0 x1 from just below 0: the shares turn quickly with the time of the crossing."""
+    source = Input(2)
+    graph = over_two_columns(
+        assemble(Product(Select(source, (0,)), Select(source, (1,))), [step(0, level)], np.zeros(1)), source
+    )
+    start, move = -0.3 * level**0.5, 0.8 + 0.3 * level**0.5
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        e = gig.explain_pairs(graph, [[start, 0.0]], [[0.8, 1.1]], discrete=())
+    a, b = 1.1 * move, 1.1 * start
+    time = 2.0 * level / (b + (b * b + 4.0 * a * level) ** 0.5)  # of move * 1.1 t^2 + start * 1.1 t = level
+    parts = np.array([move * 1.1 * time, 1.1 * (start + move * time)])
+    assert np.abs(e.values[0] - parts / parts.sum()).max() <= e.error[0] + 1e-15
+    assert e.error[0] <= 2e-15 / level
+    assert bool(said) == (e.error[0] > 1e-6)

@@ -130,7 +130,7 @@ class Totals:
         for node, table in found.sums.items():
             for output, sums in enumerate(self.sums[node]):
                 kernels.add_rows(sums, panels.piece[good], table[output, good])
-        kernels.add_rows(self.error, inputs.path(panels)[good], found.error[good])
+        kernels.add_rows(self.error, inputs.path(panels)[good], found.error[good] + found.slow[good])
         kernels.add_rows(self.lost, panels.leg[good], found.lost[good])
         kernels.add_rows(self.moved, panels.leg[good], found.moved[good])
 

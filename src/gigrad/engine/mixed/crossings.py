@@ -19,6 +19,7 @@ from ..paths import Bools, Ints
 from ..settings import Settings
 from .breaks import curves_at
 from .head import Head
+from .line_parts import LineParts
 from .segments import Crossings, SmoothSegments
 
 if TYPE_CHECKING:
@@ -120,13 +121,37 @@ def _along(head: Head, jumps: _Jumps, some: slice, moments: Moments) -> None:
     normal = _Normal.at(head, jumps.node, column, one, time)
     still = np.abs(normal.speed) <= limits.STILL * normal.size
     with np.errstate(divide="ignore", invalid="ignore"):
-        noise = np.where(still, 0.0, limits.SPEED_NOISE * normal.size / np.abs(normal.speed))
-    np.add.at(moments.lost, panel, noise[:, None] * np.abs(share))
+        # rounding changes the speed by this share of its parts, and a part is as many times the jump's credit
+        noise = np.where(still, 0.0, limits.SPEED_NOISE * np.square(normal.size / normal.speed))
+    noise += _from_time(head, jumps.node, column, one, normal, still)
+    np.add.at(moments.slow, panel, noise[:, None] * np.abs(share))
     moving = np.nonzero(~still)[0]
     normal.part(moving).add(head, panel[moving], time[moving], share[moving], moments)
     if still.any():
         index = np.nonzero(still)[0]
         _from_rest(head, jumps.node, column[index], one.part(index), share[index], moments)
+
+
+def _from_time(head: Head, node: Node, column: Ints, one: SmoothSegments, normal: _Normal, still: Bools) -> Array:
+    """The change of the shares of jumps, (n,), where the rounding of a slow score moves the time of its crossing."""
+    out, panels = np.zeros(len(column)), head.patch.panels
+    with np.errstate(divide="ignore", invalid="ignore"):
+        late = limits.CAUTION * normal.doubt / np.abs(normal.speed)
+        matters = late / panels.length[one.segments.panel] * normal.size / np.abs(normal.speed) > limits.FINEST_ERROR
+    index = np.nonzero(matters & ~still)[0]
+    if len(index):
+        some = one.part(index)
+        panel, time = some.segments.panel, some.segments.high
+        low, high = panels.low[panel], panels.high[panel]
+        moved = time + np.where(time - low < high - time, 1.0, -1.0) * np.minimum(late[index], 0.5 * (high - low))
+        after = _Normal.at(head, node, column[index], some, moved)
+        before, here = normal.part(index), (head, panel, time)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            change = np.abs(
+                before.parts(*here) / before.speed[:, None] - after.parts(head, panel, moved) / after.speed[:, None]
+            ).max(axis=1, initial=0.0)
+        out[index] = np.where(np.isfinite(change), change, 1.0 / limits.STILL)
+    return out
 
 
 def _from_rest(head: Head, node: Node, column: Ints, one: SmoothSegments, share: Array, moments: Moments) -> None:
@@ -141,8 +166,13 @@ def _from_rest(head: Head, node: Node, column: Ints, one: SmoothSegments, share:
     inward = np.where(time - low < high - time, reach, -reach)
     near, far = (_Normal.at(head, node, column, one, time + part * inward) for part in (0.5, 1.0))
     with np.errstate(divide="ignore", invalid="ignore"):  # cancelling parts double, relative to half the speed
-        ratio = near.parts(head, panel, time + 0.5 * inward) / far.parts(head, panel, time + inward)
-        agree = ratio * np.abs(far.speed / near.speed) <= limits.REST_AGREES
+        size, size_far = (
+            np.abs(normal.parts(head, panel, time + part * inward)).sum(axis=1)
+            for normal, part in ((near, 0.5), (far, 1.0))
+        )
+        agree = size / size_far * np.abs(far.speed / near.speed) <= limits.REST_AGREES
+        noise = limits.SPEED_NOISE * np.square(np.maximum(size, near.by_line) / near.speed)
+    np.add.at(moments.slow, panel, np.where(agree, noise, 0.0)[:, None] * np.abs(share))
     settled = np.nonzero(agree)[0]
     for normal, part, weight in ((near, 0.5, 2.0), (far, 1.0, -1.0)):
         at = (time + part * inward)[settled]
@@ -163,11 +193,17 @@ class _Normal:
         The derivative of each column by time.
     size : (n,)
         The sum of the largest sizes of the parts of the speed on the panel, which bounds its rounding.
+    by_line : (n,)
+        The same for lines alone, by column of the rows, and at these times alone.
+    doubt : (n,)
+        The rounding error of the score itself, also as interpolated.
     """
 
     back: dict[Node, Array]
     speed: Array
     size: Array
+    by_line: Array
+    doubt: Array
 
     @classmethod
     def at(cls, head: Head, node: Node, column: Ints, one: SmoothSegments, time: Array) -> _Normal:
@@ -185,23 +221,31 @@ class _Normal:
             fast = head.patch.rates(s.panel, other)
             parts = ((np.abs(part) * np.abs(fast[n])).sum(axis=1) for n, part in back.items())
             size = np.maximum(size, sum(parts, np.zeros(len(column))))
-        return cls(back, speed, size)
+        by_line = np.zeros(len(column))
+        for n in (n for n in roles.head_lines if n in back):  # a line is a sum over columns, which may cancel
+            by_line += (np.abs(back[n]) * LineParts(head.patch.lines).on(n, panels)[0][s.panel]).sum(axis=1)
+        known = head.patch.at(s.panel, time)
+        doubts = head.patch.split(head.patch.doubt[s.panel], {})
+        doubt = np.zeros(len(column))
+        for n, part in back.items():
+            rounding = limits.ROUNDING * np.abs(known[n])
+            doubt += (np.abs(part) * (rounding + np.minimum(doubts.get(n, 0.0), 10.0 * rounding))).sum(axis=1)
+        return cls(back, speed, np.maximum(size, by_line), by_line, doubt)
 
     def part(self, index: Ints) -> _Normal:
         """Some of the gradients."""
-        return _Normal({n: v[index] for n, v in self.back.items()}, self.speed[index], self.size[index])
+        back = {n: v[index] for n, v in self.back.items()}
+        return _Normal(back, *(v[index] for v in (self.speed, self.size, self.by_line, self.doubt)))
 
     def parts(self, head: Head, panel: Ints, time: Array) -> Array:
-        """The sum of the sizes of the parts of the speed over all columns of the rows, (n,)."""
+        """The parts of the speed by each line, and through curves by each column of the rows, (n, parts)."""
         roles, rates = head.roles, head.patch.rates(panel, time)
-        out = np.zeros(len(panel))
-        for n in (n for n in roles.head_lines if n in self.back):
-            out += (np.abs(self.back[n]) * np.abs(rates[n])).sum(axis=1)
+        out = [self.back[n] * rates[n] for n in roles.head_lines if n in self.back]
         if roles.curve_ends:
             each = [self.back.get(n, np.zeros((len(panel), n.width))) for n in roles.curve_ends]
             _, moved = curves_at(head.patch, panel, time)
-            out += np.abs(np.einsum("nc,ncp->np", np.concatenate(each, axis=1), moved)).sum(axis=1)
-        return out
+            out.append(np.einsum("nc,ncp->np", np.concatenate(each, axis=1), moved))
+        return np.concatenate(out, axis=1)
 
     def add(self, head: Head, panel: Ints, time: Array, share: Array, moments: Moments) -> None:
         """Add shares (n, k) of jumps to the moments, in proportion to the gradients."""

@@ -213,7 +213,8 @@ class Head:
             np.maximum(np.abs(at_low + level), np.abs(at_high + level)), np.abs(level)
         )
         early, late = np.abs(at_low) <= margin, np.abs(at_high) <= margin  # met at an edge: nothing to solve
-        noise = 1e-13 * np.maximum(np.abs(at_low), np.abs(at_high)) + 2e-16 * np.abs(level)
+        least = 0.0 if isinstance(levels.user, TreeEnsemble) else 1e-13  # a jump's shares depend on its time
+        noise = least * np.maximum(np.abs(at_low), np.abs(at_high)) + 2e-16 * np.abs(level)
         low, high = segments.low[segment], segments.high[segment]
         root = solve(function, low, high, at_low, at_high, np.where(early | late, np.inf, noise))
         return np.where(early, low, np.where(late, high, root))

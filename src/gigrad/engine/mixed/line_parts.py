@@ -11,11 +11,11 @@ from .panels import Panels
 
 
 class LineParts:
-    """The largest contributions of single columns to the speeds of lines on a block of paths, cached for each line."""
+    """The largest contributions of single columns to the speeds of lines on a block of paths, kept with the lines."""
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
-        self.known: dict[Node, Array] = {}
+        self.known: dict[Node, Array] = lines.__dict__.setdefault("_parts", {})
 
     def on(self, node: Node, panels: Panels) -> tuple[Array, Array]:
         """The largest contribution of one column to the speed of each column of a line, and that speed: (panels, width)

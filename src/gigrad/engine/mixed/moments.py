@@ -38,6 +38,8 @@ class Moments:
         Integrals of the score's derivative with respect to a line.
     lost : (panels, k)
         The error of the quadrature of the segments, and jumps that could not be credited.
+    slow : (panels, k)
+        The error of one column's credit from the rounding of slow scores' speeds at thresholds.
     wander : (orders, panels, k)
         The largest error of the running integral inside of segments, by number of nodes, times (segment length / panel
         length) to the power of the nodes: the part of a curve that a polynomial of that degree misses. An error that
@@ -54,6 +56,7 @@ class Moments:
     curves: Array
     lines: dict[Node, Array]
     lost: Array
+    slow: Array
     wander: Array
     sway: Array
     off: Array
@@ -66,6 +69,7 @@ class Moments:
         return cls(
             np.zeros((panels, head.patch.rule.size + 2, columns, k)),
             {n: np.zeros((panels, n.width, k)) for n in roles.head_lines},
+            np.zeros((panels, k)),
             np.zeros((panels, k)),
             np.zeros((len(limits.SEGMENT_NODES), panels, k)),
             np.zeros((panels, columns, k)),

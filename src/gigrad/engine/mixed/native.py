@@ -53,7 +53,8 @@ def native_moments(
             sides.doubts[node][place] = doubts[node]
     edges = np.cumsum([0, *(n.width for n in head_lines)])
     by_line = {n: found.lines[:, a:b] for n, a, b in zip(head_lines, edges[:-1], edges[1:], strict=True)}
-    moments = Moments(found.curves, by_line, found.lost, found.wander, found.sway, found.off)
+    slow = np.zeros_like(found.lost)  # it has no trees over scores
+    moments = Moments(found.curves, by_line, found.lost, slow, found.wander, found.sway, found.off)
     return PanelIntegrals(moments, found.tallest, patch.unsure | found.unsure.astype(np.bool_))
 
 

@@ -32,6 +32,8 @@ class PanelCredit:
         For each line that others read, the integral of the score's derivative with respect to it.
     error : (panels, k)
         Estimated error of one column's credit, from interpolating the derivatives of curves.
+    slow : (panels, k)
+        The error of one column's credit from slow scores at thresholds, which finer panels do not reduce.
     lost, moved : (panels, k)
         A bound on the error of one column's credit from the head's quadrature, and the change of the score.
     tallest : (panels, k)
@@ -42,6 +44,7 @@ class PanelCredit:
 
     sums: dict[Node, Array]
     error: Array
+    slow: Array
     lost: Array
     moved: Array
     tallest: Array
@@ -64,7 +67,9 @@ def credit_by_head(
     found = integrated(head, corners, sides, allowed, settings)
     sums, error, losses = _from_moments(head.patch, line_parts, found.moments)
     lost = limits.CAUTION * losses.of(found.moments)
-    return PanelCredit(sums, limits.CAUTION * error, lost, losses.moved, found.tallest, found.unsure)
+    return PanelCredit(
+        sums, limits.CAUTION * error, found.moments.slow, lost, losses.moved, found.tallest, found.unsure
+    )
 
 
 def _from_moments(
@@ -147,7 +152,7 @@ def credit_alone(patch: PanelCurves, line_parts: LineParts, check: bool) -> Pane
                 error[:, j] = np.maximum(error[:, j] - rounding, against * (missing - rounding))
         np.maximum(error, 0.0, out=error)
     zero = np.zeros_like(error)
-    return PanelCredit(sums, limits.CAUTION * error, zero, zero, zero, patch.unsure)
+    return PanelCredit(sums, limits.CAUTION * error, zero, zero, zero, zero, patch.unsure)
 
 
 def _opposed(patch: PanelCurves, line_parts: LineParts, means: dict[Node, Array]) -> Array:

@@ -182,10 +182,13 @@ class Crossings:
         )
         order = np.lexsort((time, segment))
         segment, time, number, column, level = (v[order] for v in (segment, time, number, column, level))
+        again = self._joined(segments, segment, time, number, column, level)
+        whole = np.setdiff1d(segment[again], segment[~again])
+        segment, time, number, column, level = (v[~again] for v in (segment, time, number, column, level))
         apart = np.diff(np.rint(time * limits.TIMES)) != 0
-        new = np.ones(len(order), np.bool_)
+        new = np.ones(len(time), np.bool_)
         new[1:] = (segment[1:] != segment[:-1]) | (number[1:] < 0) | (number[:-1] < 0) | apart
-        mark = np.full(len(order), -1)
+        mark = np.full(len(time), -1)
         for i in np.nonzero(number >= 0)[0].tolist():
             if new[i]:
                 self.panel.append(int(segments.panel[segment[i]]))
@@ -195,4 +198,18 @@ class Crossings:
             mark[i] = len(self.time) - 1
             self.columns[-1].append((int(number[i]), int(column[i])))
             self.levels[-1].append(float(level[i]))
-        return segments.cut(segment[new], time[new], mark[new])
+        cut = segments.cut(segment[new], time[new], mark[new])
+        return Segments.joined([cut, segments[whole]])
+
+    def _joined(
+        self, segments: Segments, segment: Ints, time: Array, number: Ints, column: Ints, level: Array
+    ) -> Bools:
+        """Add to the crossing at an end of a segment what crosses at the same time; returns which of the cuts do."""
+        out = np.zeros(len(time), np.bool_)
+        for i in np.nonzero(number >= 0)[0].tolist():
+            for mark in (int(segments.enter[segment[i]]), int(segments.leave[segment[i]])):
+                if mark >= 0 and not out[i] and round(self.time[mark] * limits.TIMES) == round(time[i] * limits.TIMES):
+                    self.columns[mark].append((int(number[i]), int(column[i])))
+                    self.levels[mark].append(float(level[i]))
+                    out[i] = True
+        return out

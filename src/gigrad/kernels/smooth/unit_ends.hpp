@@ -78,7 +78,7 @@ inline __attribute__((always_inline)) double sum_of_eight(const Eight& x) {
 // coefficients of single units. `even` and `odd` (3, 3): the coefficients of degrees 0, 2, 4 and 1, 3, 5 from sums and
 // differences of what is known at both ends.
 GIGRAD_WIDE inline void speeds_of(const UnitEnds& x, size_t p, size_t output, const double* even, const double* odd,
-                                    double* speed, double* size) {
+                                  double* speed, double* size) {
     Eight total[END_DATA] = {}, squares[END_DATA] = {};
     const double* matrix = x.matrix + output * x.units;
     for (size_t first = 0; first < x.units; first += PULLED_UNITS) {
