@@ -7,14 +7,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forests import random_forest
+from forests import graph_of, random_forest
 
+import gigrad as gig
 from gigrad import kernels
 from gigrad.engine import Settings, attribute
 from gigrad.engine.mixed import line_heads
 from gigrad.engine.paths import Pairs
-from gigrad.graph import Affine, Column, Concat, Elementwise, Input, Node, PiecewiseLinear, Product, Select, Softmax
+from gigrad.graph import (
+    Affine,
+    Column,
+    Concat,
+    Elementwise,
+    Input,
+    Node,
+    PiecewiseLinear,
+    Product,
+    Select,
+    Softmax,
+    Sum,
+)
 from gigrad.kernels.corner_games import path_corners
+from gigrad.testing import brute_force
 
 COLUMNS = tuple(Column(f"x{j}") for j in range(4))
 
@@ -142,3 +156,22 @@ def test_a_table_that_is_added_to_by_groups_refuses_other_entries() -> None:
     assert table.tolist() == [[0.0, 0.0, 1.0], [5.0, 0.0, 0.0]]
     with pytest.raises(ValueError, match="entries of all rows"):
         kernels.add_grouped(table, np.array([0, 1, 2]), np.array([2, 0, 0]), np.ones((3, 1)))
+
+
+def test_a_line_whose_columns_cancel_on_the_whole_path() -> None:
+    """The line moves by its rounding alone: the difference quotient would be rounding over rounding."""
+    rng = np.random.default_rng(8)
+    source = Input(3)
+    line = Affine(source, np.array([[1.0, -2.0, 0.5]]), np.array([0.1]))
+    columns = tuple(Column(f"x{j}") for j in range(3))
+    score = Elementwise(Sum((line, random_forest(rng, columns, source, trees=3, depth=2))), "sigmoid")
+    graph = graph_of(columns, source, score)
+    starts = np.round(rng.normal(size=(20, 3)), 2)
+    moves = np.round(rng.normal(size=(20, 3)), 2)
+    moves[:, 0] = 2.0 * moves[:, 1] - 0.5 * moves[:, 2]
+    assert np.abs(moves @ [1.0, -2.0, 0.5]).max() < 1e-14
+    found = gig.explain_pairs(graph, starts, starts + moves, discrete=())
+    for i in range(20):
+        exact = brute_force(graph, starts[i], starts[i] + moves[i])[:, 0]
+        assert np.abs(found.values[i] - exact).max() <= found.error[i].max() + 1e-9
+        assert found.error[i].max() < 1e-9

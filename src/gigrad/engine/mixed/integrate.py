@@ -214,19 +214,24 @@ class Integral:
     def _chords(self, settled: SmoothSegments) -> None:
         """A head over one line: the credit of a column is its part of the line's move, whatever the head's shape.
 
-        The slope of the chord is exact, unless it is a small difference of large numbers.
+        The slope of the chord is exact, unless it is a small difference of large numbers: then the mean of two slopes
+        is taken if it agrees with it up to rounding. What they leave of the score's change bounds their error; it is
+        rounding where the line moves by rounding alone, and there the two differ by as much as they may be off.
         """
         (node,) = self.roles.joints
-        slopes, _ = self._slopes(settled, gauss(1).nodes)
+        slopes, _ = self._slopes(settled, gauss(2).nodes)
         low, high = settled.ends[node]
-        way, rise, slope = high - low, settled.last - settled.first, slopes.lines[node][:, 0, 0]
-        rest = rise - way * slope
+        way, rise, two = high - low, settled.last - settled.first, slopes.lines[node][:, :, 0]
+        slope = two.mean(axis=1)
+        rest, differ = np.abs(rise - way * slope), np.abs(way * (two[:, 1] - two[:, 0]))
         with np.errstate(divide="ignore", invalid="ignore"):
             chord = rise / way
-        better = (np.abs(rest) > limits.ROUNDING * self._sizes(settled, slopes)) & np.isfinite(chord)
+        better = (rest > limits.ROUNDING * self._sizes(settled, slopes)) & np.isfinite(chord)
+        still = np.abs(way) <= limits.ROUNDING * np.maximum(np.abs(low), np.abs(high))
+        lost = np.where(better, 0.0, np.where(still, differ, rest))
         slope = np.where(better, chord, slope)
         self.moments.add_segments(self.head, settled.segments, slopes.curves[:, 0], {node: slope[:, None]})
-        _add_at(self.moments.lost, settled.segments.panel, np.where(better, 0.0, np.abs(rest)))
+        _add_at(self.moments.lost, settled.segments.panel, lost)
 
     def _steady(self, settled: SmoothSegments, slopes: Slopes, inside: NodeValues) -> Bools:
         """Short segments: derivatives are assumed constant, the polynomials are integrated exactly.

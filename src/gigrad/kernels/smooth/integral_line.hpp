@@ -33,7 +33,7 @@ inline void HeadIntegral::run_along_line(size_t begin, size_t end, SharedJoints&
         const auto line = [&](double time) { return from[0] + (time - piece) * rate; };
         if (p == begin || apart(p)) {
             p == begin ? start(line(low), low, -1) : add(p, view_.state[p], true, line(low), low, -1);
-            fastest = std::fabs(rate);
+            fastest = std::max(std::fabs(rate), view_.part);
             for (size_t q = p + 1; q < end && !apart(q); ++q) {
                 const double* next = view_.line_rows + view_.left[q];
                 fastest = std::max(fastest, std::fabs(next[1] - next[0]) / view_.piece_length[q]);
@@ -49,12 +49,13 @@ inline void HeadIntegral::run_along_line(size_t begin, size_t end, SharedJoints&
     if (some.n > 0) along_line(some, shared);
     std::vector<size_t> doubtful(list_.size());
     for (size_t at = 0; at < doubtful.size(); ++at) doubtful[at] = at;
-    for (size_t at = 0; at < doubtful.size(); at += POINTS)
-        add_slopes(&doubtful[at], std::min(POINTS, doubtful.size() - at));
+    for (size_t at = 0; at < doubtful.size(); at += POINTS / 2)
+        add_slopes(&doubtful[at], std::min(POINTS / 2, doubtful.size() - at));
 }
 
 // The difference quotients of n segments, and their rounding errors. Where the line is slow, contributions of columns
-// cancel, each about as large as the line's largest speed, and rounding errors are larger by the same factor.
+// cancel, each as fast as `fastest`: about the line's largest speed, where the largest contribution is not known.
+// Rounding errors of credits are larger by the same factor.
 GIGRAD_WIDE inline void chords(const double* __restrict from, const double* __restrict to,
                                const double* __restrict first, const double* __restrict last,
                                const double* __restrict length, const double* __restrict fastest, size_t n,
@@ -105,18 +106,22 @@ inline void HeadIntegral::along_line(const Stretches& some, SharedJoints& shared
     }
 }
 
-// Adds n segments whose lines may hardly move: by the slope in the middle, where it agrees with the difference
-// quotient up to rounding.
+// Adds n segments whose lines may hardly move: by the mean of two slopes, where it agrees with the difference quotient up
+// to rounding. What they leave of the score's change bounds their error; it is rounding where the line moves by rounding
+// alone, and there the two differ by as much as they may be off.
 inline void HeadIntegral::add_slopes(const size_t* some, size_t n) {
-    ask(some, n, rules_[0]);
+    ask(some, n, rules_[1]);
     for (size_t i = 0; i < n; ++i)
         for (size_t o = 0; o < k_; ++o) {
             const size_t at = some[i];
             const double way = to_[at] - from_[at], rise = last_[at * k_ + o] - first_[at * k_ + o];
-            const double slope = slopes_[o * POINTS + i], rest = rise - way * slope, chord = rise / way;
-            const bool better = std::fabs(rest) > ROUNDING * size_of(at, i, 0, o) && std::isfinite(chord);
+            const double *two = &slopes_[o * POINTS + 2 * i], slope = 0.5 * (two[0] + two[1]), chord = rise / way;
+            const double rest = std::fabs(rise - way * slope),
+                         size = std::max(std::fabs(from_[at]), std::fabs(to_[at]));
+            const bool better = rest > ROUNDING * size_of(at, 2 * i, 1, o) && std::isfinite(chord);
+            const bool still = std::fabs(way) <= ROUNDING * size;
             out_.lines[list_[at].panel * k_ + o] += (better ? chord : slope) * list_[at].length();
-            if (!better) out_.lost[list_[at].panel * k_ + o] += std::fabs(rest);
+            if (!better) out_.lost[list_[at].panel * k_ + o] += still ? std::fabs(way * (two[1] - two[0])) : rest;
         }
 }
 

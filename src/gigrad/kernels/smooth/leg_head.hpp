@@ -84,6 +84,7 @@ private:
         view_.piece_length = length_.data(), view_.begin = first_.data(), view_.end = last_.data();
         view_.state = state_.data(), view_.left = left_.data(), view_.row = row_.data();
         view_.allowed = allowed_.data();
+        view_.part = lines_ == 1 ? all_.parts[leg] : -1.0;
         moments_.assign(pieces * lines_ * k_, 0.0);
         lost_.assign(pieces * k_, 0.0), tallest_.assign(pieces * k_, 0.0), unsure_.assign(pieces, 0);
         if (lines_ > 1) wander_.assign(SIZES * pieces * k_, 0.0), off_.assign(2 * SIZES * pieces * lines_ * k_, 0.0);

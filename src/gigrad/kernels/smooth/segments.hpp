@@ -22,6 +22,7 @@ struct PanelsView {
     const double* corner_time = nullptr;                         // (corners,)
     const double* constants = nullptr;                           // (states, constants) the trees' outputs
     const double* allowed = nullptr;                             // (panels, k)
+    double part = -1.0;  // how fast one column moves the only line, at most; negative: not known
 
     double length(size_t p) const { return high[p] - low[p]; }
 };
