@@ -12,7 +12,7 @@
 namespace gigrad {
 
 // exp(x) for x <= 0; zero below -708.
-inline double exp_negative(double x) {
+GIGRAD_INLINED double exp_negative(double x) {
     constexpr double log2_e = 1.4426950408889634074, ln2_high = 6.93145751953125e-1,
                      ln2_low = 1.42860682030941723212e-6;
     constexpr double shift = 6755399441055744.0;  // 1.5 * 2^52: adding it leaves the nearest integer in the lowest bits
@@ -36,7 +36,7 @@ inline double exp_negative(double x) {
     return x > -708.0 ? value : (x == x ? 0.0 : x);
 }
 
-GIGRAD_WIDE inline void tanh_each(const double* x, size_t n, double* out) {
+GIGRAD_INLINED void tanh_each_loop(const double* x, size_t n, double* out) {
     for (size_t i = 0; i < n; ++i) {
         const double a = std::fabs(x[i]), z = x[i] * x[i];
         const double t = exp_negative(-2.0 * a);
@@ -48,18 +48,18 @@ GIGRAD_WIDE inline void tanh_each(const double* x, size_t n, double* out) {
         out[i] = small ? x[i] + x[i] * (z * quotient) : std::copysign(quotient, x[i]);
     }
 }
+GIGRAD_WIDEST(tanh_each, (const double* x, size_t n, double* out), (x, n, out))
 
-inline double sigmoid_of(double x) {
+GIGRAD_INLINED double sigmoid_of(double x) {
     const double t = exp_negative(-std::fabs(x));
     return (x < 0.0 ? t : 1.0) / (1.0 + t);
 }
 
-GIGRAD_WIDE inline void sigmoid_each(const double* x, size_t n, double* out) {
+GIGRAD_INLINED void sigmoid_each_loop(const double* x, size_t n, double* out) {
     for (size_t i = 0; i < n; ++i) out[i] = sigmoid_of(x[i]);
 }
+GIGRAD_WIDEST(sigmoid_each, (const double* x, size_t n, double* out), (x, n, out))
 
-GIGRAD_WIDE inline void sigmoid_in_place(double* x, size_t n) {
-    for (size_t i = 0; i < n; ++i) x[i] = sigmoid_of(x[i]);
-}
+inline void sigmoid_in_place(double* x, size_t n) { sigmoid_each(x, n, x); }
 
 }  // namespace gigrad

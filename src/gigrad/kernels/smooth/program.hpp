@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "smooth/functions.hpp"
+#include "smooth/point_products.hpp"
 #include "limits.hpp"
 
 namespace gigrad {
@@ -176,12 +177,8 @@ private:
     void forward(const Step& step, size_t number, size_t n, const int64_t* rows) {
         switch (step.operation) {
             case Operation::affine:
-                for (size_t r = 0; r < step.width; ++r) {
-                    double* to = value(step.out + r);
-                    std::fill(to, to + n, step.bias[r]);
-                    for (size_t j = 0; j < step.in_width[0]; ++j)
-                        add_scaled(step.weight[r * step.in_width[0] + j], value(step.in[0] + j), n, to);
-                }
+                for (size_t r = 0; r < step.width; ++r) std::fill_n(value(step.out + r), n, step.bias[r]);
+                add_products(step.weight.data(), step.width, step.in_width[0], value(step.in[0]), n, value(step.out));
                 break;
             case Operation::function:
                 for (size_t r = 0; r < step.width; ++r)
@@ -223,12 +220,9 @@ private:
     void backward(const Step& step, size_t number, size_t n, const int64_t* rows) {
         switch (step.operation) {
             case Operation::affine:
-                for (size_t j = 0; j < step.in_width[0]; ++j) {
-                    if (constant(step.in[0] + j)) continue;
-                    double* to = to_back(step.in[0] + j);
-                    for (size_t r = 0; r < step.width; ++r)
-                        add_scaled(step.transposed[j * step.width + r], back(step.out + r), n, to);
-                }
+                if (constant(step.in[0])) break;  // it reads one node: all or none of its inputs are
+                add_products(step.transposed.data(), step.in_width[0], step.width, back(step.out), n,
+                             to_back(step.in[0]));
                 break;
             case Operation::function:
                 for (size_t r = 0; r < step.width; ++r) {
