@@ -12,7 +12,9 @@ from ...graph import Array, Node
 from ..paths import Bools, Ints
 from ..quadrature import Rule, gauss, tails
 from ..roles import Roles, pull_back
+from ..settings import Settings
 from .lines import Lines
+from .native_curves import CurveRun
 from .panels import Panels
 
 
@@ -26,8 +28,12 @@ class PanelCurves:
         The Gauss rule at whose nodes the curves were evaluated.
     least_rate : float
         The fastest decay of their coefficients that is trusted, see `quadrature.tails`.
+    run : CurveRun, optional
+        The curves at the nodes, by the native core.
     values : dict of (panels * nodes, width)
-        The curves at the nodes.
+        The same without it.
+    ends : (panels, nodes, columns of all curve ends)
+        The curves that the head reads, or that are the output, at the nodes.
     coefficients : (panels, nodes, columns of all curve ends)
         Legendre coefficients of the curves that the head reads.
     doubt : (panels, columns)
@@ -43,7 +49,9 @@ class PanelCurves:
     panels: Panels
     rule: Rule
     least_rate: float
+    run: CurveRun | None
     values: dict[Node, Array]
+    ends: Array
     coefficients: Array
     doubt: Array
     astray: Array
@@ -51,32 +59,57 @@ class PanelCurves:
 
     @classmethod
     def of(
-        cls, roles: Roles, lines: Lines, panels: Panels, order: int, least_rate: float, careful: bool
+        cls,
+        roles: Roles,
+        lines: Lines,
+        panels: Panels,
+        order: int,
+        least_rate: float,
+        careful: bool,
+        settings: Settings,
     ) -> PanelCurves:
         """The patch with curves evaluated at `order` nodes of every panel; with `careful` set, also at both ends."""
-        empty = np.zeros((len(panels), 0))
-        nowhere = np.zeros(len(panels), np.bool_)
-        bare = cls(roles, lines, panels, gauss(order), least_rate, {}, empty, empty, empty, nowhere)
-        time = bare.middle[:, None] + bare.half[:, None] * bare.rule.nodes
-        owner = np.repeat(np.arange(len(panels)), order)
-        values: dict[Node, Array] = {}
-        if roles.curves:
-            values = roles.evaluate(roles.curves, bare._below_curves(owner, time.ravel()))
-        ends = [values[n].reshape(len(panels), order, n.width) for n in roles.curve_ends]
-        table = np.concatenate([np.zeros((len(panels), order, 0)), *ends], axis=2)
-        coefficients: Array = np.matmul(bare.rule.to_coefficients, table)
+        rule, nowhere = gauss(order), np.zeros(len(panels), np.bool_)
+        run = CurveRun.of(roles, lines, panels, rule, least_rate, settings)
+        none = np.zeros((len(panels), order, 0))
+        bare = cls(roles, lines, panels, rule, least_rate, run, {}, none, none, none[:, 0], none[:, 0], nowhere)
+        patch = bare._in_python() if run is None else bare._by_core(run.found)
+        return replace(patch, astray=_astray(patch)) if careful and roles.curve_ends else patch
+
+    def _by_core(self, found: kernels.CurveValues) -> PanelCurves:
+        """The patch with what the native core found."""
+        return replace(
+            self,
+            ends=found.ends,
+            coefficients=found.coefficients,
+            doubt=found.doubt,
+            astray=np.zeros_like(found.doubt),
+        )
+
+    def _in_python(self) -> PanelCurves:
+        """The patch with all curves evaluated at the nodes."""
+        if not self.roles.curves:
+            return self
+        order = self.rule.size
+        time = self.middle[:, None] + self.half[:, None] * self.rule.nodes
+        owner = np.repeat(np.arange(len(self.panels)), order)
+        values = self.roles.evaluate(self.roles.curves, self._below_curves(owner, time.ravel()))
+        parts = [values[n].reshape(len(self.panels), order, n.width) for n in self.roles.curve_ends]
+        ends = np.concatenate(parts, axis=2)
+        coefficients: Array = np.matmul(self.rule.to_coefficients, ends)
         last = np.abs(coefficients[:, -4:]).transpose(1, 0, 2)
-        doubt: Array = tails(last, order, least_rate)[:2].sum(axis=0)
-        checked = careful and bool(roles.curve_ends)
-        astray = _astray(bare, coefficients) if checked else np.zeros_like(doubt)
-        return replace(bare, values=values, coefficients=coefficients, doubt=doubt, astray=astray)
+        doubt: Array = tails(last, order, self.least_rate)[:2].sum(axis=0)
+        return replace(
+            self, values=values, ends=ends, coefficients=coefficients, doubt=doubt, astray=np.zeros_like(doubt)
+        )
 
     def part(self, index: Ints) -> PanelCurves:
-        """The patch of some of the panels."""
+        """The patch of some of the panels, whose curves have kinks: the native core does not implement those."""
         nodes = (index[:, None] * self.rule.size + np.arange(self.rule.size)).ravel()
         return replace(
             self,
             panels=self.panels[index],
+            ends=self.ends[index],
             values={n: v[nodes] for n, v in self.values.items()},
             coefficients=self.coefficients[index],
             doubt=self.doubt[index],
@@ -148,8 +181,7 @@ class PanelCurves:
     def range_of(self, joint: Node) -> tuple[float, float]:
         """Bounds of a joint of one column on all panels."""
         if joint in self.roles.curve_ends:
-            first = sum(n.width for n in self.roles.curve_ends[: self.roles.curve_ends.index(joint)])
-            series = self.coefficients[:, :, first]
+            series = self.coefficients[:, :, self.place(joint)]
             way = np.abs(series[:, 1:]).sum(axis=1)
             return float((series[:, 0] - way).min()), float((series[:, 0] + way).max())
         left = self.lines.grid.left[self.panels.piece]
@@ -187,6 +219,8 @@ class PanelCurves:
     @cached_property
     def steepness(self) -> Array:
         """Coefficients of the derivatives by time."""
+        if self.run is not None:
+            return self.run.found.steepness
         return np.asarray(np.matmul(self.rule.derivative, self.coefficients) * self.scale[:, None, None])
 
     def _head_lines(self, panel: Ints, time: Array) -> dict[Node, Array]:
@@ -195,6 +229,10 @@ class PanelCurves:
             return {}
         left, part = self._part(panel, time)
         return {n: kernels.between_rows(self.lines.ends[n], left, part) for n in self.roles.head_lines}
+
+    def place(self, end: Node) -> int:
+        """The first column of a curve end among those of all."""
+        return sum(n.width for n in self.roles.curve_ends[: self.roles.curve_ends.index(end)])
 
     def split(self, series: Array, lines: dict[Node, Array]) -> dict[Node, Array]:
         """The columns of all curve ends by node, together with some lines."""
@@ -208,6 +246,8 @@ class PanelCurves:
 
     def gradient(self, curve: Node, column: int) -> dict[Node, Array]:
         """Derivatives of one column of a curve end by each line below it, at all nodes: (panels, order, width) each."""
+        if self.run is not None:
+            return self.run.gradient(self.place(curve) + column)
         cotangent = np.zeros_like(self.values[curve])
         cotangent[:, column] = 1.0
         found = pull_back(self.roles.curves, {curve: cotangent}, self.values)
@@ -233,11 +273,11 @@ class PanelCurves:
         return {n: np.abs(v[left]) + np.abs(v[left + 1]) for n, v in self.lines.ends.items() if n in self.read}
 
 
-def _astray(patch: PanelCurves, coefficients: Array) -> Array:
+def _astray(patch: PanelCurves) -> Array:
     """The interpolation error of a curve at the ends of panels, which shows a step beyond its outermost nodes."""
     sign = (-1.0) ** np.arange(patch.rule.size)[None, :, None]
     found = []
-    for values, series in zip(patch.edges(), (coefficients * sign, coefficients), strict=True):
+    for values, series in zip(patch.edges(), (patch.coefficients * sign, patch.coefficients), strict=True):
         exact = np.concatenate([values[n] for n in patch.roles.curve_ends], axis=1)
         found.append(np.abs(exact - series.sum(axis=1)))
     return np.asarray(np.maximum(*found))

@@ -24,17 +24,17 @@
 #else
 #define GIGRAD_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")))
 #endif
-#define GIGRAD_WIDEST(name, parameters, arguments)                                               \
-    GIGRAD_AVX512 inline void name##_avx512 parameters { name##_loop arguments; }                \
+#define GIGRAD_WIDEST(name, parameters, arguments)                                                \
+    GIGRAD_AVX512 inline void name##_avx512 parameters { name##_loop arguments; }                 \
     __attribute__((target("avx2"))) inline void name##_avx2 parameters { name##_loop arguments; } \
-    inline void name##_plain parameters { name##_loop arguments; }                               \
-    inline void name parameters {                                                                \
-        if (this_processor().avx512)                                                             \
-            name##_avx512 arguments;                                                             \
-        else if (this_processor().avx2)                                                          \
-            name##_avx2 arguments;                                                               \
-        else                                                                                     \
-            name##_plain arguments;                                                              \
+    inline void name##_plain parameters { name##_loop arguments; }                                \
+    inline void name parameters {                                                                 \
+        if (this_processor().avx512)                                                              \
+            name##_avx512 arguments;                                                              \
+        else if (this_processor().avx2)                                                           \
+            name##_avx2 arguments;                                                                \
+        else                                                                                      \
+            name##_plain arguments;                                                               \
     }
 #else
 #define GIGRAD_WIDEST(name, parameters, arguments) \

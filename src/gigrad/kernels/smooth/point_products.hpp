@@ -41,14 +41,15 @@ GIGRAD_INLINED void product_columns(const double* matrix, size_t rows, size_t in
     for (; r < rows; ++r) product_tile<Numbers, 1, COUNT>(matrix + r * inner, inner, from, to + r * POINTS);
 }
 
-// The tile is COUNT vectors wide as long as so many points are left, then one vector.
+// Tiles of COUNT vectors as long as that many are left, then of two, then of one.
 template <class Numbers, size_t COUNT>
 GIGRAD_INLINED void products_loop(const double* matrix, size_t rows, size_t inner, const double* from, size_t points,
                                   double* to) {
     constexpr size_t WIDTH = sizeof(Numbers) / sizeof(double);
     size_t i = 0;
-    for (; i + COUNT * WIDTH <= points; i += COUNT * WIDTH)
+    for (; i + (COUNT - 1) * WIDTH < points; i += COUNT * WIDTH)
         product_columns<Numbers, COUNT>(matrix, rows, inner, from + i, to + i);
+    for (; i + WIDTH < points; i += 2 * WIDTH) product_columns<Numbers, 2>(matrix, rows, inner, from + i, to + i);
     for (; i < points; i += WIDTH) product_columns<Numbers, 1>(matrix, rows, inner, from + i, to + i);
 }
 
