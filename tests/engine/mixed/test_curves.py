@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from forests import random_forest
+from forests import graph_of, random_forest
 
+import gigrad as gig
 from gigrad import kernels
 from gigrad.engine import Settings
 from gigrad.engine.mixed.line_parts import LineParts
@@ -21,6 +22,7 @@ from gigrad.engine.mixed.slopes import pulled
 from gigrad.engine.paths import Block
 from gigrad.engine.roles import Roles
 from gigrad.graph import Affine, Array, Column, Concat, Elementwise, Input, Node, Product, Select, Softmax, Sum
+from gigrad.testing import brute_force
 
 
 def layer(rng: np.random.Generator, source: Node, width: int) -> Affine:
@@ -177,3 +179,22 @@ def test_arrays_that_do_not_go_together_are_refused() -> None:
     short = moments(np.random.default_rng(0), core)
     with pytest.raises(ValueError, match="must go together"):
         core.run.credit(core.astray[1:], core.panels.length, short)
+
+
+@pytest.mark.parametrize("below", ["line", "relu"])
+def test_a_wide_layer_of_smooth_units_at_the_bottom_of_a_net(below: str) -> None:
+    """Its sums are taken in one pass where lines have kinks, and node by node where they are straight."""
+    rng = np.random.default_rng(4)
+    source = Input(3)
+    line = layer(rng, source, 128)
+    if below == "relu":
+        line = layer(rng, Elementwise(layer(rng, source, 4), "relu"), 128)
+    score = layer(rng, Elementwise(line, "tanh"), 1)
+    trees = random_forest(rng, (Column("s"),), score, trees=3, depth=3)
+    for output in (score, Sum((trees, score))):
+        graph = graph_of(tuple(Column(f"x{j}", missing=False) for j in range(3)), source, output)
+        starts, ends = 2.0 * rng.normal(size=(12, 3)), 2.0 * rng.normal(size=(12, 3))
+        found = gig.explain_pairs(graph, starts, ends)
+        for i in range(2):
+            exact = brute_force(graph, starts[i], ends[i])
+            assert np.abs(found.values[i] - exact.ravel()).max() <= found.error[i] + 1e-9

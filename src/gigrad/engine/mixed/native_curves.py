@@ -39,7 +39,7 @@ class CurveProgram:
     @staticmethod
     def of(roles: Roles) -> CurveProgram | None:
         """The program; None if the core does not implement a curve, or if a curve has kinks of its own."""
-        if not roles.curves or roles.curve_levels or roles.wide_units is not None:
+        if not roles.curves or roles.curve_levels:
             return None
         read = tuple(n for n in roles.line_ends if any(n in c.parents for c in roles.curves))
         native = curve_program(roles, read)
@@ -49,7 +49,9 @@ class CurveProgram:
 def usable(roles: Roles, lines: Lines, settings: Settings) -> CurveProgram | None:
     """The program of the curves, if the core takes them on these lines."""
     program = roles.curve_program if settings.native else None
-    return None if program is None or (lines.straight and program.matrix is None) else program
+    if program is None or (program.matrix is None if lines.straight else roles.wide_units is not None):
+        return None
+    return program
 
 
 def _matrix(roles: Roles, read: tuple[Node, ...]) -> Array | None:

@@ -11,7 +11,7 @@ from ... import kernels
 from ...graph import Array, Node
 from ..paths import Bools, Ints
 from ..quadrature import Rule, gauss, tails
-from ..roles import Roles, pull_back
+from ..roles import Roles, WideUnits, pull_back
 from ..settings import Settings
 from .lines import Lines
 from .native_curves import CurveRun
@@ -91,9 +91,7 @@ class PanelCurves:
         if not self.roles.curves:
             return self
         order = self.rule.size
-        time = self.middle[:, None] + self.half[:, None] * self.rule.nodes
-        owner = np.repeat(np.arange(len(self.panels)), order)
-        values = self.roles.evaluate(self.roles.curves, self._below_curves(owner, time.ravel()))
+        values = self.roles.evaluate(self.roles.curves, self._below_curves(*self._at_nodes()))
         parts = [values[n].reshape(len(self.panels), order, n.width) for n in self.roles.curve_ends]
         ends = np.concatenate(parts, axis=2)
         coefficients: Array = np.matmul(self.rule.to_coefficients, ends)
@@ -158,9 +156,19 @@ class PanelCurves:
         left, part = self._part(panel, time)
         return {n: kernels.between_rows(values, left, part) for n, values in self.lines.ends.items() if n in self.read}
 
+    @property
+    def wide_units(self) -> WideUnits | None:
+        """A wide layer of units over lines with kinks, which the core pulls back in one pass."""
+        return None if self.lines.straight else self.roles.wide_units
+
+    def _at_nodes(self) -> tuple[Ints, Array]:
+        """The panel and the time of every node."""
+        time = self.middle[:, None] + self.half[:, None] * self.rule.nodes
+        return np.repeat(np.arange(len(self.panels)), self.rule.size), time.ravel()
+
     def _below_curves(self, panel: Ints, time: Array) -> dict[Node, Array]:
         """What all curves follow from, at given times on given panels: the lines, or a wide layer of units over one."""
-        wide = self.roles.wide_units
+        wide = self.wide_units
         if wide is None:
             return self.lines_at(panel, time)
         left, part = self._part(panel, time)
@@ -250,7 +258,9 @@ class PanelCurves:
             return self.run.gradient(self.place(curve) + column)
         cotangent = np.zeros_like(self.values[curve])
         cotangent[:, column] = 1.0
-        found = pull_back(self.roles.curves, {curve: cotangent}, self.values)
+        # below a wide layer the lines at the nodes were not kept
+        values = self.values if self.wide_units is None else {**self.values, **self.lines_at(*self._at_nodes())}
+        found = pull_back(self.roles.curves, {curve: cotangent}, values)
         return {n: v.reshape(len(self.panels), self.rule.size, -1) for n, v in found.items()}
 
     @cached_property

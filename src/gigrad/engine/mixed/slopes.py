@@ -93,8 +93,8 @@ def pulled(patch: PanelCurves, curve: Node, column: int, weight: Array) -> tuple
     """
     if patch.run is not None:
         return patch.run.pulled(patch.place(curve) + column, weight)
-    units = patch.roles.wide_units
-    if units is not None and not patch.lines.straight:
+    units = patch.wide_units
+    if units is not None:
         return _pulled_at_once(patch, units, curve, column, weight)
     gradient = patch.gradient(curve, column)
     sums = {n: np.matmul(weight[:, :, None, :], slope[None])[:, :, 0, :] for n, slope in gradient.items()}
