@@ -160,7 +160,7 @@ bool same_products(Values values, Below below) {
         found = to;
         return same;
     };
-    products_loop<Point4, 2>(matrix.data(), rows, inner, from.data(), points, found.data());
+    products_loop<Point2, 2>(matrix.data(), rows, inner, from.data(), points, found.data());
     bool same = agree();
 #ifdef GIGRAD_X86
     if (this_processor().avx2) {

@@ -10,6 +10,7 @@
 
 namespace gigrad {
 
+typedef double Point2 __attribute__((vector_size(16)));
 typedef double Point4 __attribute__((vector_size(32)));
 typedef double Point8 __attribute__((vector_size(64)));
 
@@ -73,7 +74,7 @@ inline void add_products(const double* matrix, size_t rows, size_t inner, const 
     if (this_processor().avx512) return add_products_avx512(matrix, rows, inner, from, points, to);
     if (this_processor().avx2) return add_products_avx2(matrix, rows, inner, from, points, to);
 #endif
-    products_loop<Point4, 2>(matrix, rows, inner, from, points, to);
+    products_loop<Point2, 2>(matrix, rows, inner, from, points, to);  // wider vectors would be taken apart in memory
 }
 
 }  // namespace gigrad
