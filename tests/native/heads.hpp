@@ -2,6 +2,7 @@
 // to be; coefficients and what the trees give may be huge, tiny, infinite or missing.
 #pragma once
 
+#include "smooth/curve_credit.hpp"
 #include "smooth/leg_head.hpp"
 #include "smooth/linear_leaves.hpp"
 #include "smooth/speed_parts.hpp"
@@ -129,6 +130,87 @@ void integrate_head(Values values, Below below) {
     SharedJoints shared;
     HeadIntegral(program, tabulated, view, rules, {0.02, 0.1, 0.3}, place.data(), out).run(0, panels, shared);
     if (shared.joints.size() != shared.corner.size() * joints) std::abort();
+}
+
+// The curves of such a program on panels of one path, and the credit of their moments; by columns or by lines.
+template <class Values, class Below>
+void credit_curves(Values values, Below below) {
+    const size_t panels = 1 + static_cast<size_t>(below(9)), order = 1 + static_cast<size_t>(below(12)),
+                 lines = 1 + static_cast<size_t>(below(70)), columns = static_cast<size_t>(below(70)), k = 2;
+    const Program program = every_step(lines, 0, 0, values);
+    std::vector<double> low, high, start(panels, 0.0), length(panels, 1.0);
+    std::vector<int64_t> left(panels, 0), path(panels, 0);
+    for (size_t p = 0; p < panels; ++p)
+        low.push_back(static_cast<double>(p) / static_cast<double>(panels)),
+            high.push_back(static_cast<double>(p + 1) / static_cast<double>(panels));
+    const std::vector<double> nodes(order, 0.25), rule(order * order, 0.5),
+        rows = values(2 * lines), matrix = values(columns * lines), move = values(columns);
+    const CurvePanels view{
+        panels,      order,        lines,         1,           nodes.data(), rule.data(), low.data(),
+        high.data(), start.data(), length.data(), left.data(), rows.data(),  columns,     matrix.data(),
+        move.data(), path.data(),  {0.0, 0.7}};
+    const size_t top = std::min<size_t>(order, 4), parts = view.parts();
+    std::vector<double> ends(panels * order), coefficients(panels * order), steepness(panels * order), doubt(panels),
+        gradient(panels * lines * order), last(top * panels * parts), first(panels), above(order * panels),
+        total(order * panels);
+    const CurveValues found{ends.data(), coefficients.data(), steepness.data(), doubt.data(), gradient.data(),
+                            last.data(), first.data(),        above.data(),     total.data()};
+    CurvePass pass(program, view, found);
+    const size_t together = panels_together(order);
+    for (size_t p = 0; p < panels; p += together) pass.run(p, std::min(together, panels - p));
+
+    const size_t joints = 1 + static_cast<size_t>(below(2));
+    const std::vector<double> moments = values(panels * (order + 2) * k), sway(panels * k, 0.1),
+                              off(2 * RULES * panels * joints * k, 0.1);
+    const CurveMoments given{panels,       order,           1,
+                             lines,        parts,           k,
+                             joints,       gradient.data(), last.data(),
+                             first.data(), above.data(),    total.data(),
+                             doubt.data(), doubt.data(),    length.data(),
+                             rule.data(),  moments.data(),  sway.data(),
+                             off.data(),   {0.0, 0.7},      1e3};
+    std::vector<double> sums(k * panels * lines), error(panels * k), largest(panels * k), speed(order * panels * k),
+        turn(RULES * panels * k), total_turn(RULES * panels * k), rest(panels * k);
+    const CurveCredit out{sums.data(), error.data(),      largest.data(), speed.data(),
+                          turn.data(), total_turn.data(), rest.data()};
+    CurveSums sum(given, out);
+    for (size_t p = 0; p < panels; ++p) sum.add(0, p);
+}
+
+// The same products by every instruction set, bit for bit, and those of a loop over points.
+template <class Values, class Below>
+bool same_products(Values values, Below below) {
+    const size_t rows = 1 + static_cast<size_t>(below(9)), inner = static_cast<size_t>(below(9)),
+                 points = 1 + static_cast<size_t>(below(static_cast<int>(POINTS)));
+    const std::vector<double> matrix = values(rows * inner), from = values(inner * POINTS), to = values(rows * POINTS);
+    std::vector<double> expected = to, found = to;
+    for (size_t r = 0; r < rows; ++r)
+        for (size_t j = 0; j < inner; ++j)
+            for (size_t i = 0; i < points; ++i)
+                expected[r * POINTS + i] += matrix[r * inner + j] * from[j * POINTS + i];
+    const auto agree = [&] {
+        bool same = true;
+        for (size_t r = 0; r < rows; ++r)
+            for (size_t i = 0; i < points; ++i) {
+                const double a = found[r * POINTS + i], b = expected[r * POINTS + i];
+                same = same && (a == b || (a != a && b != b));
+            }
+        found = to;
+        return same;
+    };
+    products_loop<Point2, 2>(matrix.data(), rows, inner, from.data(), points, found.data());
+    bool same = agree();
+#ifdef GIGRAD_X86
+    if (this_processor().avx2) {
+        add_products_avx2(matrix.data(), rows, inner, from.data(), points, found.data());
+        same = agree() && same;
+    }
+    if (this_processor().avx512) {
+        add_products_avx512(matrix.data(), rows, inner, from.data(), points, found.data());
+        same = agree() && same;
+    }
+#endif
+    return same;
 }
 
 // The parts of speeds on some panels; none where there are no columns.

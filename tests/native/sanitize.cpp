@@ -455,6 +455,8 @@ int main() {
         trace_net();
         integrate_head([](size_t n) { return some_values(n); }, below);
         integrate_legs([](size_t n) { return some_values(n); }, below);
+        credit_curves([](size_t n) { return some_values(n); }, below);
+        must(same_products([](size_t n) { return some_values(n); }, below), "products of every instruction set");
     }
     must(refused > 300, "too few corrupt forests were refused: the test does not test");
     std::printf("sanitize: 500 forests walked, %d of 1500 corrupt ones refused, nothing wrong\n", refused);

@@ -35,6 +35,7 @@ from . import limits
 from .roots import passed
 
 if TYPE_CHECKING:
+    from .mixed.native_curves import CurveProgram
     from .mixed.program import HeadProgram
     from .mixed.sampled import LayerChain
     from .mixed.traced import LineProgram
@@ -200,6 +201,13 @@ class Roles:
         from .mixed.traced import line_program
 
         return line_program(self)
+
+    @cached_property
+    def curve_program(self) -> CurveProgram | None:
+        """The curves as a program of the native core; None if it does not implement them."""
+        from .mixed.native_curves import CurveProgram
+
+        return CurveProgram.of(self)
 
     @cached_property
     def sampled_chain(self) -> LayerChain | None:

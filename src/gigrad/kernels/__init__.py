@@ -23,6 +23,11 @@ from . import _native
 from .arrays import Array as Array
 from .arrays import numbers as _rows
 from .arrays import threads as threads
+from .curves import CurveCredit as CurveCredit
+from .curves import CurveValues as CurveValues
+from .curves import curve_credit as curve_credit
+from .curves import curve_values as curve_values
+from .curves import weigh_nodes as weigh_nodes
 from .heads import PROGRAM_FUNCTIONS as PROGRAM_FUNCTIONS
 from .heads import PROGRAM_STAGES as PROGRAM_STAGES
 from .heads import HeadMoments as HeadMoments

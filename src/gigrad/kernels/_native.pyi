@@ -260,6 +260,40 @@ def head_along_net(
     arg6: int,
     /,
 ) -> tuple[Any, ...]: ...
+def curve_values(
+    arg0: Program,
+    arg1: Sequence[NDArray[numpy.float64]],
+    arg2: NDArray[numpy.int64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.float64],
+    arg5: NDArray[numpy.float64],
+    arg6: NDArray[numpy.float64],
+    arg7: NDArray[numpy.float64],
+    arg8: NDArray[numpy.int64],
+    arg9: float,
+    arg10: float,
+    arg11: int,
+    /,
+) -> tuple[Any, ...]: ...
+def weigh_nodes(arg0: NDArray[numpy.float64], arg1: NDArray[numpy.float64], /) -> NDArray[numpy.float64]: ...
+def curve_credit(
+    arg0: NDArray[numpy.float64],
+    arg1: NDArray[numpy.float64],
+    arg2: NDArray[numpy.float64],
+    arg3: NDArray[numpy.float64],
+    arg4: NDArray[numpy.float64],
+    arg5: NDArray[numpy.float64],
+    arg6: NDArray[numpy.float64],
+    arg7: NDArray[numpy.float64],
+    arg8: NDArray[numpy.float64],
+    arg9: NDArray[numpy.float64],
+    arg10: NDArray[numpy.float64],
+    arg11: NDArray[numpy.float64],
+    arg12: float,
+    arg13: float,
+    arg14: float,
+    /,
+) -> tuple[Any, ...]: ...
 
 class LineNet:
     def __init__(

@@ -23,7 +23,7 @@ extern const LaneKernel LANES_NEON;
 inline std::vector<const LaneKernel*> runnable_lanes() {
     std::vector<const LaneKernel*> out;
 #if defined(GIGRAD_X86)
-    const Processor processor;
+    const Processor& processor = this_processor();
     if (processor.avx512) out.push_back(&LANES_AVX512);
     if (processor.avx2) out.push_back(&LANES_AVX2);
 #elif defined(GIGRAD_NEON)

@@ -25,6 +25,7 @@ from .jumps import Corners
 from .line_heads import credit_along_lines, line_head
 from .line_parts import LineParts
 from .lines import Legs, Lines
+from .native_curves import usable
 from .panel_credit import PanelCredit, credit_alone, credit_by_head
 from .panels import Panels, first_orders, first_panels
 from .patch import PanelCurves
@@ -218,7 +219,7 @@ def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: 
     """Integrate panels of one order and add the accurate ones to `totals`; returns the others, refined."""
     check_stopped()
     plan, corners, legs = inputs.plan, inputs.corners, inputs.legs
-    patch = PanelCurves.of(plan.roles, inputs.lines, panels, order, inputs.least_rate, inputs.careful)
+    patch = PanelCurves.of(plan.roles, inputs.lines, panels, order, inputs.least_rate, inputs.careful, plan.settings)
     again: list[Panels] = []
     if plan.roles.curve_levels:
         kinks = curve_kinks(patch)
@@ -231,7 +232,7 @@ def integrate(inputs: Inputs, totals: Totals, panels: Panels, order: int, most: 
             patch = patch.part(np.nonzero(whole)[0])
             panels = patch.panels
     path = inputs.path(panels)
-    allowed = totals.floor(inputs, path, _heights(plan.roles, patch, order))
+    allowed = totals.floor(inputs, path, _heights(plan.roles, patch))
     if plan.roles.head:
         head = Head.of(plan.roles, patch, inputs.states, inputs.constants, plan.table)
         if (
@@ -297,19 +298,23 @@ def _numbers(inputs: Inputs, panels: Panels, order: int, narrow: bool) -> Array:
     """The approximate memory of each panel, in numbers; `narrow` if a table replaces most of the head."""
     roles, table = inputs.roles, inputs.plan.table
     head = table.part.above if narrow and table is not None else roles.head
-    on_nodes = order * sum(n.width for n in (*roles.curves, *roles.line_ends))
+    program = usable(roles, inputs.lines, inputs.plan.settings)
     if roles.wide_units is not None and shares_ends(roles, inputs.lines):
         on_nodes = 2 * roles.wide_units.units.width
+    elif program is None:
+        on_nodes = order * sum(n.width for n in (*roles.curves, *roles.line_ends))
+    else:  # derivatives alone are kept
+        on_nodes = order * sum(n.width for n in roles.curve_ends) * sum(n.width for n in program.read)
     on_segments = 4 * sum(n.width for n in (*head, *roles.joints, *roles.step_ends))
     return np.asarray(on_nodes + on_segments * (panels.end - panels.begin + 1.0))
 
 
-def _heights(roles: Roles, patch: PanelCurves, order: int) -> Array:
+def _heights(roles: Roles, patch: PanelCurves) -> Array:
     """The largest |score| at the nodes of each panel, (panels, k), where the score is a curve itself; else 0."""
-    if roles.output not in patch.values:
+    if roles.output not in roles.curve_ends:
         return np.zeros((len(patch.panels), roles.output.width))
-    values = np.abs(patch.values[roles.output])
-    return np.asarray(values.reshape(len(patch.panels), order, -1).max(axis=1))
+    first = patch.place(roles.output)
+    return np.asarray(np.abs(patch.ends[:, :, first : first + roles.output.width]).max(axis=1))
 
 
 def _too_far_off(inputs: Inputs, panels: Panels, error: Array) -> Bools:

@@ -275,7 +275,11 @@ class Lines:
     @cached_property
     def head_ends(self) -> Array:
         """The values of the lines that the head reads, concatenated, (points, columns)."""
-        return np.concatenate([self.ends[n] for n in self.roles.head_lines], axis=1)
+        return self.joined(self.roles.head_lines)
+
+    def joined(self, nodes: tuple[Node, ...]) -> Array:
+        """The values of some ends, concatenated, (points, columns)."""
+        return self.ends[nodes[0]] if len(nodes) == 1 else np.concatenate([self.ends[n] for n in nodes], axis=1)
 
     def pull_back(self, cotangents: dict[Node, Array]) -> Array:
         """Credit of every column on every leg, (legs, p).

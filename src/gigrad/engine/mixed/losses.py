@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ... import kernels
 from ...graph import Array
 from .. import limits
 from .moments import Moments
@@ -42,11 +43,23 @@ class ErrorTerms:
         """Add a column of a curve: moments (k, panels, degrees) of the derivative by it, and the parts of its speed."""
         size = np.abs(moment[:, :, :2]).sum(axis=2).T
         self.largest += size * speed.largest[:, None]
-        if len(self.total) < len(speed.total):
-            self.total = np.concatenate([self.total, np.zeros((len(speed.total) - len(self.total), *size.shape))])
+        self._make_room(len(speed.total))
         self.total[: len(speed.total)] += moment[:, :, 0].T * speed.total[:, :, None]
         self.largest_turn += size * speed.largest_turn[:, :, None]
         self.total_turn += size * speed.total_turn[:, :, None]
+
+    def add_found(self, found: kernels.CurveCredit) -> None:
+        """Add all curves, as the native core found them."""
+        self.largest += found.largest
+        self._make_room(len(found.total))
+        self.total[: len(found.total)] += found.total
+        self.largest_turn += found.largest_turn
+        self.total_turn += found.total_turn
+        self.off += found.off
+
+    def _make_room(self, order: int) -> None:
+        if len(self.total) < order:
+            self.total = np.concatenate([self.total, np.zeros((order - len(self.total), *self.total.shape[1:]))])
 
     @property
     def moved(self) -> Array:

@@ -91,6 +91,13 @@ def _from_moments(
         at = first_column[node]
         # a line's speed is of degree 0
         off += np.einsum("pwk,pw->pk", moments.off[0, :, at : at + node.width], largest)
+    if patch.run is not None:
+        through, found = patch.run.credit(patch.astray, patch.panels.length, moments)
+        for line, part in through.items():
+            sums[line] += part
+        losses.add_found(found)
+        losses.off += off
+        return sums, found.error, losses
     order, column = patch.rule.size, 0
     for node in roles.curve_ends:
         for j in range(node.width):

@@ -12,7 +12,9 @@ from ...graph import Array, Node
 from ..paths import Bools, Ints
 from ..quadrature import Rule, by_ends, gauss, tails
 from ..roles import Roles, pull_back
+from ..settings import Settings
 from .lines import Lines
+from .native_curves import CurveRun
 from .panels import Panels
 from .unit_ends import UnitEnds, shares_ends
 
@@ -27,10 +29,14 @@ class PanelCurves:
         The Gauss rule at whose nodes the curves are known.
     least_rate : float
         The fastest decay of their coefficients that is trusted, see `quadrature.tails`.
+    run : CurveRun, optional
+        The curves at the nodes, by the native core.
     values : dict of (panels * nodes, width)
-        The curves at the nodes, and what they read; not a layer that is evaluated at the ends of panels.
-    ends : UnitEnds, optional
-        That layer, from which all other curves follow.
+        The same without it: the curves, and what they read. Not a layer that is evaluated at the ends of panels.
+    unit_ends : UnitEnds, optional
+        That layer, from which all curves follow.
+    ends : (panels, nodes, columns of all curve ends)
+        The curves that the head reads, or that are the output, at the nodes.
     coefficients : (panels, nodes, columns of all curve ends)
         Legendre coefficients of the curves that the head reads.
     doubt : (panels, columns)
@@ -46,8 +52,10 @@ class PanelCurves:
     panels: Panels
     rule: Rule
     least_rate: float
+    run: CurveRun | None
     values: dict[Node, Array]
-    ends: UnitEnds | None
+    unit_ends: UnitEnds | None
+    ends: Array
     coefficients: Array
     doubt: Array
     astray: Array
@@ -55,38 +63,68 @@ class PanelCurves:
 
     @classmethod
     def of(
-        cls, roles: Roles, lines: Lines, panels: Panels, order: int, least_rate: float, careful: bool
+        cls,
+        roles: Roles,
+        lines: Lines,
+        panels: Panels,
+        order: int,
+        least_rate: float,
+        careful: bool,
+        settings: Settings,
     ) -> PanelCurves:
         """The patch with curves evaluated at `order` nodes of every panel; with `careful` set, also at both ends."""
-        empty = np.zeros((len(panels), 0))
-        nowhere = np.zeros(len(panels), np.bool_)
-        bare = cls(roles, lines, panels, gauss(order), least_rate, {}, None, empty, empty, empty, nowhere)
-        values: dict[Node, Array] = {}
-        if roles.wide_units is not None and shares_ends(roles, lines):
-            ends = UnitEnds.of(roles.wide_units, lines, panels)
-            bare = replace(bare, rule=by_ends().rule, ends=ends)
-            values = roles.evaluate(roles.above_wide, {roles.wide_units.sums: ends.sums})
-        elif roles.curves:
-            time = bare.middle[:, None] + bare.half[:, None] * bare.rule.nodes
-            owner = np.repeat(np.arange(len(panels)), order)
-            values = roles.evaluate(roles.curves, bare._below_curves(owner, time.ravel()))
-        each = [values[n].reshape(len(panels), order, n.width) for n in roles.curve_ends]
-        table = np.concatenate([np.zeros((len(panels), order, 0)), *each], axis=2)
-        coefficients: Array = np.matmul(bare.rule.to_coefficients, table)
+        shared = roles.wide_units is not None and shares_ends(roles, lines)
+        rule, nowhere = by_ends().rule if shared else gauss(order), np.zeros(len(panels), np.bool_)
+        run = CurveRun.of(roles, lines, panels, rule, least_rate, settings)
+        none = np.zeros((len(panels), order, 0))
+        bare = cls(roles, lines, panels, rule, least_rate, run, {}, None, none, none, none[:, 0], none[:, 0], nowhere)
+        if roles.wide_units is not None and shared:
+            unit_ends = UnitEnds.of(roles.wide_units, lines, panels)
+            values = roles.evaluate(roles.above_wide, {roles.wide_units.sums: unit_ends.sums})
+            patch = replace(bare, unit_ends=unit_ends)._with_values(values)
+        else:
+            patch = bare._in_python() if run is None else bare._by_core(run.found)
+        return replace(patch, astray=_astray(patch)) if careful and roles.curve_ends else patch
+
+    def _by_core(self, found: kernels.CurveValues) -> PanelCurves:
+        """The patch with what the native core found."""
+        return replace(
+            self,
+            ends=found.ends,
+            coefficients=found.coefficients,
+            doubt=found.doubt,
+            astray=np.zeros_like(found.doubt),
+        )
+
+    def _in_python(self) -> PanelCurves:
+        """The patch with all curves evaluated at the nodes."""
+        if not self.roles.curves:
+            return self
+        time = self.middle[:, None] + self.half[:, None] * self.rule.nodes
+        panel = np.repeat(np.arange(len(self.panels)), self.rule.size)
+        return self._with_values(self.roles.evaluate(self.roles.curves, self.lines_at(panel, time.ravel())))
+
+    def _with_values(self, values: dict[Node, Array]) -> PanelCurves:
+        """The patch with the values of curves at the nodes."""
+        order = self.rule.size
+        parts = [values[n].reshape(len(self.panels), order, n.width) for n in self.roles.curve_ends]
+        ends = np.concatenate(parts, axis=2)
+        coefficients: Array = np.matmul(self.rule.to_coefficients, ends)
         last = np.abs(coefficients[:, -4:]).transpose(1, 0, 2)
-        doubt: Array = tails(last, order, least_rate)[:2].sum(axis=0)
-        checked = careful and bool(roles.curve_ends)
-        astray = _astray(bare, coefficients) if checked else np.zeros_like(doubt)
-        return replace(bare, values=values, coefficients=coefficients, doubt=doubt, astray=astray)
+        doubt: Array = tails(last, order, self.least_rate)[:2].sum(axis=0)
+        return replace(
+            self, values=values, ends=ends, coefficients=coefficients, doubt=doubt, astray=np.zeros_like(doubt)
+        )
 
     def part(self, index: Ints) -> PanelCurves:
-        """The patch of some of the panels."""
+        """The patch of some of the panels, whose curves have kinks: the native core does not implement those."""
         nodes = (index[:, None] * self.rule.size + np.arange(self.rule.size)).ravel()
         return replace(
             self,
             panels=self.panels[index],
+            ends=self.ends[index],
             values={n: v[nodes] for n, v in self.values.items()},
-            ends=None if self.ends is None else self.ends.part(index),
+            unit_ends=None if self.unit_ends is None else self.unit_ends.part(index),
             coefficients=self.coefficients[index],
             doubt=self.doubt[index],
             astray=self.astray[index],
@@ -134,15 +172,6 @@ class PanelCurves:
         left, part = self._part(panel, time)
         return {n: kernels.between_rows(values, left, part) for n, values in self.lines.ends.items() if n in self.read}
 
-    def _below_curves(self, panel: Ints, time: Array) -> dict[Node, Array]:
-        """What all curves follow from, at given times on given panels: the lines, or a wide layer of units over one."""
-        wide = self.roles.wide_units
-        if wide is None:
-            return self.lines_at(panel, time)
-        left, part = self._part(panel, time)
-        line, sigmoid = wide.units.source, wide.units.name == "sigmoid"
-        return {wide.units: kernels.units_between(self.lines.ends[line], left, part, sigmoid)}
-
     def local(self, panel: Ints, time: Array) -> Array:
         """Times in the panels' own coordinate."""
         return np.asarray((time - self.middle[panel]) * self.scale[panel])
@@ -157,8 +186,7 @@ class PanelCurves:
     def range_of(self, joint: Node) -> tuple[float, float]:
         """Bounds of a joint of one column on all panels."""
         if joint in self.roles.curve_ends:
-            first = sum(n.width for n in self.roles.curve_ends[: self.roles.curve_ends.index(joint)])
-            series = self.coefficients[:, :, first]
+            series = self.coefficients[:, :, self.place(joint)]
             way = np.abs(series[:, 1:]).sum(axis=1)
             return float((series[:, 0] - way).min()), float((series[:, 0] + way).max())
         left = self.lines.grid.left[self.panels.piece]
@@ -189,8 +217,8 @@ class PanelCurves:
         out = np.zeros_like(self.coefficients)
         places = [(curve, column) for curve in self.roles.curve_ends for column in range(curve.width)]
         for place, (curve, column) in enumerate(places):
-            if self.ends is not None:
-                out[:, :, place] = self.ends.speeds(self.by_sums(curve, column)) * self.scale[:, None]
+            if self.unit_ends is not None:
+                out[:, :, place] = self.unit_ends.speeds(self.by_sums(curve, column)) * self.scale[:, None]
                 continue
             for line, slope in self.gradient(curve, column).items():
                 out[:, :, place] += np.einsum("pow,pw->po", slope, speed[line])
@@ -199,6 +227,8 @@ class PanelCurves:
     @cached_property
     def steepness(self) -> Array:
         """Coefficients of the derivatives by time."""
+        if self.run is not None:
+            return self.run.found.steepness
         return np.asarray(np.matmul(self.rule.derivative, self.coefficients) * self.scale[:, None, None])
 
     def _head_lines(self, panel: Ints, time: Array) -> dict[Node, Array]:
@@ -207,6 +237,10 @@ class PanelCurves:
             return {}
         left, part = self._part(panel, time)
         return {n: kernels.between_rows(self.lines.ends[n], left, part) for n in self.roles.head_lines}
+
+    def place(self, end: Node) -> int:
+        """The first column of a curve end among those of all."""
+        return sum(n.width for n in self.roles.curve_ends[: self.roles.curve_ends.index(end)])
 
     def split(self, series: Array, lines: dict[Node, Array]) -> dict[Node, Array]:
         """The columns of all curve ends by node, together with some lines."""
@@ -220,6 +254,8 @@ class PanelCurves:
 
     def gradient(self, curve: Node, column: int) -> dict[Node, Array]:
         """Derivatives of one column of a curve end by each line below it, at all nodes: (panels, order, width) each."""
+        if self.run is not None:
+            return self.run.gradient(self.place(curve) + column)
         cotangent = np.zeros_like(self.values[curve])
         cotangent[:, column] = 1.0
         found = pull_back(self.roles.curves, {curve: cotangent}, self.values)
@@ -254,11 +290,11 @@ class PanelCurves:
         return {n: np.abs(v[left]) + np.abs(v[left + 1]) for n, v in self.lines.ends.items() if n in self.read}
 
 
-def _astray(patch: PanelCurves, coefficients: Array) -> Array:
+def _astray(patch: PanelCurves) -> Array:
     """The interpolation error of a curve at the ends of panels, which shows a step beyond its outermost nodes."""
     sign = (-1.0) ** np.arange(patch.rule.size)[None, :, None]
     found = []
-    for values, series in zip(patch.edges(), (coefficients * sign, coefficients), strict=True):
+    for values, series in zip(patch.edges(), (patch.coefficients * sign, patch.coefficients), strict=True):
         exact = np.concatenate([values[n] for n in patch.roles.curve_ends], axis=1)
         found.append(np.abs(exact - series.sum(axis=1)))
     return np.asarray(np.maximum(*found))

@@ -84,6 +84,29 @@ def whole_program(roles: Roles) -> HeadProgram | None:
     return roles.programs[None]
 
 
+def curve_program(roles: Roles, read: tuple[Node, ...]) -> Any:
+    """The native program of all curves over the lines that they read, with all curve ends as outputs; None if the core
+    does not implement one of them."""
+    place: dict[Node, int] = {}
+    registers = 0
+    for node in read:
+        place[node] = registers
+        registers += node.width
+    joints, steps = registers, list[tuple[Any, ...]]()
+    for node in roles.curves:
+        fields = _fields(node, place)
+        if fields is None:
+            return None
+        steps.append((*fields, True))
+        place[node] = registers
+        registers += node.width
+    ends = [place[n] + j for n in roles.curve_ends for j in range(n.width)]
+    if ends != list(range(ends[0], ends[0] + len(ends))):
+        steps.append(("gather", len(ends), ends, [1] * len(ends), _NONE, _NONE, "", 0.0, True))
+        ends = [registers]
+    return kernels.Program(joints, 0, steps, ends[0], sum(n.width for n in roles.curve_ends))
+
+
 def _fields(node: Node, place: dict[Node, int]) -> tuple[Any, ...] | None:
     """The core's description of a node, without the flag whether its input may have extrema."""
     stage = node.stage()

@@ -62,15 +62,15 @@ class SpeedParts:
         """The parts from their Legendre coefficients, (order, panels, columns), and those of their sum."""
         sizes = np.abs(parts)
         above = np.cumsum(sizes[::-1], axis=0)[::-1].max(axis=2, initial=0.0)
-        return cls._found(sizes[-4:], sizes[0].max(axis=1, initial=0.0), above, total)
+        return cls.found(sizes[-4:], sizes[0].max(axis=1, initial=0.0), above, total)
 
     @classmethod
     def at_nodes(cls, rows: Array, to_coefficients: Array) -> SpeedParts:
         """The parts from their values at the nodes of panels, (panels, nodes, columns), by the native core."""
-        return cls._found(*kernels.speed_parts(rows, to_coefficients))
+        return cls.found(*kernels.speed_parts(rows, to_coefficients))
 
     @classmethod
-    def _found(cls, last: Array, largest: Array, above: Array, total: Array) -> SpeedParts:
+    def found(cls, last: Array, largest: Array, above: Array, total: Array) -> SpeedParts:
         """`above` (order, panels) has components of each degree or more: of the largest part."""
         total_above = np.cumsum(np.abs(total)[::-1], axis=0)[::-1]
         high = [min(order, len(total)) - 1 for order in limits.SEGMENT_NODES]
@@ -91,8 +91,10 @@ def pulled(patch: PanelCurves, curve: Node, column: int, weight: Array) -> tuple
         Weighted sums over the nodes of every panel.
     parts : SpeedParts
     """
-    if patch.ends is not None:
-        return _pulled_from_ends(patch, patch.ends, curve, column, weight)
+    if patch.unit_ends is not None:
+        return _pulled_from_ends(patch, patch.unit_ends, curve, column, weight)
+    if patch.run is not None:
+        return patch.run.pulled(patch.place(curve) + column, weight)
     gradient = patch.gradient(curve, column)
     sums = {n: np.matmul(weight[:, :, None, :], slope[None])[:, :, 0, :] for n, slope in gradient.items()}
     return sums, _parts(patch, gradient)

@@ -36,6 +36,7 @@ void bind_smooth(nb::module_& m);
 // Bindings for the games at corners of the mixed engine.
 void bind_corners(nb::module_& m);
 void bind_head(nb::module_& m);
+void bind_curves(nb::module_& m);
 // Bindings for layers of units with kinks along paths.
 void bind_lines(nb::module_& m);
 

@@ -382,6 +382,7 @@ NB_MODULE(_native, m) {
     bind_smooth(m);
     bind_corners(m);
     bind_head(m);
+    bind_curves(m);
     bind_lines(m);
     m.def("predict", &py_predict);
     m.def("credits", &py_credits);

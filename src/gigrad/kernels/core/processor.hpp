@@ -35,6 +35,11 @@ private:
     }
 };
 
+inline const Processor& this_processor() {
+    static const Processor processor;
+    return processor;
+}
+
 }  // namespace gigrad
 
 #endif

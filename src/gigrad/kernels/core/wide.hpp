@@ -10,3 +10,12 @@
 #else
 #define GIGRAD_WIDE
 #endif
+
+// For loops that choose the version themselves, as they have vectors of another width in each (`this_processor`). The
+// compiler does not use the whole width of AVX-512 unless it is told to.
+#define GIGRAD_INLINED inline __attribute__((always_inline))
+#ifdef __clang__
+#define GIGRAD_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq")))
+#else
+#define GIGRAD_AVX512 __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512")))
+#endif

@@ -7,7 +7,9 @@
 #include <cstring>
 #include <limits>
 
+#include "core/aligned.hpp"
 #include "smooth/functions.hpp"
+#include "smooth/point_products.hpp"
 #include "limits.hpp"
 
 namespace gigrad {
@@ -177,7 +179,7 @@ public:
     }
 
     double* value(size_t r) { return values_.data() + r * POINTS; }
-    const double* back(size_t r) const { return back_.data() + r * POINTS; }
+    const double* back(size_t r) { return back_.data() + r * POINTS; }
     const int32_t* cells(size_t step, size_t column) const { return cells_[step].data() + column * POINTS; }
 
     // Runs the steps before `stop` for n points; rows[i] is the row of the table at point i.
@@ -197,7 +199,7 @@ public:
 
     // Derivatives of output k by all registers, for the points of the last full run.
     void backward(size_t k, size_t n, const int64_t* rows) {
-        for (size_t r = 0; r < program_.registers; ++r) std::fill(to_back(r), to_back(r) + n, 0.0);
+        for (size_t r = 0; r < program_.registers; ++r) std::fill_n(to_back(r), whole(n), 0.0);
         double* one = to_back(program_.output + k);
         std::fill(one, one + n, 1.0);
         for (size_t s = program_.steps.size(); s-- > 0;) backward(program_.steps[s], s, n, rows);
@@ -206,22 +208,21 @@ public:
 private:
     const Program& program_;
     const SeriesTable& table_;
-    std::vector<double> values_, back_, basis_;
+    Aligned<double> values_, back_;
+    std::vector<double> basis_;
     std::vector<std::vector<int32_t>> cells_;
     std::array<double, POINTS> slope_{}, total_{};
 
+    // Products may write so many points: whole vectors.
+    static size_t whole(size_t n) { return (n + 7) / 8 * 8; }
     double* to_back(size_t r) { return back_.data() + r * POINTS; }
     bool constant(size_t r) const { return r >= program_.joints && r < program_.joints + program_.constants; }
 
     void forward(const Step& step, size_t number, size_t n, const int64_t* rows) {
         switch (step.operation) {
             case Operation::affine:
-                for (size_t r = 0; r < step.width; ++r) {
-                    double* to = value(step.out + r);
-                    std::fill(to, to + n, step.bias[r]);
-                    for (size_t j = 0; j < step.in_width[0]; ++j)
-                        add_scaled(step.weight[r * step.in_width[0] + j], value(step.in[0] + j), n, to);
-                }
+                for (size_t r = 0; r < step.width; ++r) std::fill_n(value(step.out + r), whole(n), step.bias[r]);
+                add_products(step.weight.data(), step.width, step.in_width[0], value(step.in[0]), n, value(step.out));
                 break;
             case Operation::function:
                 for (size_t r = 0; r < step.width; ++r)
@@ -263,12 +264,9 @@ private:
     void backward(const Step& step, size_t number, size_t n, const int64_t* rows) {
         switch (step.operation) {
             case Operation::affine:
-                for (size_t j = 0; j < step.in_width[0]; ++j) {
-                    if (constant(step.in[0] + j)) continue;
-                    double* to = to_back(step.in[0] + j);
-                    for (size_t r = 0; r < step.width; ++r)
-                        add_scaled(step.transposed[j * step.width + r], back(step.out + r), n, to);
-                }
+                if (constant(step.in[0])) break;  // it reads one node: all or none of its inputs are
+                add_products(step.transposed.data(), step.in_width[0], step.width, back(step.out), n,
+                             to_back(step.in[0]));
                 break;
             case Operation::function:
                 for (size_t r = 0; r < step.width; ++r) {
