@@ -306,8 +306,8 @@ def write(folder: Path, first: list[list[str]], second: list[list[str]], others:
         "and in margin, where no jump needs to be in order; 64 gradients of the net by torch. A ratio is the time of "
         "the ensemble over the sum of both parts; the goal is 0.6, and 0.8 for one row a call: met with ReLU, missed "
         "with tanh. Of the tanh ensemble a third goes to the head, a quarter to some 46 nodes of the net, an eighth "
-        "to the list of the trees' jumps; of the ReLU ensemble a quarter each to the jumps and to the net, which the core "
-        "follows from kink to kink, and a fifth to the head.",
+        "to the list of the trees' jumps; of the ReLU ensemble a quarter each to the jumps and to the net, which the "
+        "core follows from kink to kink, and a fifth to the head.",
         "",
         "| model | largest error | goal | time a pair | trees, probability | trees, margin | 64 gradients | ratio | "
         "ratio, margin |",
