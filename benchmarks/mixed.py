@@ -32,21 +32,22 @@ from gigrad.engine.roles import pull_back
 from gigrad.graph import KernelMachine, evaluate, topological
 
 LIMITS = (
-    "What limits the net at 1e-6 and below: a path passes about a thousand kinks, half of them of the first layer. What "
-    "one of these changes in the third layer depends on which units of the second have a slope then: with one product "
-    "of both matrices for the row, the 270 of 1,000 units whose slope differs from that at the row are multiplied for "
-    "each of them, a fifth of the time of the net alone, and the same products serve the way back. Pairs of their own "
-    "have no such product, and multiply all units that are not at rest. A tanh unit is evaluated once for each kink: its "
-    "value and two derivatives at both ends of a panel determine it in between to 1e-10. The rest is spread over the "
-    "kinks of both layers, sums from kink to kink, and the head on 400 segments; no part is more than a tenth. At looser "
-    "tolerances layers are evaluated at a few times of a path (16 to 64 where `tol` is 1e-3), while the kinks of both "
-    "ReLU layers are still found; the error then falls with the square of the number of times, where that of plain "
-    "steps falls with the number itself on a single path. A row against many references needs fewer than a pair of its "
-    "own, since errors of paths have either sign and `error` is about the row: the second goal is reached there, and "
-    "missed for single pairs. Explainers are made before the clock starts, as Captum's is; a call also compares the "
-    "model with its own predictions, 50 ms for the forest alone whatever the number of references, and each call of "
-    "`explain_pairs` imports the model. In turns with the code before, on the same machine and at the same load: the "
-    "whole ensemble 58 to 31 ms a pair at tol 1e-8 with 20 references, its net 42 to 25."
+    "What limits the net at 1e-6 and below: a path passes about a thousand kinks, half of them of the first layer. "
+    "What one of these changes in the third layer depends on which units of the second have a slope then: with one "
+    "product of both matrices for the row, the 270 of 1,000 units whose slope differs from that at the row are "
+    "multiplied for each of them, a fifth of the time of the net alone, and the same products serve the way back. "
+    "Pairs of their own have no such product, and multiply all units that are not at rest. A tanh unit is evaluated "
+    "once for each kink: its value and two derivatives at both ends of a panel determine it in between to 1e-10. "
+    "The rest is spread over the kinks of both layers, sums from kink to kink, and the head on 400 segments; no "
+    "part is more than a tenth. At looser tolerances layers are evaluated at a few times of a path (16 to 64 where "
+    "`tol` is 1e-3), while the kinks of both ReLU layers are still found; the error then falls with the square of "
+    "the number of times, where that of plain steps falls with the number itself on a single path. A row against "
+    "many references needs fewer than a pair of its own, since errors of paths have either sign and `error` is "
+    "about the row: the second goal is reached there, and missed for single pairs. Explainers are made before the "
+    "clock starts, as Captum's is; a call also compares the model with its own predictions, 50 ms for the forest "
+    "alone whatever the number of references, and each call of `explain_pairs` imports the model. In turns with the "
+    "code before, on the same machine and at the same load: the whole ensemble 58 to 31 ms a pair at tol 1e-8 with "
+    "20 references, its net 42 to 25."
 )
 
 ENSEMBLES = (

@@ -106,7 +106,7 @@ def test_credits_of_wide_layers_are_within_their_error(monkeypatch: pytest.Monke
     graph, rng = wide_net(6, 400), np.random.default_rng(5)
     starts, ends = rng.normal(size=(6, 6)), rng.normal(size=(6, 6))
     ends[:, 1] = starts[:, 1] + (ends - starts)[:, 0]
-    used: list[TwoLayers] = []
+    used: list[TwoLayers | None] = []
     of = TwoLayers.of
 
     def watched(*rest):
