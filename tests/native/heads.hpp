@@ -161,7 +161,7 @@ void credit_curves(Values values, Below below) {
 
     const size_t joints = 1 + static_cast<size_t>(below(2));
     const std::vector<double> moments = values(panels * (order + 2) * k), sway(panels * k, 0.1),
-                              off(2 * RULES * panels * joints * k, 0.1);
+                              off(2 * SIZES * panels * joints * k, 0.1);
     const CurveMoments given{panels,       order,           1,
                              lines,        parts,           k,
                              joints,       gradient.data(), last.data(),
@@ -170,7 +170,7 @@ void credit_curves(Values values, Below below) {
                              rule.data(),  moments.data(),  sway.data(),
                              off.data(),   {0.0, 0.7},      1e3};
     std::vector<double> sums(k * panels * lines), error(panels * k), largest(panels * k), speed(order * panels * k),
-        turn(RULES * panels * k), total_turn(RULES * panels * k), rest(panels * k);
+        turn(SIZES * panels * k), total_turn(SIZES * panels * k), rest(panels * k);
     const CurveCredit out{sums.data(), error.data(),      largest.data(), speed.data(),
                           turn.data(), total_turn.data(), rest.data()};
     CurveSums sum(given, out);

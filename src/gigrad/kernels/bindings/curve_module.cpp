@@ -102,7 +102,7 @@ nb::tuple py_curve_credit(const Table& gradient, const Table& last, const Matrix
                       is(total, {curves, order, panels}) && is(doubt, {panels, curves}) &&
                       is(astray, {panels, curves}) && is(length, {panels}) && is(to_coefficients, {order, order}) &&
                       is(moments, {panels, order + 2, curves}) && is(sway, {panels, curves, k}) &&
-                      is(off, {2 * RULES, panels, joints, k});
+                      is(off, {2 * SIZES, panels, joints, k});
     if (!good) refuse("the arrays of some panels must go together.");
     const CurveMoments view{panels,         order,
                             curves,         lines,
@@ -123,7 +123,7 @@ nb::tuple py_curve_credit(const Table& gradient, const Table& last, const Matrix
     };
     auto sums = room({k, panels, lines}, out.sums), error = room({panels, k}, out.error),
          largest = room({panels, k}, out.largest), speed = room({order, panels, k}, out.total),
-         turn = room({RULES, panels, k}, out.largest_turn), total_turn = room({RULES, panels, k}, out.total_turn),
+         turn = room({SIZES, panels, k}, out.largest_turn), total_turn = room({SIZES, panels, k}, out.total_turn),
          rest = room({panels, k}, out.off);
     {
         nb::gil_scoped_release released;

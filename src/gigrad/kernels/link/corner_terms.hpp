@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <iterator>
 #include <vector>
 
@@ -141,9 +142,10 @@ public:
     size_t drop_players_without_effect() {
         const size_t n = players_.size();
         if (n > 64) return n;
-        std::vector<char> idle = seem_idle();
+        const std::vector<double> least = least_visible();
+        std::vector<char> idle = seem_idle(least);
         bool any = false;
-        for (size_t i = 0; i < n; ++i) any |= idle[i] = idle[i] && is_idle(static_cast<int32_t>(i));
+        for (size_t i = 0; i < n; ++i) any |= idle[i] = idle[i] && is_idle(static_cast<int32_t>(i), least);
         if (!any) return n;
         std::vector<char> is_out(player_of_.size(), 0);
         for (size_t i = 0; i < n; ++i) is_out[static_cast<size_t>(players_[i])] = idle[i];
@@ -186,8 +188,18 @@ private:
         members_.swap(members);
     }
 
+    // For each margin what the sum of its terms rounds away: a change of one variable may already be a sum of leaves of
+    // many trees that cancel.
+    std::vector<double> least_visible() const {
+        std::vector<double> out(n_margins_, 0.0);
+        for (const CornerTerm& t : terms_)
+            for (uint32_t o = 0; o < t.width; ++o)
+                out[t.first + o] += 0.5 * std::numeric_limits<double>::epsilon() * std::abs(t.value[o]);
+        return out;
+    }
+
     // Players with no effect when they join first and when they join last: few players with an effect are among them.
-    std::vector<char> seem_idle() const {
+    std::vector<char> seem_idle(const std::vector<double>& least) const {
         const size_t n = players_.size();
         std::vector<double> first(n * n_margins_, 0.0), last(n * n_margins_, 0.0), size(n * n_margins_, 0.0);
         const auto add = [&](std::vector<double>& to, int32_t variable, const CornerTerm& t, double sign) {
@@ -208,12 +220,14 @@ private:
         }
         std::vector<char> idle(n, 1);
         for (size_t c = 0; c < first.size(); ++c)
-            if (std::max(std::abs(first[c]), std::abs(last[c])) > TERM_ROUNDING * size[c]) idle[c / n_margins_] = 0;
+            if (std::max(std::abs(first[c]), std::abs(last[c])) >
+                std::max(TERM_ROUNDING * size[c], least[c % n_margins_]))
+                idle[c / n_margins_] = 0;
         return idle;
     }
 
     // Whether all Moebius coefficients of coalitions with the player cancel, up to rounding.
-    bool is_idle(int32_t player) const {
+    bool is_idle(int32_t player, const std::vector<double>& least) const {
         struct Coefficient {
             uint64_t coalition;
             uint32_t margin;
@@ -246,7 +260,7 @@ private:
             double sum = 0.0, size = 0.0;
             for (end = begin; end < all.size() && key(all[end]) == key(all[begin]); ++end)
                 sum += all[end].value, size += std::abs(all[end].value);
-            if (std::abs(sum) > TERM_ROUNDING * size) return false;
+            if (std::abs(sum) > std::max(TERM_ROUNDING * size, least[all[begin].margin])) return false;
         }
         return true;
     }

@@ -8,8 +8,6 @@
 
 namespace gigrad {
 
-constexpr size_t RULES = 4;  // a segment of the head has 1, 2, 4 or 8 nodes
-
 struct CurveMoments {
     size_t panels, order, curves, lines, parts, k, joints;
     const double *gradient, *last, *first, *above, *total;  // as in CurveValues
@@ -18,7 +16,7 @@ struct CurveMoments {
     const double* to_coefficients;                          // (order, order)
     const double* curve;                                    // (panels, order + 2, curves, k)
     const double* sway;                                     // (panels, curves, k)
-    const double* off;                                      // (2 RULES, panels, joints, k)
+    const double* off;                                      // (2 SIZES, panels, joints, k)
     Decay decay;
     double most_opposed;
 };
@@ -28,7 +26,7 @@ struct CurveCredit {
     double* sums;                       // (k, panels, lines)
     double* error;                      // (panels, k)
     double *largest, *total;            // (panels, k), (order, panels, k)
-    double *largest_turn, *total_turn;  // (RULES, panels, k)
+    double *largest_turn, *total_turn;  // (SIZES, panels, k)
     double* off;                        // (panels, k)
 };
 
@@ -91,8 +89,8 @@ private:
     const CurveCredit& out_;
     std::vector<double> high_, rate_;
     double first_ = 0.0, opposed_ = 0.0;
-    std::array<double, RULES> turn_{}, total_turn_{};
-    std::array<double, 2 * RULES> seen_{};  // as in the engine's SpeedParts
+    std::array<double, SIZES> turn_{}, total_turn_{};
+    std::array<double, 2 * SIZES> seen_{};  // as in the engine's SpeedParts
 
     double at_degree(const double* table, size_t c, size_t d, size_t p) const {
         return table[(c * x_.order + d) * x_.panels + p];
@@ -101,9 +99,9 @@ private:
     void measure(size_t c, size_t p) {
         double total_above[POINTS], sum = 0.0;
         for (size_t d = x_.order; d-- > 0;) total_above[d] = sum += std::fabs(at_degree(x_.total, c, d, p));
-        for (size_t i = 0; i < RULES; ++i) {
+        for (size_t i = 0; i < SIZES; ++i) {
             const size_t nodes = size_t{1} << i, from = std::min(nodes, x_.order - 1);
-            turn_[i] = seen_[RULES + i] = at_degree(x_.above, c, from, p);
+            turn_[i] = seen_[SIZES + i] = at_degree(x_.above, c, from, p);
             total_turn_[i] = total_above[from];
             seen_[i] = at_degree(x_.above, c, std::min(nodes, x_.order) - 1, p);
         }
@@ -128,11 +126,11 @@ private:
         const double both = size[0] + size[1];
         out_.largest[at] += both * first_;
         for (size_t d = 0; d < x_.order; ++d) out_.total[d * table + at] += first * at_degree(x_.total, c, d, p);
-        for (size_t i = 0; i < RULES; ++i) {
+        for (size_t i = 0; i < SIZES; ++i) {
             out_.largest_turn[i * table + at] += both * turn_[i];
             out_.total_turn[i * table + at] += both * total_turn_[i];
         }
-        for (size_t i = 0; i < 2 * RULES; ++i)
+        for (size_t i = 0; i < 2 * SIZES; ++i)
             out_.off[at] += x_.off[((i * x_.panels + p) * x_.joints + c) * x_.k + o] * seen_[i];
         // An error of the curve moves the times of the head's kinks, by that error over the curve's speed.
         const size_t own = p * x_.curves + c;

@@ -7,8 +7,6 @@
 
 namespace gigrad {
 
-constexpr size_t SIZES = 4;  // rules with 1, 2, 4 and 8 nodes
-
 // A Gauss rule on a segment, and the interpolation from its nodes to those of a finer one, which integrates the product
 // with the panel's Legendre polynomials exactly.
 struct SegmentRule {

@@ -14,6 +14,8 @@
 
 namespace gigrad {
 
+constexpr size_t SIZES = 4;  // rules for segments of the head, with 1, 2, 4 and 8 nodes
+
 enum class Operation { affine, function, knots, softmax, log_softmax, sum, product, gather, series };
 
 // A function linear between knots (x, y) and constant beyond them. A table over equal steps of x gives the first knot
