@@ -18,28 +18,27 @@ typedef double Point8 __attribute__((vector_size(64)));
 // to (ROWS, COUNT vectors of POINTS) += matrix (ROWS, inner) times from (inner, COUNT vectors of POINTS)
 template <class Numbers, size_t ROWS, size_t COUNT>
 GIGRAD_INLINED void product_tile(const double* matrix, size_t inner, const double* from, double* to) {
-    constexpr size_t WIDTH = sizeof(Numbers) / sizeof(double);
+    constexpr size_t width = sizeof(Numbers) / sizeof(double);
     Numbers sum[ROWS][COUNT];
     for (size_t r = 0; r < ROWS; ++r)
-        for (size_t c = 0; c < COUNT; ++c) std::memcpy(&sum[r][c], to + r * POINTS + c * WIDTH, sizeof(Numbers));
+        for (size_t c = 0; c < COUNT; ++c) std::memcpy(&sum[r][c], to + r * POINTS + c * width, sizeof(Numbers));
     for (size_t j = 0; j < inner; ++j) {
         Numbers row[COUNT];
-        for (size_t c = 0; c < COUNT; ++c) std::memcpy(&row[c], from + j * POINTS + c * WIDTH, sizeof(Numbers));
+        for (size_t c = 0; c < COUNT; ++c) std::memcpy(&row[c], from + j * POINTS + c * width, sizeof(Numbers));
         for (size_t r = 0; r < ROWS; ++r) {
             const double factor = matrix[r * inner + j];
             for (size_t c = 0; c < COUNT; ++c) sum[r][c] += factor * row[c];
         }
     }
     for (size_t r = 0; r < ROWS; ++r)
-        for (size_t c = 0; c < COUNT; ++c) std::memcpy(to + r * POINTS + c * WIDTH, &sum[r][c], sizeof(Numbers));
+        for (size_t c = 0; c < COUNT; ++c) std::memcpy(to + r * POINTS + c * width, &sum[r][c], sizeof(Numbers));
 }
 
 template <class Numbers, size_t COUNT>
 GIGRAD_INLINED void product_columns(const double* matrix, size_t rows, size_t inner, const double* from, double* to) {
-    constexpr size_t ROWS = 4;
     size_t r = 0;
-    for (; r + ROWS <= rows; r += ROWS)
-        product_tile<Numbers, ROWS, COUNT>(matrix + r * inner, inner, from, to + r * POINTS);
+    for (; r + TILE_ROWS <= rows; r += TILE_ROWS)
+        product_tile<Numbers, TILE_ROWS, COUNT>(matrix + r * inner, inner, from, to + r * POINTS);
     for (; r < rows; ++r) product_tile<Numbers, 1, COUNT>(matrix + r * inner, inner, from, to + r * POINTS);
 }
 
@@ -47,12 +46,12 @@ GIGRAD_INLINED void product_columns(const double* matrix, size_t rows, size_t in
 template <class Numbers, size_t COUNT>
 GIGRAD_INLINED void products_loop(const double* matrix, size_t rows, size_t inner, const double* from, size_t points,
                                   double* to) {
-    constexpr size_t WIDTH = sizeof(Numbers) / sizeof(double);
+    constexpr size_t width = sizeof(Numbers) / sizeof(double);
     size_t i = 0;
-    for (; i + (COUNT - 1) * WIDTH < points; i += COUNT * WIDTH)
+    for (; i + (COUNT - 1) * width < points; i += COUNT * width)
         product_columns<Numbers, COUNT>(matrix, rows, inner, from + i, to + i);
-    for (; i + WIDTH < points; i += 2 * WIDTH) product_columns<Numbers, 2>(matrix, rows, inner, from + i, to + i);
-    for (; i < points; i += WIDTH) product_columns<Numbers, 1>(matrix, rows, inner, from + i, to + i);
+    for (; i + width < points; i += 2 * width) product_columns<Numbers, 2>(matrix, rows, inner, from + i, to + i);
+    for (; i < points; i += width) product_columns<Numbers, 1>(matrix, rows, inner, from + i, to + i);
 }
 
 #ifdef GIGRAD_X86
