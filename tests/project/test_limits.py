@@ -19,7 +19,7 @@ ENCODED = (
     "lanes/lanes",
     "sweep/",
 )
-FIXED = {"BLOCK_BITS", "COUNT", "SIDE", "SIGNED_BITS", "SIZES"}  # what tables beside them are made for
+FIXED = {"BLOCK_BITS", "COUNT", "END_DATA", "SIDE", "SIGNED_BITS", "SIZES"}  # what tables beside them are made for
 
 
 def native() -> dict[str, str]:
